@@ -10,7 +10,7 @@ local lost = { success = "success lost", ["return"] = "return lost", kl = "nats 
 -- The value of a cell as drawn: noise and what is not measured yet have no colour.
 local function value_of(state, cell) return cell and (cell.clear or not state.test) and math.max(0, cell.loss) or 0 end
 
--- What is known so far, in words; the longest text that fits is drawn.
+-- What is known so far.
 local function notes(state, most)
   local map = state.map
   local scale = ("%s 0 … %.2g"):format(lost[map.measure], most)
@@ -20,20 +20,13 @@ local function notes(state, most)
   return { ("%s, %d episodes%s"):format(scale, #map.outcomes, rest), scale }
 end
 
--- Names of the parts; heads are set in below their layer.
-local function names_of(rows)
-  local names = {}
-  for r, row in ipairs(rows) do names[r] = row.text:gsub("^layer %d+, ", "  ") end
-  return names
-end
-
 -- The steps below the columns, as many as have room.
-local function steps_below(view, plot, steps)
-  local u, wide = view.unit, plot.w / #steps
+local function steps_below(view, plot, steps, can_open)
+  local u, wide, below = view.unit, plot.w / #steps, plot.y + plot.h
   local every = math.ceil((view:text_width(tostring(steps[#steps]), 11) + 8 * u) / wide)
-  for c = #steps, 1, -every do
-    view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, plot.y + plot.h + 15 * u, 11, view.theme.dim, "center")
-  end
+  for c = #steps, 1, -every do view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, below + 15 * u, 11, view.theme.dim, "center") end
+  view:text("erased at step", plot.x, below + 30 * u, 11, view.theme.dim)
+  if can_open then view:text("click a cell: the episode with it erased", plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
 end
 
 -- A cell is a spot; the one of the displayed episode's intervention has a frame.
@@ -62,9 +55,11 @@ return function(view, box, now)
   end
   local most = math.max(state.most, 1e-6)
   local inner = view:card(box, TITLE .. (state.title and ", " .. state.title or ""), notes(state, most), canvas.SEQUENTIAL)
-  local names, wide = names_of(map.rows), 0
-  for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, 11)) end
-  wide = math.min(wide, inner.w / 3)
+  local names, wide = {}, 0
+  for r, row in ipairs(map.rows) do
+    names[r] = row.text:gsub("^layer %d+, ", "  ")          -- heads are set in below their layer
+    wide = math.min(inner.w / 3, math.max(wide, view:text_width(names[r], 11)))
+  end
   local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 34 * u }
   local values = ffi.new("float[?]", #map.rows * #map.steps)
   for r = 1, #map.rows do
@@ -80,7 +75,5 @@ return function(view, box, now)
     if r > 1 and not map.rows[r].head then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
   end
   spots(view, plot, state, now.erased)
-  steps_below(view, plot, map.steps)
-  view:text("erased at step", plot.x, plot.y + plot.h + 30 * u, 11, theme.dim)
-  if now.can_open then view:text("click a cell: the episode with it erased", plot.x + plot.w, plot.y + plot.h + 30 * u, 11, theme.dim, "right") end
+  steps_below(view, plot, map.steps, now.can_open)
 end

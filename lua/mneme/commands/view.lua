@@ -194,8 +194,12 @@ end
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
   local function paint()
-    local what, frame = shown:page()
-    return painter:paint(what, frame, o.width, o.height)
+    local function page()
+      local what, frame = shown:page()
+      return painter:paint(what, frame, o.width, o.height)
+    end
+    local pixels = page()
+    return shown:measure() and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)

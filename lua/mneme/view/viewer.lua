@@ -207,6 +207,12 @@ function Viewer:tick(clock, deadline)
   if self.causes and deadline and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
 end
 
+---Completes the map of the memory, if the page shows it: for pictures.
+---@return boolean changed
+function Viewer:measure()
+  return self.causes ~= nil and self.causes:work(self:source().steps, 0, math.huge)
+end
+
 ---Save the displayed episode of every track as a trajectory.
 function Viewer:write(clock)
   local written = {}
