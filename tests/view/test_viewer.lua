@@ -415,6 +415,22 @@ t.test("a click on a cell opens that episode without and with the part erased, a
   t.eq(r.frame().erased, nil)
 end)
 
+t.test("a map that was stored is shown at once, complete, also in a picture", function()
+  local track = cue_track("where", {})
+  track.map = function()
+    local map = small_map()
+    map:work()
+    return map
+  end
+  local r = rig { track }
+  r.pass(0.2)
+  r.paint()
+  t.eq(r.v.causes.state, nil)
+  t.ok(r.v:measure())
+  t.ok(r.v.causes.state.test)
+  t.ok(not r.v:measure())
+end)
+
 t.test("while an agent is trained the newest checkpoint is measured, and a complete map stays until the next is complete", function()
   local steps, opened, clock = {}, {}, 0
   local map = background_map.new(function(step)

@@ -117,8 +117,9 @@ local function strip(result, r, every)
   local texts = {}
   for c = 1, #result.map.steps, every do
     local cell = result.cells[r][c]
-    local noise = cell and (result.test and not cell.clear or cell.loss <= 0)
-    texts[#texts + 1] = not cell and " " or noise and "·" or BLOCKS[math.max(1, math.min(8, math.ceil(8 * cell.loss / result.most)))]
+    local height = cell and result.most > 0 and math.floor(8 * cell.loss / result.most + 0.5) or 0
+    local noise = cell and result.test and not cell.clear or height < 1
+    texts[#texts + 1] = not cell and " " or noise and "·" or BLOCKS[math.min(8, height)]
   end
   return table.concat(texts)
 end
@@ -184,7 +185,7 @@ function where.figure(result, title)
   end
   return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = "erased at step", categories = x },
     y = { categories = y }, value = { label = what(map), range = { 0, math.max(result.most, 1e-6) } },
-    note = ("%d episodes, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
+    note = ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
 end
 
 -- Everything as JSON.
@@ -246,25 +247,22 @@ end
 
 -- ---- the command ----
 
--- The part and step with the largest loss, as the next command.
-local function next_command(o, result)
-  local best, word, at
+-- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
+local function top(result)
+  local best, word, at, fine = 0, nil, nil, false
+  local function small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
+  for _, row in ipairs(result.map.rows) do fine = fine or small(row) end
   for r, row in ipairs(result.map.rows) do
     for c, cell in pairs(result.cells[r]) do
-      if (row.head or #result.map.rows == 1) and cell.loss > (best or 0) then best, word, at = cell.loss, row.word, result.map.steps[c] end
+      if (small(row) or not fine) and cell.loss > best then best, word, at = cell.loss, row.word, result.map.steps[c] end
     end
   end
-  if word then print(("see it: mneme view %s erase=%s at=%d"):format(o.folder, word, at)) end
+  return word, at, best
 end
 
 -- One line of a map among several.
 local function line(result)
-  local best, word, at
-  for r, row in ipairs(result.map.rows) do
-    for c, cell in pairs(result.cells[r]) do
-      if r > 1 and cell.loss > (best or 0) then best, word, at = cell.loss, row.word, result.map.steps[c] end
-    end
-  end
+  local word, at, best = top(result)
   return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
     word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
     result.test and (", %d cells stand out"):format(result.test.clear) or "")
@@ -285,8 +283,8 @@ local function measure_all(o, env, which)
     steps, o.measure = map.steps, map.measure
     map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil       -- their memory, before the next one's
     if i == #which then
-      print(("%s at %.0f steps, %d episodes%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
-        o.greedy and ", greedy" or "", baseline(map), what(map)))
+      print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
+        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), what(map)))
       io.stdout:write(where.report(result))
     end
     if #which > 1 then print(line(result)) end
@@ -310,7 +308,8 @@ function where.main(words)
   C.mn_watch_signals(false)
   if not results then return status end
   if o.out then write(o, results) end
-  next_command(o, results[#results])
+  local word, at = top(results[#results])
+  if word then print(("see it: mneme view %s erase=%s at=%d"):format(o.folder, word, at)) end
   return status
 end
 

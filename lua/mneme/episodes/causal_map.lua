@@ -245,7 +245,10 @@ end
 
 -- The mean loss of one cell with its interval.
 local function estimate(self, base, loss)
-  if self.measure ~= "success" then return stats.t_interval(loss) end
+  if self.measure ~= "success" then
+    local mean, low, high = stats.t_interval(loss)
+    return mean, low and self.measure == "kl" and math.max(0, low) or low, high          -- a divergence is not negative
+  end
   local both, first, second, neither = 0, 0, 0, 0
   for i, lost in ipairs(loss) do
     if lost > 0 then first = first + 1 elseif lost < 0 then second = second + 1

@@ -65,9 +65,10 @@ function Background:work(shown, clock, deadline)
     if not self.state or shown then self.state, self.why = nil, nil end
   end
   local map = self.map
-  if map.done or C.mn_clock(false) >= deadline then return false end
+  local shown_whole = map.done and self.state and self.state.map == map
+  if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
   local before = #map.columns
-  local ok, problem = pcall(map.work, map, deadline)
+  local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
   if not ok then
     if not errors.is(problem) then error(problem, 0) end
     self.failed, self.why, self.state = wish, problem.message, nil
