@@ -485,7 +485,7 @@ t.test("max_sign_test: of one difference it is McNemar's exact test, and more of
   for _, c in ipairs { { 9, 1 }, { 7, 3 }, { 12, 0 }, { 5, 5 } } do
     local d, more = {}, {}
     for i = 1, c[1] + c[2] do d[i], more[i] = i <= c[1] and 1 or -1, i % 2 == 0 and 1 or -1 end
-    for i = 1, 6 do d[#d + 1] = 0 end
+    for _ = 1, 6 do d[#d + 1] = 0 end
     local p = stats.max_sign_test({ d }, #d, { reps = 20000 })
     t.near(p[1], stats.sign_test(c[1], c[2]), 0.015, c[1] .. " against " .. c[2])
     local both, threshold, seen = stats.max_sign_test({ d, more }, #d, { reps = 20000 })

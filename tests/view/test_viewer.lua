@@ -416,13 +416,13 @@ t.test("a click on a cell opens that episode without and with the part erased, a
 end)
 
 t.test("a map that was stored is shown at once, complete, also in a picture", function()
-  local track = cue_track("where", {})
-  track.map = function()
+  local stored = cue_track("where", {})
+  stored.map = function()
     local map = small_map()
     map:work()
     return map
   end
-  local r = rig { track }
+  local r = rig { stored }
   r.pass(0.2)
   r.paint()
   t.eq(r.v.causes.state, nil)

@@ -122,7 +122,7 @@ local function comparer(p, kept, envs, total)
 end
 
 -- The column of a step: from the moment that the carrier is in.
-local function measure(self, at, envs)
+local function measure_column(self, at, envs)
   local p, moment, kept = self.worker, self.carrier:branch(), {}
   local by_policy = self.measure == "kl"
   p:restore(moment)
@@ -153,7 +153,7 @@ local function run(self)
       break
     elseif step == self.steps[column] then
       if not self.columns[column] then
-        self.columns[column] = measure(self, step, envs)
+        self.columns[column] = measure_column(self, step, envs)
         if self.on_column then self.on_column(self) end
       end
       column = column + 1
@@ -203,8 +203,8 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every, steps = options.steps,
-    on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345,
+    every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
