@@ -284,6 +284,7 @@ local guard = {
 ---@field seed integer
 ---@field steps number
 ---@field checkpoint_every number
+---@field keep_checkpoints integer
 ---@field record_every number
 ---@field threads integer
 ---@field debug string
