@@ -1,5 +1,5 @@
--- bars.lua -- draws bars with intervals, and the seeds as dots.  Bars are horizontal, so that there is room for many long
--- names; bars of a group are next to each other.
+-- bars.lua -- draws bars with intervals, and the seeds as small circles; or dots in place of bars, for scores, whose axis need not
+-- begin at 0.  They are horizontal, so that there is room for many long names; those of a group are next to each other.
 local axes = require "mneme.figures.axes"
 local look = require "mneme.figures.style"
 local numbers = require "mneme.base.format"
@@ -7,6 +7,7 @@ local text = require "mneme.figures.text"
 
 local bars = {}
 local ROW, LETTERS, SIZE = 20, 13, look.SMALL
+local FEW = 5                  -- seeds: of fewer the seeds themselves are drawn and no interval, which would span the page
 
 -- Bars by group, in the order in which groups first appear, and the fill of each name.
 local function groups_of(fig)
@@ -32,6 +33,17 @@ function bars.range(fig)
     for _, y in ipairs(bar.seeds or {}) do see(y) end
   end
   for _, r in ipairs(fig.references or {}) do see(r.y) end
+  if fig.kind == "dots" and not fig.y.log then
+    for _, bar in ipairs(fig.bars) do
+      if bar.low and #(bar.seeds or {}) >= FEW then
+        see(bar.low)
+        see(bar.high)
+      end
+    end
+    if low > high then low, high = 0, 1 end
+    local room = math.max(0.03 * (high - low), 1e-12)
+    return low - room, high + room
+  end
   if not fig.y.log and not fig.y.range then
     see(0)
     local room = 0.3 * (high - low)
@@ -79,9 +91,28 @@ local function place_references(fig, s, width)
   return list, #levels * LETTERS
 end
 
-local function draw_bar(paper, bar, fill, s, y, origin)
-  paper:group(("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, bar.y and numbers.short(bar.y) or "–"))
-  if bar.y then
+local function title_of(bar, unit)
+  local told = bar.y and numbers.short(bar.y, unit) or "–"
+  if bar.low then told = ("%s (%s … %s)"):format(told, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, told)
+end
+
+-- A mean as a dot, its interval as a line, and the seeds.
+local function draw_dot(paper, bar, fill, s, y)
+  local seeds = bar.seeds or {}
+  if bar.low and (#seeds >= FEW or #seeds < 2) then
+    paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
+  end
+  for _, v in ipairs(#seeds > 1 and seeds or {}) do
+    paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', s.at(v), y, (fill:gsub("f", "c", 1)))
+  end
+  paper:add('<circle cx="%.1f" cy="%.1f" r="4.5" class="%s"/>', s.at(bar.y), y, fill)
+end
+
+local function draw_bar(paper, fig, bar, fill, s, y, origin)
+  paper:group(title_of(bar, fig.y.unit), "row")
+  if bar.y and fig.kind == "dots" then draw_dot(paper, bar, fill, s, y)
+  elseif bar.y then
     local at = s.at(bar.y)
     paper:rect(math.min(origin, at), y - 6, math.abs(at - origin), 12, fill)
     if bar.low then
@@ -139,22 +170,26 @@ function bars.draw(paper, fig, y0, narrow)
   end
   box.h = y - box.y
   local bottom = axes.draw_x(paper, s, box, fig.y.label, spans)
-  local origin = s.at(fig.y.log and s.low or math.max(s.low, math.min(s.high, 0)))
+  local dots = fig.kind == "dots"
+  local origin = s.at((fig.y.log or dots) and s.low or math.max(s.low, math.min(s.high, 0)))
   local several = groups[1] and groups[1].name ~= nil
   for _, row in ipairs(rows) do
     if row.head then
       paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
     else
+      local bar = row.bar
       for i, line in ipairs(row.lines) do
-        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end" })
+        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end",
+          weight = bar.marked and "600" or nil })
       end
-      draw_bar(paper, row.bar, several and fills[row.bar.name] or "f1", s, row.y, origin)
+      if dots then paper:line(box.x, row.y, box.x + box.w, row.y, "grid") end
+      draw_bar(paper, fig, bar, several and fills[bar.name] or bar.marked and "f2" or "f1", s, row.y, origin)
       if row.bar.y then
         paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
       end
     end
   end
-  for _, span in ipairs(spans) do paper:line(origin, span[1], origin, span[2], "axis") end
+  for _, span in ipairs(dots and {} or spans) do paper:line(origin, span[1], origin, span[2], "axis") end
   for _, r in ipairs(references) do
     local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
     for _, span in ipairs(spans) do paper:line(r.at, span[1], r.at, span[2], "reference") end

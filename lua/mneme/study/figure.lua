@@ -16,10 +16,13 @@ local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
 local mn_stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
 
 local figure = {}
 local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
+local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
+local FEW_ROWS = 6             -- up to as many need no mark to be found
 
 local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true }
 local statistics = { mean = true, iqm = true, geometric = true }
@@ -208,6 +211,58 @@ function makers.curves(pick, spec, f, o)
   return fig, counts, more
 end
 
+-- What the claims of a study are about, among the values of an axis.
+local function studied_in(spec, axis)
+  local found = {}
+  for _, claim in ipairs(spec.claims or {}) do
+    local name = claim.test and claim.test.a[axis]
+    if name ~= nil then found[values.show(name)] = true end
+  end
+  return found
+end
+
+-- Values of an axis that have an order of their own, such as widths, keep it; others are sorted by what is drawn.
+local function has_order(groups)
+  local numbered = 0
+  for _, group in ipairs(groups) do if group.name:find "%d" then numbered = numbered + 1 end end
+  return numbered > #groups / 2
+end
+
+-- Rows by their mean over all columns, the best first: the same order in each column.
+local function sort_rows(fig)
+  local sum, n, place = {}, {}, {}
+  for i, bar in ipairs(fig.bars) do
+    place[bar.name] = place[bar.name] or i
+    if bar.y then sum[bar.name], n[bar.name] = (sum[bar.name] or 0) + bar.y, (n[bar.name] or 0) + 1 end
+  end
+  local column, columns = {}, 0
+  for _, bar in ipairs(fig.bars) do
+    local group = bar.group or ""
+    if not column[group] then columns, column[group] = columns + 1, columns + 1 end
+  end
+  local function mean(bar) return n[bar.name] and sum[bar.name] / n[bar.name] or -math.huge end
+  table.sort(fig.bars, function(a, b)
+    local p, q = column[a.group or ""], column[b.group or ""]
+    if p ~= q then return p < q end
+    local v, w = mean(a), mean(b)
+    return v ~= w and v > w or v == w and place[a.name] < place[b.name]
+  end)
+end
+
+-- What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would be stubs beside the others,
+-- on a logarithmic axis.
+local function set_kind(fig)
+  local least, most = math.huge, -math.huge
+  for _, bar in ipairs(fig.bars) do
+    for _, y in ipairs(bar.y and { bar.y, unpack(bar.seeds or {}) } or {}) do least, most = math.min(least, y), math.max(most, y) end
+  end
+  if fig.y.range then fig.kind = "dots"
+  elseif least > 0 and most > WIDE * least then
+    fig.kind, fig.y.log = "dots", true
+    for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
+  end
+end
+
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
@@ -223,6 +278,12 @@ function makers.bars(pick, spec, f, o)
       fig.bars[#fig.bars + 1] = bar
     end
   end
+  if f.by and not f.x and #fig.bars > FEW_ROWS then
+    local studied = studied_in(spec, f.by)
+    for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
+  end
+  if f.by and not has_order(select_runs.groups(pick.runs, f.by)) then sort_rows(fig) end
+  set_kind(fig)
   return fig, counts
 end
 
@@ -230,19 +291,34 @@ end
 local function against_axis(pick, f, o)
   local lines, counts = {}, {}
   for k, group in ipairs(pick.groups) do
-    local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
+    local line, of_seed = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {}, seeds = {} }, {}
     local columns, whole = select_runs.groups(group.runs, f.x), true
     table.sort(columns, function(a, b) return select_runs.number(a.name, f.x) < select_runs.number(b.name, f.x) end)
     for _, column in ipairs(columns) do
-      local list = seeds.numbers(column.runs, number_of(f.y), pick.missing)
+      local list, of = seeds.numbers(column.runs, number_of(f.y), pick.missing)
       if #list > 0 then
         local i = #line.x + 1
+        for s, seed in ipairs(of) do
+          if not of_seed[seed] then
+            of_seed[seed] = { x = {}, y = {}, seed = seed }
+            line.seeds[#line.seeds + 1] = of_seed[seed]
+          end
+          table.insert(of_seed[seed].x, select_runs.number(column.name, f.x))
+          table.insert(of_seed[seed].y, list[s])
+        end
         line.x[i], counts[#counts + 1] = select_runs.number(column.name, f.x), #list
         line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
         whole = whole and line.low[i] ~= nil
       end
     end
     if not whole then line.low, line.high = nil, nil end       -- of one seed there is no interval, and no band with holes
+    for s = #line.seeds, 1, -1 do                              -- a seed is drawn where it has all points, and the axis a place for them
+      local seed = line.seeds[s]
+      local fits = #seed.x == #line.x
+      for _, y in ipairs(seed.y) do fits = fits and not (y <= 0 and f.log and f.log:find "y") end
+      if not fits then table.remove(line.seeds, s) end
+    end
+    if #line.seeds < 2 then line.seeds = nil end
     if #line.x > 0 then lines[#lines + 1] = line end
   end
   return lines, counts
@@ -352,6 +428,24 @@ local function count_note(counts, o)
   if o.how then return o.how:format(n) end
   if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
   return seeds.how(o.statistic, least, most, o.range ~= nil, words)
+end
+
+---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
+---@param fig table as mneme.figures.model has it
+---@return number? value
+---@return integer? n how often
+function figure.only_value(fig)
+  local least, most, n = math.huge, -math.huge, 0
+  local function see(v) if v then least, most, n = math.min(least, v), math.max(most, v), n + 1 end end
+  for _, bar in ipairs(fig.bars or {}) do
+    see(bar.y)
+    for _, y in ipairs(bar.seeds or {}) do least, most = math.min(least, y), math.max(most, y) end
+  end
+  for _, row in ipairs(fig.cells or {}) do
+    for c = 1, #fig.x.categories do see(row[c] or nil) end
+  end
+  for _, line in ipairs(fig.lines or {}) do for _, y in ipairs(line.y) do see(y) end end
+  if n > 1 and most - least <= 1e-9 * math.max(math.abs(most), math.abs(least)) then return most, n end
 end
 
 ---A figure of a study.
