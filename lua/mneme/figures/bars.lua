@@ -7,7 +7,6 @@ local text = require "mneme.figures.text"
 
 local bars = {}
 local ROW, LETTERS, SIZE = 20, 13, look.SMALL
-local FEW = 5                  -- seeds: of fewer the seeds themselves are drawn and no interval, which would span the page
 
 -- Bars by group, in the order in which groups first appear, and the fill of each name.
 local function groups_of(fig)
@@ -19,7 +18,7 @@ local function groups_of(fig)
       groups[#groups + 1] = by_name[key]
     end
     table.insert(by_name[key].bars, bar)
-    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(n + 1).fill end
+    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(bar.style or n + 1).fill end
   end
   return groups, fills
 end
@@ -35,7 +34,7 @@ function bars.range(fig)
   for _, r in ipairs(fig.references or {}) do see(r.y) end
   if fig.kind == "dots" and not fig.y.log then
     for _, bar in ipairs(fig.bars) do
-      if bar.low and #(bar.seeds or {}) >= FEW then
+      if bar.low and #(bar.seeds or {}) >= look.FEW then
         see(bar.low)
         see(bar.high)
       end
@@ -100,7 +99,7 @@ end
 -- A mean as a dot, its interval as a line, and the seeds.
 local function draw_dot(paper, bar, fill, s, y)
   local seeds = bar.seeds or {}
-  if bar.low and (#seeds >= FEW or #seeds < 2) then
+  if bar.low and (#seeds >= look.FEW or #seeds < 2) then
     paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
   end
   for _, v in ipairs(#seeds > 1 and seeds or {}) do

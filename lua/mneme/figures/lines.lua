@@ -9,7 +9,6 @@ local scale = require "mneme.figures.scale"
 
 local lines = {}
 local TOO_MANY = 10            -- lines: beyond, nobody can follow one among them, and each has a panel
-local FEW = 5                  -- seeds: of fewer each is drawn, of more the band of their interval
 local MARKED = 12              -- points: up to as many are marked one by one
 
 local function spread_of(list, low, high)
@@ -18,7 +17,7 @@ local function spread_of(list, low, high)
 end
 
 -- Are the seeds of a line drawn, one by one?
-local function few(line) return #(line.seeds or {}) > 1 and #line.seeds < FEW end
+local function few(line) return #(line.seeds or {}) > 1 and #line.seeds < look.FEW end
 
 ---What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
 ---@param busy boolean? without seeds and intervals

@@ -51,8 +51,13 @@ function panels.draw(paper, fig, y0, range)
   local x = scale.new(fig.x, range[1], range[2], 0, width, { wanted = 2 })
   local below = ends(x, fig.x.unit)
   if #below == 2 and text.width(below[1][2], SIZE) + text.width(below[2][2], SIZE) + 8 > width then below = { below[2] } end
-  local ghosts = {}
-  for i, item in ipairs(list) do ghosts[i] = points_of(item.line, x, y) end
+  local ghosts, all = {}, text.escape(paper.id) .. "-all"
+  paper:add('<defs><g id="%s">', all)                            -- once, and shown again in each panel
+  for i, item in ipairs(list) do
+    ghosts[i] = points_of(item.line, x, y)
+    paper:path(ghosts[i], "other")
+  end
+  paper:add "</g></defs>"
   for first = 1, #list, columns do
     local names, deepest = {}, 1
     for i = first, math.min(#list, first + columns - 1) do
@@ -75,9 +80,7 @@ function panels.draw(paper, fig, y0, range)
         local at = box_y + y.at(r.y)
         paper:line(box_x, at, box_x + width, at, "reference")
       end
-      for k, points in ipairs(ghosts) do
-        if k ~= i then paper:path(moved(points, box_x, box_y), "other") end
-      end
+      paper:add('<use href="#%s" x="%.1f" y="%.1f"/>', all, box_x, box_y)
       paper:group(("%s: %s"):format(list[i].line.name, numbers.short(list[i].last, fig.y.unit)), "row")
       local mine = moved(ghosts[i], box_x, box_y)
       if #mine > 1 then paper:path(mine, "line c1") end

@@ -23,6 +23,9 @@ function look.line(k)
     marked = round > 0, round = round % #dashes }
 end
 
+---Seeds: of fewer each is drawn in place of an interval, which would span the drawing.
+look.FEW = 5
+
 ---The family of the letters, unless a drawing is asked for another one.
 look.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
 
@@ -37,7 +40,7 @@ local rules = [[
 .mn-figure .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:butt}
 .mn-figure .seed{fill:none;stroke-width:1;opacity:.3;stroke-linejoin:round}
 .mn-figure .band{stroke:none;opacity:.16}
-.mn-figure .many{opacity:.15}
+.mn-figure .many{opacity:.24}
 .mn-figure .band.many{opacity:.1}
 .mn-figure .lead{fill:none;stroke-width:1.5}
 .mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}

@@ -25,6 +25,14 @@ local sums = ffi.new "double[2]"
 local Supervised = {}
 Supervised.__index = Supervised
 
+---What is minimised, for reports.
+Supervised.objective = [[
+Each step of AdamW minimises the cross-entropy over the asked positions of a batch
+
+$$L = -\frac{1}{N} \sum_n \log p_{\theta}(y_n | x_{\le n})$$
+
+with gradients clipped to the norm max_norm.]]
+
 local defaults = {
   lr = 1e-3, lr_schedule = "constant", warmup = 0, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8, weight_decay = 0,
   max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16, stop_score = -1,

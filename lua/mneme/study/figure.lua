@@ -12,16 +12,16 @@ local errors = require "mneme.base.errors"
 local figure_words = require "mneme.study.figure_texts"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local rows = require "mneme.study.figure_rows"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
 local mn_stats = require "mneme.stats"
-local values = require "mneme.base.setting_types"
 
 local figure = {}
 local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
-local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
+local FEW_SEEDS = require("mneme.figures.style").FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
 
 local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true }
@@ -211,65 +211,15 @@ function makers.curves(pick, spec, f, o)
   return fig, counts, more
 end
 
--- What the claims of a study are about, among the values of an axis.
-local function studied_in(spec, axis)
-  local found = {}
-  for _, claim in ipairs(spec.claims or {}) do
-    local name = claim.test and claim.test.a[axis]
-    if name ~= nil then found[values.show(name)] = true end
-  end
-  return found
-end
-
--- Values of an axis that have an order of their own, such as widths, keep it; others are sorted by what is drawn.
-local function has_order(groups)
-  local numbered = 0
-  for _, group in ipairs(groups) do if group.name:find "%d" then numbered = numbered + 1 end end
-  return numbered > #groups / 2
-end
-
--- Rows by their mean over all columns, the best first: the same order in each column.
-local function sort_rows(fig)
-  local sum, n, place = {}, {}, {}
-  for i, bar in ipairs(fig.bars) do
-    place[bar.name] = place[bar.name] or i
-    if bar.y then sum[bar.name], n[bar.name] = (sum[bar.name] or 0) + bar.y, (n[bar.name] or 0) + 1 end
-  end
-  local column, columns = {}, 0
-  for _, bar in ipairs(fig.bars) do
-    local group = bar.group or ""
-    if not column[group] then columns, column[group] = columns + 1, columns + 1 end
-  end
-  local function mean(bar) return n[bar.name] and sum[bar.name] / n[bar.name] or -math.huge end
-  table.sort(fig.bars, function(a, b)
-    local p, q = column[a.group or ""], column[b.group or ""]
-    if p ~= q then return p < q end
-    local v, w = mean(a), mean(b)
-    return v ~= w and v > w or v == w and place[a.name] < place[b.name]
-  end)
-end
-
--- What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would be stubs beside the others,
--- on a logarithmic axis.
-local function set_kind(fig)
-  local least, most = math.huge, -math.huge
-  for _, bar in ipairs(fig.bars) do
-    for _, y in ipairs(bar.y and { bar.y, unpack(bar.seeds or {}) } or {}) do least, most = math.min(least, y), math.max(most, y) end
-  end
-  if fig.y.range then fig.kind = "dots"
-  elseif least > 0 and most > WIDE * least then
-    fig.kind, fig.y.log = "dots", true
-    for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
-  end
-end
-
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
+  local style = {}
+  for k, group in ipairs(f.by and select_runs.groups(pick.runs, f.by) or {}) do style[group.name] = k end
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
     for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = seeds.numbers(group.runs, number_of(f.y), pick.missing)
-      local bar = { name = group.name, group = column.name, seeds = list, of = of }
+      local bar = { name = group.name, group = column.name, seeds = list, of = of, style = style[group.name] }
       if #list > 0 then
         counts[#counts + 1] = #list
         bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
@@ -278,12 +228,13 @@ function makers.bars(pick, spec, f, o)
       fig.bars[#fig.bars + 1] = bar
     end
   end
+  rows.drop_unknown(fig)
   if f.by and not f.x and #fig.bars > FEW_ROWS then
-    local studied = studied_in(spec, f.by)
+    local studied = rows.studied(spec, f.by)
     for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
   end
-  if f.by and not has_order(select_runs.groups(pick.runs, f.by)) then sort_rows(fig) end
-  set_kind(fig)
+  if f.by and not rows.ordered(select_runs.groups(pick.runs, f.by)) then rows.sort(fig) end
+  rows.set_kind(fig, o.words)
   return fig, counts
 end
 
@@ -430,6 +381,16 @@ local function count_note(counts, o)
   return seeds.how(o.statistic, least, most, o.range ~= nil, words)
 end
 
+-- Where the drawing shows seeds in place of intervals, the note says so.
+local function few_note(fig, words)
+  for _, list in ipairs { fig.lines or {}, fig.kind == "dots" and fig.bars or {} } do
+    for _, item in ipairs(list) do
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. words.few_seeds end
+    end
+  end
+  return ""
+end
+
 ---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
 ---@param fig table as mneme.figures.model has it
 ---@return number? value
@@ -471,7 +432,7 @@ function figure.new(study, spec, f, words)
   local pick = select_runs.pick(study, f)
   local fig, counts, more = make(pick, spec, f, o)
   fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
-  fig.note = count_note(counts, o) .. select_runs.note(pick, f, words) .. (more or "")
+  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "") .. (more or "")
   if f[1] == "lines" then set_logs(fig, f, words) end
   return fig
 end

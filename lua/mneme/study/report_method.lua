@@ -3,8 +3,8 @@
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
+local learners = require "mneme.learn.learners"
 local numbers = require "mneme.base.format"
-local page = require "mneme.study.html_page"
 local prose = require "mneme.study.report_texts"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
@@ -79,6 +79,27 @@ function method.model(out, runs, words)
   for _, o in ipairs(options) do out:folded(words.all_options:format(o.name), o.text) end
 end
 
+---What was minimised: the loss of the learner, with the values of its coefficients.
+---@param defaults table? the script's, flat
+function method.objective(out, runs, defaults, words)
+  local names, supervised = distinct(runs, function(r) return r.flat.learner end), false
+  for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
+  if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
+  if supervised then names = { "supervised" } end
+  for _, name in ipairs(names) do
+    local objective = learners.objective(name)
+    if objective then
+      out:paragraphs(objective)
+      local values_of = {}
+      for _, key in ipairs { "gamma", "lambda", "value_coef", "entropy_coef", "clip", "epochs", "max_norm" } do
+        local list = distinct(runs, function(r) return r.flat[key] end)
+        if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
+      end
+      if #values_of > 0 then out:paragraphs(words.objective_note:format(table.concat(values_of, "; ")), "dim") end
+    end
+  end
+end
+
 ---What was acted in or learned from.
 function method.data(out, runs, words)
   local keys, rows, flats = {}, {}, {}
@@ -113,7 +134,7 @@ function method.hyperparameters(out, runs, defaults, report, words)
     if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].run)
       local differs = default ~= nil and default ~= value
-      rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
+      rows[#rows + 1] = { { key, bold = differs }, show(value), show(default),
         prose.source(report, key) or "–" }
       said[key] = true
     end
