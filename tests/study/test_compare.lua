@@ -77,9 +77,12 @@ end)
 t.test("curves lie under each other, on one scale", function()
   local text = compare.text { a[1], b[1] }
   t.ok(text:find("charts/score, from step 10 to 50, between 0.06 and 0.8", 1, true), text)
-  local first, second = text:match "\n  A  (%S+)  0%.8\n  B  (%S+)  0%.3\n"
+  local first, second = text:match "\n  A  (%S+)  0%.8\n.-\n  B  (%S+)  0%.3\n"
   t.ok(first and #first == 48 * 3 and #second == 48 * 3, text)
-  t.eq(first:sub(-3), "█") t.eq(second:sub(1, 3), "▁")
+  local blank = "⠀"
+  t.ok(first:sub(-3) ~= blank and first:sub(1, 3) == blank, text)          -- A ends on top, B begins at the bottom of its three lines
+  t.ok(second == blank:rep(48), text)
+  t.eq(select(2, text:gsub("\n     [^\n]*[\226][\160-\163]", "")), 4, "two more lines each")
   local late = run("late", 2, 0.8)                        -- its only point lies beyond: no place has the group's mean
   files.write(late .. "/metrics.jsonl", { json.encode { step = 5000, ["charts/score"] = 1 } .. "\n" })
   text = compare.text { a[1], late }
@@ -94,6 +97,10 @@ t.test("the same seed again is another run; many groups stand as rows", function
   local list = {}
   for i = 1, 6 do list[i] = run("many" .. i, 1, i / 10, { config = { lr = i } }) end
   text = compare.text(list)
+  t.ok(not text:find "█", text)
+  list[7] = run("many7", 1, 0.7, { config = { lr = 7 } })
+  text = compare.text(list)
+  t.ok(text:find "█", "more than six have a line each")
   t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
 end)
 

@@ -12,8 +12,7 @@ local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
-local plain = {}
-local AXIS = "run"
+local plain = { AXIS = "run" }     -- the axis of runs that no study describes
 local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
@@ -40,8 +39,11 @@ local function read_all(paths)
   for _, path in ipairs(paths) do
     path = path:gsub("(.)/+$", "%1")
     if files.is_file(path .. "/study.json") then
-      for _, r in ipairs(folder.load(path).runs) do
-        if r:info() then list[#list + 1] = read_run(r.path, path) end
+      for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+        for _, r in ipairs(group.runs) do
+          if r:info() then list[#list + 1] = read_run(r.path, path) end
+          if #paths == 1 and list[#list] then list[#list].label = group.name end
+        end
       end
     elseif files.is_file(path .. "/config.json") then list[#list + 1] = read_run(path)
     else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json") end
@@ -52,6 +54,7 @@ end
 
 -- What a run is called: the settings in which it differs from others.
 local function label_of(r, differ)
+  if r.label then return r.label end
   local parts = {}
   for _, key in ipairs(differ) do
     if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and values.show(r.flat[key]) or key:match "[^.]*$" .. "=" .. values.show(r.flat[key]) end
@@ -76,7 +79,7 @@ function plain.study(paths)
     end
     seen[label .. "\n" .. r.seed] = true
     local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}
-    local run = folder.run { name = ("%s=%s,seed=%d"):format(AXIS, label, r.seed), path = r.path, labels = { [AXIS] = label }, seed = r.seed,
+    local run = folder.run { name = ("%s=%s,seed=%d"):format(plain.AXIS, label, r.seed), path = r.path, labels = { [plain.AXIS] = label }, seed = r.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources or resources.read(r.path), status = result.status or "open" }
     for name, curve in pairs(run:curves()) do
       if curve.n > 0 then run.status = result.status or "done" end

@@ -113,7 +113,7 @@ end
 ---@param words table
 function verdicts.section(out, v, i, spec, shown, words)
   out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))
-  local parts = { ("**%s**: %s"):format(words[v.verdict], whole_estimate(v, spec, words)) }
+  local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec, words)) }
   if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], verdicts.p(v.p), words.p_corrected:format(verdicts.p(v.holm or v.p))) end
   parts[1] = ("%s, %s."):format(parts[1], words.n_seeds:format(v.n))
   if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test, words)) end

@@ -11,6 +11,7 @@ local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
 
 local method = {}
+local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
 local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
@@ -212,7 +213,7 @@ function method.resources(out, study, words)
   rows[#rows + 1] = row(words.sum, study.runs, true)
   local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
   if told then head[#head + 1] = words.energy end
-  out:table(head, rows)
+  if #rows > MOST then out:fold(words.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
   out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
 end
 

@@ -28,7 +28,7 @@ return {
   counted_verdicts = { holds = { "%d holds", "%d hold" }, fails = { "%d does not hold", "%d do not hold" }, undecided = { "%d is undecided", "%d are undecided" } },
   one_value = "%s: %s in all %d places, so there is nothing to draw.",
   differences = "Differences between points", difference_of = "difference in %s", p_first = "p (corrected), then p alone",
-  objective_note = "With these runs' values: %s.", settings = "Settings and their sources", points = "Points: every metric of each",
+  objective_note = "With these runs' values: %s.", settings = "Settings and their sources", points = "Points: every metric of each", resources_of = "Resources of each point",
   of_runs = "All %d runs",
   where = ", %s", exactly = ", in every seed",
   why = { no_run = "the study has no such runs",
