@@ -63,7 +63,7 @@ function rows.set_kind(fig, words)
     for _, y in ipairs(bar.y and bar.y ~= 0 and { bar.y, unpack(bar.seeds or {}) } or {}) do least, most = math.min(least, y), math.max(most, y) end
     if bar.y == 0 then zeros[#zeros + 1] = bar.name end
   end
-  if fig.y.range then fig.kind = "dots"
+  if fig.y.range or least < 0 then fig.kind = "dots"
   elseif least > 0 and most > WIDE * least then
     fig.kind, fig.y.log = "dots", true
     for i = #fig.bars, 1, -1 do if fig.bars[i].y == 0 then table.remove(fig.bars, i) end end

@@ -123,19 +123,27 @@ function plain.spec(study, spec)
     for name in pairs(r:curves()) do curves[name] = true end
     if r.status == "done" then for name in pairs(r.metrics) do results[name] = true end end
   end
-  whole.figures = {}
-  for _, name in ipairs(usual_curves) do
-    if curves[name] then whole.figures[#whole.figures + 1] = { "curves", y = name, by = by } end
-  end
-  for _, name in ipairs(usual_results) do
-    if results[name] then table.insert(whole.figures, math.min(2, #whole.figures + 1), { "bars", y = name, by = by, x = x }) end
-  end
   if not whole.metrics then
     whole.metrics = {}
     for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
   end
+  local function about(name) return ((whole.metrics[name:match "[^/]*$"] or {})[1] or name):match "^[^,]*" end
+  local drawn, ends = {}, {}
+  for _, name in ipairs(usual_curves) do
+    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = about(name) .. " while learning" } end
+  end
+  for _, name in ipairs(usual_results) do
+    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = about(name) .. " at the end" } end
+  end
+  whole.figures = {}
+  for i = 1, math.max(#drawn, #ends) do                            -- a curve, and what it came to
+    whole.figures[#whole.figures + 1] = drawn[i]
+    whole.figures[#whole.figures + 1] = ends[i]
+  end
   return whole
 end
+
+local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
 
 ---Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
 ---@param out table page
@@ -162,7 +170,7 @@ function plain.differences(out, study, spec, words)
       if #difference > 0 then
         local mean, low, high, p = stats.t_interval(difference)
         if #difference > 1 and seeds.no_spread(difference) then low, high, p = nil, nil, nil end
-        local row = { ("%s – %s"):format(groups[k].name, groups[i].name), { low and ("%s (%s … %s)"):format(numbers.short(mean), numbers.short(low),
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { low and ("%s (%s … %s)"):format(numbers.short(mean), numbers.short(low),
           numbers.short(high)) or numbers.short(mean), class = "number" }, tostring(#difference), "–" }
         rows[#rows + 1] = row
         if p then ps[#ps + 1], of[#of + 1] = p, row end

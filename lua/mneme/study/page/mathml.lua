@@ -76,7 +76,7 @@ function atom(pieces, at)
     return sign == "." and "" or ("<mo stretchy=\"true\">%s</mo>"):format(text.escape(sign)), at + 2
   elseif spaces[name] then return ('<mspace width="%s"/>'):format(spaces[name]), at + 1
   elseif large[name] then return ("<mo>%s</mo>"):format(large[name]), at + 1, true
-  elseif functions[name] then return ('<mi>%s</mi><mspace width="0.17em"/>'):format(name), at + 1
+  elseif functions[name] then return ('<mrow><mi>%s</mi><mspace width="0.17em"/></mrow>'):format(name), at + 1
   elseif greek[name] then return ("<mi>%s</mi>"):format(greek[name]), at + 1
   elseif signs[name] then return ("<mo>%s</mo>"):format(signs[name]), at + 1
   elseif name and name:find "^%a" then errors.fail(("equation: \\%s is not known"):format(name))
