@@ -133,6 +133,34 @@ t.test("seeds that all differ by the same: no interval, and signs alone decide, 
   t.ok(text:find "  B %- A  0%.25  other seeds%s*\n", text)
 end)
 
+t.test("out=: the curve as a figure, all of it as a page; runs without a study have a report with the usual figures", function()
+  local text = files.read
+  local function mneme(line)
+    local said, status = shell.mneme(here, line)
+    t.eq(status, 0, said)
+    return said
+  end
+  local list = {}
+  for seed = 1, 3 do
+    run("p" .. seed, seed, 0.5 + seed / 100)
+    run("q" .. seed, seed, 0.8 + seed / 50, { config = { lr = 9 } })
+    list[#list + 1] = "p" .. seed .. " q" .. seed
+  end
+  local names = table.concat(list, " ")
+  t.ok(mneme("compare " .. names .. " out=curves.svg"):find "curves.svg\n$")
+  local svg = text(here .. "/curves.svg")
+  t.ok(svg:find "<svg" and select(2, svg:gsub('class="line c%d"', "")) == 2 and select(2, svg:gsub('class="seed', "")) >= 4, svg:sub(1, 300))
+  mneme("compare " .. names .. " out=page.html")
+  mneme("report " .. names .. " out=report.html")
+  local page = text(here .. "/report.html")
+  t.ok(page == text(here .. "/page.html"))
+  t.ok(page:find('id="figure-1"', 1, true) and page:find('id="differences"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
+  t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
+  t.ok(mneme("report p1"):find "p1/report.html")
+  local said, status = shell.mneme(here, "compare p1 out=x.jpg")
+  t.eq(status, 2) t.ok(said:find("expected a name ending in", 1, true), said)
+end)
+
 t.test("what cannot be compared", function()
   local empty = run("empty", 3)
   t.raises(function() compare.text { empty } end, "has logged anything")

@@ -201,14 +201,6 @@ t.test("dots: an axis that need not begin at 0; the interval from five seeds on,
   t.eq(seeds, 5) t.eq(intervals, 1)
 end)
 
--- Shares of a picture's pixels that are white or nearly so, and that are dark, as rsvg-convert sees a drawing.
-local function shades(svg)
-  files.write(here .. "/seen.svg", { svg })
-  t.eq(os.execute(("rsvg-convert -o %s/seen.png %s/seen.svg"):format(here, here)), 0)
-  local C = require("mneme.base.engine").C
-  return C, here .. "/seen.png"
-end
-
 t.test("the way from a line that ends early to its name is dotted", function()
   local function leads(last)
     local line = { name = "b", x = { 0, last }, y = { 0, 1 } }

@@ -65,11 +65,11 @@ local function draw_band(paper, line, style, x, y, box, many)
   paper:path(points, "band " .. style.fill .. many, nil, true)
 end
 
--- As thin lines; where a line has few points, and jumps between them say nothing, as circles.
-local function draw_seeds(paper, line, style, x, y, many)
+-- As thin lines; of lines with few points, between which nothing was measured, as circles.
+local function draw_seeds(paper, fig, line, style, x, y, many)
   for _, seed in ipairs(line.seeds) do
     local points = points_of(seed.x, seed.y, x, y)
-    if #line.x > MARKED or #points < 1 then paper:path(points, "seed " .. style.color .. many)
+    if fig.kind == "curves" or #line.x > MARKED then paper:path(points, "seed " .. style.color .. many)
     else
       for _, p in ipairs(points) do paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', p[1], p[2], style.color) end
     end
@@ -125,7 +125,7 @@ function lines.draw(paper, fig, y0, narrow, split)
   local many = #fig.lines > 3 and " many" or ""
   if not busy then
     for k, line in ipairs(fig.lines) do
-      if few(line) then draw_seeds(paper, line, items[k].style, x, y, many)
+      if few(line) then draw_seeds(paper, fig, line, items[k].style, x, y, many)
       elseif line.low then draw_band(paper, line, items[k].style, x, y, box, many) end
     end
   end

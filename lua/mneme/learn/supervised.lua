@@ -25,18 +25,18 @@ local sums = ffi.new "double[2]"
 local Supervised = {}
 Supervised.__index = Supervised
 
----What is minimised, for reports.
-Supervised.objective = [[
+local defaults = {
+  lr = 1e-3, lr_schedule = "constant", warmup = 0, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8, weight_decay = 0,
+  max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16, stop_score = -1,
+}
+
+-- What is minimised, for reports.
+local objective = [[
 Each step of AdamW minimises the cross-entropy over the asked positions of a batch
 
 $$L = -\frac{1}{N} \sum_n \log p_{\theta}(y_n | x_{\le n})$$
 
 with gradients clipped to the norm max_norm.]]
-
-local defaults = {
-  lr = 1e-3, lr_schedule = "constant", warmup = 0, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8, weight_decay = 0,
-  max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16, stop_score = -1,
-}
 
 -- This rank's share of a batch.
 local function share(dataset)
@@ -219,4 +219,4 @@ end
 ---@return table { path, steps, accuracy, commonest, loss, perplexity, bits_per_character }
 function Supervised:train() return trainer.train(self) end
 
-return { new = new, defaults = defaults }
+return { new = new, defaults = defaults, objective = objective }
