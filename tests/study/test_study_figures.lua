@@ -193,7 +193,7 @@ end)
 
 t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", function()
   local fig = figure.new(whole, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" }, title = "corridor 40" })
-  t.eq(fig.y.label, "success, mean of the episodes since the line before")
+  t.eq(fig.y.label, "success, mean of the episodes since the last log line")
   t.eq(#fig.lines, 2) t.eq(#fig.lines[1].seeds, 3) t.eq(#fig.other_x, 2)
   for i = 1, 10 do
     local column = {}

@@ -23,6 +23,9 @@ local function groups_of(fig)
   return groups, fills
 end
 
+-- Is the interval of a bar drawn, besides its seeds?
+local function told(bar) return #(bar.seeds or {}) >= look.FEW or #(bar.seeds or {}) < 2 end
+
 ---The least and the largest value that is to be seen.
 function bars.range(fig)
   local low, high = math.huge, -math.huge
@@ -34,7 +37,7 @@ function bars.range(fig)
   for _, r in ipairs(fig.references or {}) do see(r.y) end
   if fig.kind == "dots" and not fig.y.log then
     for _, bar in ipairs(fig.bars) do
-      if bar.low and #(bar.seeds or {}) >= look.FEW then
+      if bar.low and told(bar) then
         see(bar.low)
         see(bar.high)
       end
@@ -48,7 +51,7 @@ function bars.range(fig)
     local room = 0.3 * (high - low)
     local least, most = low < 0 and low - room or 0, high + room
     for _, bar in ipairs(fig.bars) do
-      if bar.low then
+      if bar.low and told(bar) then
         see(math.max(least, bar.low))
         see(math.min(most, bar.high))
       end
@@ -91,15 +94,15 @@ local function place_references(fig, s, width)
 end
 
 local function title_of(bar, unit)
-  local told = bar.y and numbers.short(bar.y, unit) or "–"
-  if bar.low then told = ("%s (%s … %s)"):format(told, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
-  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, told)
+  local shown = bar.y and numbers.short(bar.y, unit) or "–"
+  if bar.low then shown = ("%s (%s … %s)"):format(shown, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, shown)
 end
 
 -- A mean as a dot, its interval as a line, and the seeds.
 local function draw_dot(paper, bar, fill, s, y)
   local seeds = bar.seeds or {}
-  if bar.low and (#seeds >= look.FEW or #seeds < 2) then
+  if bar.low and told(bar) then
     paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
   end
   for _, v in ipairs(#seeds > 1 and seeds or {}) do
@@ -114,7 +117,7 @@ local function draw_bar(paper, fig, bar, fill, s, y, origin)
   elseif bar.y then
     local at = s.at(bar.y)
     paper:rect(math.min(origin, at), y - 6, math.abs(at - origin), 12, fill)
-    if bar.low then
+    if bar.low and told(bar) then
       local from, to = s.at(math.max(s.low, math.min(s.high, bar.low))), s.at(math.max(s.low, math.min(s.high, bar.high)))
       paper:line(from, y, to, y, "error")
       if bar.low >= s.low then paper:line(from, y - 4, from, y + 4, "error") end
@@ -134,16 +137,16 @@ end
 ---@return number y below it
 function bars.draw(paper, fig, y0, narrow)
   local groups, fills = groups_of(fig)
-  local widest, told, values = 0, 0, {}
+  local widest, digits, values = 0, 0, {}
   for _, bar in ipairs(fig.bars) do
     widest = math.max(widest, text.width(bar.name, SIZE))
     values[#values + 1] = bar.y
   end
   local shown, of_value = numbers.alike(values, fig.y.unit), {}
-  for i, v in ipairs(values) do of_value[v], told = shown[i], math.max(told, text.width(shown[i], SIZE)) end
+  for i, v in ipairs(values) do of_value[v], digits = shown[i], math.max(digits, text.width(shown[i], SIZE)) end
   local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }
-  box.w = paper.width - box.x - math.ceil(told) - 14
+  box.w = paper.width - box.x - math.ceil(digits) - 14
   local low, high = bars.range(fig)
   local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
   local references, above = place_references(fig, s, paper.width)

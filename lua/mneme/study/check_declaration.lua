@@ -11,7 +11,8 @@ local values = require "mneme.base.setting_types"
 
 local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string" }
-local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string" }
+local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
+  numbered = "boolean" }
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table" }
 local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }

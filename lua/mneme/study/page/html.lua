@@ -100,8 +100,8 @@ end
 
 local function linked(s)
   local kept = {}
-  local function keep(html)                          -- finished: in its place stands what text cannot hold
-    kept[#kept + 1] = html
+  local function keep(finished)                      -- in its place stands what text cannot hold
+    kept[#kept + 1] = finished
     return ("\1%d\2"):format(#kept)
   end
   local function link(address, name) return keep(('<a href="%s">%s</a>'):format(address, name)) end

@@ -95,10 +95,9 @@ function mathml.scripted(pieces, at)
   local below, above
   at = next_at
   while pieces[at] == "_" or pieces[at] == "^" do
-    local sign, html = pieces[at], nil
+    local sign = pieces[at]
     if not pieces[at + 1] then errors.fail(("equation: nothing follows %s"):format(sign)) end
-    html, at = group(pieces, at + 1)
-    if sign == "_" then below = html else above = html end
+    if sign == "_" then below, at = group(pieces, at + 1) else above, at = group(pieces, at + 1) end
   end
   local kind = wide and "munder" or "msub"
   if below and above then return ("<%s>%s%s%s</%s>"):format(wide and "munderover" or "msubsup", base, below, above, wide and "munderover" or "msubsup"), at end

@@ -7,6 +7,9 @@ local text_page = {}
 
 local function plain(v) return type(v) == "table" and tostring(v[1]) or tostring(v) end
 
+-- What a card tells of its estimate.
+local function estimate_of(card) return card.interval and ("%s (%s)"):format(card.estimate, card.interval) or card.estimate end
+
 -- ---- Markdown ----
 
 local markdown = {}
@@ -74,8 +77,7 @@ end
 function markdown.cards(b)
   local out = {}
   for i, c in ipairs(b.cards) do
-    out[i] = ("- **%s** ([%s](#%s)): %s %s (%s)"):format(c.word, md_text(c.name), c.target, md_text(c.text), md_text(c.estimate .. (c.interval and " (" .. c.interval .. ")" or "")),
-      md_text(c.about))
+    out[i] = ("- **%s** ([%s](#%s)): %s %s (%s)"):format(c.word, md_text(c.name), c.target, md_text(c.text), md_text(estimate_of(c)), md_text(c.about))
   end
   return "\n" .. table.concat(out, "\n") .. "\n"
 end
@@ -158,7 +160,7 @@ end
 function tex.cards(b)
   local out = {}
   for i, c in ipairs(b.cards) do
-    out[i] = ("\\item \\textbf{%s} (%s): %s %s (%s)"):format(tex_text(c.word), tex_text(c.name), tex_text(c.text), tex_text(c.estimate .. (c.interval and " (" .. c.interval .. ")" or "")),
+    out[i] = ("\\item \\textbf{%s} (%s): %s %s (%s)"):format(tex_text(c.word), tex_text(c.name), tex_text(c.text), tex_text(estimate_of(c)),
       tex_text(c.about))
   end
   return "\n\\begin{itemize}\n" .. table.concat(out, "\n") .. "\n\\end{itemize}\n"
