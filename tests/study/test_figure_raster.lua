@@ -23,7 +23,8 @@ local all = {
   many = many,
   bars = { kind = "bars", title = "Bars", x = {}, y = { label = "bytes" }, bars = { { name = "gru", y = 3 }, { name = "lstm", y = 4, low = 3, high = 5 } } },
   dots = { kind = "dots", title = "Dots", x = {}, y = { label = "score", range = { 0, 1 } }, bars = { { name = "gru", y = 0.8, seeds = { 0.7, 0.9 } } } },
-  heat = { kind = "heat", title = "Heat", x = { categories = { "a", "b" } }, y = { categories = { "c" } }, value = { range = { 0, 1 } }, cells = { { 0.2, 0.9 } } },
+  heat = { kind = "heat", title = "Heat", x = { categories = { "a", "b" } }, y = { categories = { "c" } }, value = { range = { 0, 1 } },
+    cells = { { 0.2, 0.9 } } },
 }
 
 -- The pixels of a picture, four bytes each.

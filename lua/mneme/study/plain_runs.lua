@@ -170,8 +170,9 @@ function plain.differences(out, study, spec, words)
       if #difference > 0 then
         local mean, low, high, p = stats.t_interval(difference)
         if #difference > 1 and seeds.no_spread(difference) then low, high, p = nil, nil, nil end
-        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { low and ("%s (%s … %s)"):format(numbers.short(mean), numbers.short(low),
-          numbers.short(high)) or numbers.short(mean), class = "number" }, tostring(#difference), "–" }
+        local shown = numbers.short(mean)
+        if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }
         rows[#rows + 1] = row
         if p then ps[#ps + 1], of[#of + 1] = p, row end
       end

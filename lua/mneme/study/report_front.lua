@@ -62,7 +62,8 @@ function front.cards(judged, spec, size, words)
     if v.claim.source then about[#about + 1] = words.claimed_by:format(v.claim.source) end
     local estimate, interval = verdicts.estimate(v, spec, words)
     list[i] = { verdict = v.verdict, word = words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
-      estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares, about = table.concat(about, " · "), fig = drawing(v, spec) }
+      estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares,
+      about = table.concat(about, " · "), fig = drawing(v, spec) }
   end
   return list
 end
