@@ -176,12 +176,12 @@ t.test("many lines: a panel each, the largest end first, the others in grey", fu
   local fig = latency(28)
   local svg = figures.svg(fig)
   t.eq(select(2, svg:gsub('class="line c1"', "")), 28)
-  t.eq(select(2, svg:gsub('class="other"', "")), 28) t.eq(select(2, svg:gsub('<use href="#figure%-all"', "")), 28)
+  t.eq(select(2, svg:gsub('class="mn%-other"', "")), 28) t.eq(select(2, svg:gsub('<use href="#figure%-all"', "")), 28)
   local order = {}
   for name in svg:gmatch 'font%-weight="600">(core%d+)<' do order[#order + 1] = name end
   t.eq(#order, 28) t.eq(order[1], "core28") t.eq(order[28], "core1")
-  t.eq(select(2, figures.svg(latency(3)):gsub('class="other"', "")), 0)
-  t.eq(select(2, figures.svg(latency(3), { panels = true }):gsub('class="other"', "")), 3)
+  t.eq(select(2, figures.svg(latency(3)):gsub('class="mn%-other"', "")), 0)
+  t.eq(select(2, figures.svg(latency(3), { panels = true }):gsub('class="mn%-other"', "")), 3)
 end)
 
 t.test("dots: an axis that need not begin at 0; the interval from five seeds on, and always the seeds", function()

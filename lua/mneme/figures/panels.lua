@@ -8,7 +8,7 @@ local text = require "mneme.figures.text"
 
 local panels = {}
 local SIZE, LETTERS = look.SMALL, 13
-local LEAST, GAP, HEIGHT = 104, 12, 66       -- pixels: width of a panel, between panels, height of a panel
+local LEAST, GAP, HEIGHT, DISC = 104, 12, 66, 4         -- pixels: a panel's width, between panels, its height, half of a mark
 
 -- Panels by what their lines end at, the largest first: neighbours are alike.
 local function ordered(lines)
@@ -46,8 +46,8 @@ function panels.draw(paper, fig, y0, range)
   local y = scale.new(fig.y, range[3], range[4], HEIGHT, 0, { wanted = 2, nice = not fig.y.range })
   local marks = ends(y, fig.y.unit)
   local left = math.ceil(math.max(axes.widest { marks[1][2], marks[#marks][2] }, 8)) + 8
-  local columns = math.max(1, math.min(#list, math.floor((paper.width - left + GAP) / (LEAST + GAP))))
-  local width = (paper.width - left - GAP * (columns - 1)) / columns
+  local columns = math.max(1, math.min(#list, math.floor((paper.width - left - DISC + GAP) / (LEAST + GAP))))
+  local width = (paper.width - left - DISC - GAP * (columns - 1)) / columns
   local x = scale.new(fig.x, range[1], range[2], 0, width, { wanted = 2 })
   local below = ends(x, fig.x.unit)
   if #below == 2 and text.width(below[1][2], SIZE) + text.width(below[2][2], SIZE) + 8 > width then below = { below[2] } end
@@ -55,7 +55,7 @@ function panels.draw(paper, fig, y0, range)
   paper:add('<defs><g id="%s">', all)                            -- once, and shown again in each panel
   for i, item in ipairs(list) do
     ghosts[i] = points_of(item.line, x, y)
-    paper:path(ghosts[i], "other")
+    paper:path(ghosts[i], "mn-other")
   end
   paper:add "</g></defs>"
   for first = 1, #list, columns do

@@ -46,7 +46,7 @@ local rules = [[
 .mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}
 .mn-figure .error{stroke:var(--ink);stroke-width:1.5;fill:none}
 .mn-figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
-.mn-figure .other{fill:none;stroke:var(--axis);stroke-width:1;opacity:.35}
+.mn-other{fill:none;stroke:var(--axis);stroke-width:1;opacity:.35}
 .mn-figure .interval{stroke:var(--dim);stroke-width:1.5;fill:none}
 .mn-figure .seen{fill-opacity:0;stroke-width:1.3}
 ]]
