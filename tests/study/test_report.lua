@@ -314,6 +314,24 @@ t.test("an unfinished study says so on top, and names what failed", function()
   t.ok(html:find("&lt;script&gt;alert('&amp;')", at, true), "the error of a cell")
 end)
 
+t.test("published values beside ours; was it replicable, from the verdicts of others' claims", function()
+  local blocks, front, results = require "mneme.study.page.blocks", require "mneme.study.report_front", require "mneme.study.report_results"
+  local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
+  results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
+    { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" } } }, words)
+  local rows = page.blocks[2].rows
+  t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
+  local function said(list)
+    local judged = {}
+    for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end
+    return front.replicable(judged, "layers: 1", words)
+  end
+  t.eq(said { "own" }, nil)
+  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: of 2 claims of others, 2 hold (layers: 1, seeds: 4 to 5).")
+  t.eq(said { "fails" }, "Was it replicable? No: of one claim of others, 1 does not hold (layers: 1, seeds: 4).")
+  t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
+end)
+
 t.test("no script any more, no study, other words", function()
   os.rename(script, script .. ".gone")
   local status, said = mneme "report nasty out=bare.html"

@@ -102,6 +102,17 @@ t.test("rows: the best first, in the same order in each column, unless an axis h
   figures.svg(fig)
 end)
 
+t.test("numbered: values of an axis with a number at their end are a line against it, others a reference", function()
+  local ranks = write_study("ranks", 2, true)
+  for _, c in ipairs(ranks.runs) do
+    c.labels = { core = c.labels.core == "gru" and (c.labels.corridor == "20" and "exact" or "cos " .. c.labels.corridor) or "sin " .. c.labels.corridor }
+    c.metrics.score = (tonumber(c.labels.core:match "%d+") or 100) / 100
+  end
+  local fig = figure.new(ranks, { metrics = spec.metrics }, { "lines", y = "score", x = "rank", by = "core", numbered = true, log = "x" })
+  t.eq(#fig.lines, 2) t.eq(fig.lines[1].name, "cos") near_all(fig.lines[1].x, { 40, 60 }) near_all(fig.lines[2].y, { 0.2, 0.4, 0.6 })
+  t.eq(#fig.references, 1) t.eq(fig.references[1].name, "exact") t.eq(fig.references[1].y, 1)
+end)
+
 t.test("a figure without information has one value, and says how often", function()
   local same = write_study("same", 2, true)
   for _, c in ipairs(same.runs) do c.metrics.score = 1 end
