@@ -1,67 +1,87 @@
--- report.lua -- write the report of a study (a sweep's folder) as one self-contained HTML page: claims and verdicts, models,
--- data, settings and their sources, resources, figures, numbers, runs.
+-- report.lua -- write the report of a study (a sweep's folder), or of runs: as one self-contained HTML page, as Markdown or as LaTeX.
+-- First the question, a card for each claim, the main figure and what the evidence is worth; then results, method, settings and runs.
 -- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
 -- an unfinished study says so, so it can be written at any time.
---   out=F       default STUDY/report.html
---   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot) and .csv
+--   out=F       default STUDY/report.html; F.md and F.tex have their figures in the folder F-figures
+--   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot), .csv and .tex (its numbers as a table)
+--   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
+--               title and note, a panel for each line (0: none)
 --   script=F    the study's script, if it was moved
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
+local blocks = require "mneme.study.page.blocks"
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
-local figure_words = require "mneme.study.figure_texts"
 local files = require "mneme.base.files"
+local front = require "mneme.study.report_front"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
+local html = require "mneme.study.page.html"
 local method = require "mneme.study.report_method"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
-local page = require "mneme.study.html_page"
+local plain = require "mneme.study.plain_runs"
 local renamed = require "mneme.base.renamed"
 local results = require "mneme.study.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
-local section = require "mneme.figures.html_section"
 local settings = require "mneme.study.settings_diff"
+local text_page = require "mneme.study.page.text"
+local tuned = require "mneme.study.tuning_report"
 local value_sources = require "mneme.study.value_sources"
 local values = require "mneme.base.setting_types"
 local verdicts = require "mneme.study.report_claims"
-local strings = require "mneme.study.report_strings"
-local tuned = require "mneme.study.tuning_report"
+local words = require "mneme.study.report_strings"
 local written = require "mneme.study.report_markdown"
 
 local report = {}
-local USAGE = "mneme report STUDY [out=FILE.html] [figures=FOLDER] [export=FILE]"
+local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [export=FILE]"
 
 -- ---- figures ----
 
--- A figure that cannot be made, of runs that lack a number or by a name that none has, says why in its place: the rest
--- of the page does not depend on it.
-local function figures(out, study, spec, made)
-  local words = strings
-  local of_figures = figure_words
-  local list, others = spec.figures or {}, { table = of_figures.table }
-  for key, word in pairs(words.figure) do others[key] = word end
-  for i, f in ipairs(list) do
-    local ok, fig = xpcall(figure.new, errors.handler, study, spec, f, of_figures)
-    if ok then
-      out:add(section.html(fig, "figure-" .. i, others))
-      made["figure-" .. i] = fig
-    else
+-- The figures that can be made, by their place: { fig, id, place } or { problem } or { sentence }.  One that cannot, of runs that lack a
+-- number or by a name that none has, says why in its place: the rest of the page does not depend on it.
+local function make_figures(study, spec)
+  local made, n = {}, 0
+  for i, f in ipairs(spec.figures or {}) do
+    local ok, fig = xpcall(figure.new, errors.handler, study, spec, f)
+    local value, places
+    if ok then value, places = figure.only_value(fig) end
+    if not ok then
       io.stderr:write(("mneme: warning: figure %d: %s\n"):format(i, fig.message))
-      out:paragraphs(words.no_figure:format(i, fig.message), "warning")
+      made[i] = { problem = words.no_figure:format(i, fig.message) }
+    elseif value then
+      local axis = fig.kind == "heat" and fig.value or fig.y
+      made[i] = { sentence = words.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), numbers.short(value, axis.unit), places) }
+    else
+      n = n + 1
+      made[i] = { fig = fig, id = "figure-" .. n, place = n, y = f.y }
     end
   end
-  if #list == 0 then out:paragraphs(words.no_figures, "dim") end
-  local rows = {}
-  for i, r in ipairs(spec.references or {}) do
-    local unit = ((spec.metrics or {})[r.of] or {}).unit
-    rows[i] = { r[1], r.of or "–", { numbers.short(r.y, unit), class = "number" }, r.source or "–" }
+  return made
+end
+
+local function show_figure(out, m)
+  if m.fig then
+    local numbered = {}
+    for key, value in pairs(m.fig) do numbered[key] = value end
+    numbered.title = words.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
+    out:figure(numbered, m.id)
+  elseif m.sentence then out:paragraphs(m.sentence)
+  else out:paragraphs(m.problem, "warning") end
+  m.shown = true
+end
+
+-- The figure that shows a claim's numbers: of its metric, or of the curve that this is the mean of.
+local function figure_of(made, claim, spec)
+  local name = claim.test and claim.test.metric
+  local mean_of = name and ((spec.metrics or {})[name] or {}).mean_of
+  for _, m in ipairs(made) do
+    if m.fig and name and (m.y == name or m.y == mean_of or m.y:match "[^/]*$" == name) then return m end
   end
-  if #rows > 0 then out:table({ words.reference, words.of, words.value, words.source }, rows, words.references) end
 end
 
 -- ---- records ----
@@ -69,25 +89,28 @@ end
 local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
 
 -- A failed run's last message; where it ran, if not here.
-local function note_of(c, words)
+local function note_of(c)
   if c.error then return c.error end
   return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
 end
 
 -- Runs link to their folders if the page is next to them.
-local function run_table(out, study, beside, words)
-  local rows = {}
+local function run_table(out, study, beside)
+  local rows, taken = {}, 0
   for i, c in ipairs(study.runs) do
     local used = c.resources and tonumber(c.resources.wall_s)
     local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
+    taken = taken + (c.kept and 1 or 0)
     rows[i] = { { c.name, href = beside and here or nil }, words.statuses[c.status] or c.status,
-      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c, words), class = (c.error or c.kept) and "wide" or nil } }
+      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
   end
+  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
   out:paragraphs(words.run_note, "dim")
-  out:table({ words.run, words.status, words.time, words.note }, rows)
+  out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
 end
 
-local function code(out, study, source, words)
+local function code(out, study, source)
+  if not study.info.script then return end
   out:table({}, { { words.script, values.show(study.info.script) }, { words.commit, values.show(study.info.commit or "–") } })
   if source.text then out:folded(words.script_text, source.text)
   else out:paragraphs(words.not_there:format(values.show(study.info.script)), "dim") end
@@ -95,28 +118,85 @@ end
 
 -- ---- the whole ----
 
--- How far the study is, and what became of its claims, above everything else.
-local function opening(study, spec, judged, size, words)
-  local out, count, taken = page.new("", ""), { done = 0, failed = 0, open = 0 }, 0
-  for _, c in ipairs(study.runs) do
-    count[c.status] = (count[c.status] or 0) + 1
-    if c.kept then taken = taken + 1 end
+-- The page, and what comes before its contents.
+local function compose(study, source, options)
+  local spec = plain.spec(study, source.spec)
+  local texts = source.report or spec.report or {}
+  local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
+  local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
+  local title = spec.title or study.info.title or study.path:match "[^/]*$"
+  local out, opening = blocks.new(title), blocks.new(title)
+  local function part(level, name) out:heading(level, name, words[name]) end
+  -- A part of the page, which is left out if it would be empty.
+  local function filled(level, name, fill)
+    local before = #out.blocks
+    part(level, name)
+    fill()
+    if #out.blocks == before + 1 then out.blocks[before + 1] = nil end
   end
-  if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
-  if count.done < #study.runs then out:paragraphs(words.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
-  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
-  if spec.question then out:paragraphs(spec.question, "question") end
-  if #judged > 0 then
-    out:add "<ul>\n"
-    for i, v in ipairs(judged) do
-      local about = (size ~= "" and size .. ", " or "") .. words.of_seeds:format(v.n)
-      for _, r in ipairs(v.rollout) do about = ("%s, %s: core.sees=rollout"):format(about, r.name) end
-      out:add(('<li>%s <a class="verdict %s" href="#verdict-%d">%s</a> (%s)</li>\n'):format(page.escape(v.claim.text), v.verdict, i,
-        page.escape(words[v.verdict]), page.escape(about)))
+  -- A section of the authors' text and of what `fill` adds; one that would be empty is left out.
+  local function write(name, level, fill)
+    filled(level or 3, name, function()
+      if texts[name] then out:paragraphs(texts[name]) else missing[#missing + 1] = words[name] end
+      if fill then fill(out, runs, words) end
+    end)
+  end
+  front.write(opening, study, spec, judged, size, words)
+  if made[1] then show_figure(opening, made[1]) end
+  write("discussion", 2, function()
+    if texts.discussion and (source.others or 0) > 0 then
+      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
     end
-    out:add "</ul>\n"
+  end)
+  write("introduction", 2)
+  filled(2, "claims_and_scope", function()
+    write "scope"
+    filled(3, "claims", function() verdicts.claims(out, spec.claims or {}, words) end)
+  end)
+  part(2, "results")
+  for i, v in ipairs(judged) do
+    local m = figure_of(made, v.claim, spec)
+    verdicts.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
+    if m and not m.shown then show_figure(out, m) end
   end
-  return table.concat(out.out)
+  filled(3, "verdicts", function() verdicts.table(out, judged, spec, words) end)
+  filled(3, "figures", function()
+    for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
+  end)
+  plain.differences(out, study, #judged == 0 and spec or {}, words)
+  results.published(out, study, spec, words)
+  part(3, "numbers")
+  results.write(out, study, spec, words)
+  write "beyond"
+  part(2, "method")
+  write("model", 3, method.model)
+  write("objective", 3, function() method.objective(out, runs, source.defaults, words) end)
+  write("data", 3, method.data)
+  part(3, "hyperparameters")
+  out:fold(words.settings, function()
+    method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+  end)
+  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
+  write("implementation", 3, method.checks)
+  write("setup", 3, function() method.setup(out, study, runs, words) end)
+  part(3, "resources")
+  method.resources(out, study, words)
+  filled(2, "discussed", function()
+    for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
+  end)
+  part(2, "records")
+  write("code", 3, function() code(out, study, source) end)
+  part(3, "runs")
+  run_table(out, study, options.beside ~= false)
+  if #missing > 0 and source.spec then out:paragraphs(words.unwritten:format(table.concat(missing, ", ")), "dim") end
+  return out, opening, made
+end
+
+-- Figures by their names.
+local function by_id(made)
+  local all = {}
+  for _, m in ipairs(made) do if m.fig then all[m.id] = m.fig end end
+  return all
 end
 
 ---A study as a page.
@@ -125,61 +205,32 @@ end
 ---  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
 ---@param options table? { beside = false: the page is not in the study's folder }
 ---@return string html
+---@return table<string, table> figures by their ids
 function report.html(study, source, options)
-  options = options or {}
-  local spec = source.spec or {}
-  local texts = source.report or spec.report or {}
-  local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
-  local words = strings
-  local out = page.new(spec.title or study.info.title or study.path:match "[^/]*$")
-  local function part(level, name) out:heading(level, name, words[name]) end
-  local filled = {
-    model = function() method.model(out, runs, words) end,
-    data = function() method.data(out, runs, words) end,
-    implementation = function() method.checks(out, runs, words) end,
-    setup = function() method.setup(out, study, runs, words) end,
-    code = function() code(out, study, source, words) end,
-  }
-  local function write(name)
-    part(3, name)
-    if name == "discussion" and texts[name] and (source.others or 0) > 0 then
-      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
-    end
-    if texts[name] then out:paragraphs(texts[name]) end
-    local before = #out.out
-    if filled[name] then filled[name]() end
-    if not texts[name] then out:paragraphs(#out.out > before and words.no_more or words.unwritten, "dim") end
+  local out, opening, made = compose(study, source, options or {})
+  return html.write(out, opening, words.contents), by_id(made)
+end
+
+---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
+---@param path string
+---@return table<string, table> figures by their ids
+function report.write(path, study, source, options)
+  local kind = path:lower():match "%.(%w+)$"
+  if kind ~= "md" and kind ~= "tex" then
+    local page, made = report.html(study, source, options)
+    files.write(path, { page })
+    return made
   end
-  part(2, "claims_and_scope")
-  write "scope"
-  part(3, "claims")
-  verdicts.claims(out, spec.claims or {}, words)
-  part(2, "method")
-  write "model"
-  write "data"
-  part(3, "hyperparameters")
-  method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
-  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
-  write "implementation"
-  write "setup"
-  part(3, "resources")
-  method.resources(out, study, words)
-  part(2, "results")
-  part(3, "verdicts")
-  verdicts.table(out, judged, spec, words)
-  part(3, "figures")
-  local made = {}
-  figures(out, study, spec, made)
-  part(3, "numbers")
-  results.write(out, study, spec, words)
-  write "beyond"
-  part(2, "discussed")
-  for _, name in ipairs { "discussion", "easy", "hard", "recommendations", "authors" } do write(name) end
-  part(2, "records")
-  write "code"
-  part(3, "runs")
-  run_table(out, study, options.beside ~= false, words)
-  return out:html(opening(study, spec, judged, method.size(runs, words), words), words.contents), made
+  local out, opening, made = compose(study, source, options or {})
+  local beside = path:gsub("%.%w+$", "-figures")
+  if next(by_id(made)) then files.make_folder(beside) end
+  local function place(block, as)
+    local file = ("%s/%s.%s"):format(beside, block.id, as)
+    export.write(by_id(made)[block.id], file, { title = false })
+    return beside:match "[^/]*$" .. file:sub(#beside + 1)
+  end
+  files.write(path, { text_page.write(out, opening, kind, place) })
+  return by_id(made)
 end
 
 ---What the script of a study says.
@@ -198,24 +249,34 @@ end
 
 -- ---- the command ----
 
-local known = { out = true, figures = true, script = true, export = true, keep = true }
+local known = { out = true, figures = true, script = true, export = true, keep = true, width = true, font = true, title = true, panels = true }
+local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
 
-local function parse(words)
-  local o = {}
-  for _, word in ipairs(words) do
+local function parse(arguments)
+  local o = { paths = {} }
+  for _, word in ipairs(arguments) do
     local key, text = word:match "^%-*([%a_]+)=(.*)$"
     if key == "language" then errors.usage("report: language= was removed: reports are in English", USAGE) end
     if key and not known[key] then errors.unknown("setting of report", key, tables.keys(known)) end
     if key then o[key] = text
-    elseif word:find "^%-" or o.study then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
-    else o.study = word:gsub("(.)/+$", "%1") end
+    elseif word:find "^%-" then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
+    else o.paths[#o.paths + 1] = word:gsub("(.)/+$", "%1") end
   end
   o.export = renamed.field(o, "export", "keep", "report %s=")
-  if not o.study then errors.usage("report: of which study?", USAGE) end
-  if o.out and not o.out:lower():find "%.html?$" then
-    errors.usage(("report: out=%s, expected a name ending in .html"):format(o.out), "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV and for gnuplot")
+  if #o.paths == 0 then errors.usage("report: of which study or runs?", USAGE) end
+  local kind = o.out and o.out:lower():match "%.(%w+)$"
+  if o.out and kind ~= "html" and kind ~= "htm" and kind ~= "md" and kind ~= "tex" then
+    errors.usage(("report: out=%s, expected a name ending in .html, .md or .tex"):format(o.out),
+      "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV, LaTeX tables and for gnuplot")
   end
-  if not files.is_folder(o.study) and files.is_folder("runs/" .. o.study) then o.study = "runs/" .. o.study end
+  for _, key in ipairs { "width", "font", "title", "panels" } do
+    if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
+  end
+  o.drawing = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
+  if o.panels then o.drawing.panels = o.panels ~= "0" end
+  for i, path in ipairs(o.paths) do
+    if not files.is_folder(path) and files.is_folder("runs/" .. path) then o.paths[i] = "runs/" .. path end
+  end
   return o
 end
 
@@ -228,18 +289,39 @@ local function find_script(given, study)
   return ok and found or nil
 end
 
----@param words string[] what follows "report"
+-- Figures as files of their own.
+local function write_figures(o, made)
+  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
+    files.make_folder(o.figures)
+    for _, kind in ipairs(drawn_as) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
+    print(("%s/%s: .svg .gp .csv .tex .pdf .png"):format(o.figures, name))
+  end
+  return 0
+end
+
+-- The study of a command line: a sweep's folder, or runs as one.
+local function load(paths)
+  for _, path in ipairs(paths) do
+    if not files.is_folder(path) then
+      local near = errors.nearest(path:match "[^/]*$", files.is_folder "runs" and files.list "runs" or {})
+      errors.usage(path .. ": there is no such study or run", near and "did you mean runs/" .. near .. "?" or USAGE)
+    end
+  end
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
+  return plain.study(paths), false
+end
+
+---@param arguments string[] what follows "report"
 ---@return integer status
-function report.main(words)
-  local o = parse(words)
-  if not files.is_folder(o.study) then
-    local near = errors.nearest(o.study:match "[^/]*$", files.list "runs")
-    errors.usage(o.study .. ": there is no such study", near and "did you mean runs/" .. near .. "?" or USAGE)
+function report.main(arguments)
+  local o = parse(arguments)
+  local study, swept = load(o.paths)
+  if not swept then
+    local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
+    local made = report.write(to, study, {}, { beside = false })
+    print(to)
+    return write_figures(o, made)
   end
-  if files.is_file(o.study .. "/config.json") and not files.is_file(o.study .. "/study.json") then
-    errors.usage(o.study .. " is a run, not a study", ("mneme compare %s or mneme view %s shows it; mneme list runs lists all"):format(o.study, o.study))
-  end
-  local study = folder.load(o.study)
   if not o.script then source_files.folder = study.path end          -- a script that the study's folder brings is somebody's program
   local path = find_script(o.script, study)
   for i = 1, math.min(1, #study.runs) do
@@ -259,14 +341,9 @@ function report.main(words)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
   if path then source.about, source.others = archive.written_about(path, study) end
   local to = o.out or study.path .. "/report.html"
-  local html, made = report.html(study, source, { beside = to:match "^(.*)/" == study.path })
-  files.write(to, { html })
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })
   print(to)
-  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
-    files.make_folder(o.figures)
-    for _, kind in ipairs { "svg", "gp", "pdf", "png" } do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind)) end
-    print(("%s/%s: .svg .gp .csv .pdf .png"):format(o.figures, name))
-  end
+  write_figures(o, made)
   if n then print(("%s: %d runs"):format(o.export, n)) end
   next_step.say { "compare", study.path }
   return 0
