@@ -9,7 +9,7 @@ local json = require "mneme.base.json"
 local mn = require "mneme"
 local prose = require "mneme.study.report_texts"
 local shell = require "tests.support.shell"
-local words = require "mneme.study.report_strings"
+local words = require "mneme.reports.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +47,7 @@ t.test("what ten thousand runs took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.study.report_method").resources(out, { runs = runs }, words)
+  require("mneme.reports.report_method").resources(out, { runs = runs }, words)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -324,7 +324,7 @@ t.test("an unfinished study says so on top, and names what failed", function()
 end)
 
 t.test("published values beside ours; was it replicable, from the verdicts of others' claims", function()
-  local blocks, front, results = require "mneme.study.page.blocks", require "mneme.study.report_front", require "mneme.study.report_results"
+  local blocks, front, results = require "mneme.reports.page.blocks", require "mneme.reports.report_front", require "mneme.reports.report_results"
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
   results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
     { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" } } }, words)

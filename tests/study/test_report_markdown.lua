@@ -5,12 +5,12 @@ local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local folder = require "mneme.study.folder"
 local prose = require "mneme.study.report_texts"
-local report = require "mneme.study.report"
+local report = require "mneme.reports.report"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
 local sweep = require "mneme.study.sweep"
-local words = require "mneme.study.report_strings"
-local written = require "mneme.study.report_markdown"
+local words = require "mneme.reports.report_strings"
+local written = require "mneme.reports.report_markdown"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -111,7 +111,7 @@ t.test("the same page as Markdown and as LaTeX: texts, equations, verdicts, figu
 end)
 
 t.test("equations as MathML: every tag closes, what is not known is refused; all that texts here have", function()
-  local mathml = require "mneme.study.page.mathml"
+  local mathml = require "mneme.reports.page.mathml"
   t.eq(mathml.html "a_t", "<math><mrow><msub><mi>a</mi><mi>t</mi></msub></mrow></math>")
   t.eq(mathml.html "x^{10} - 2", "<math><mrow><msup><mi>x</mi><mrow><mn>10</mn></mrow></msup><mo>−</mo><mn>2</mn></mrow></math>")
   t.ok(mathml.html("\\frac{a}{b}"):find("<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>", 1, true))

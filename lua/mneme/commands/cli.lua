@@ -204,7 +204,7 @@ commands = {
     doc = "find good settings for each memory with the same budget, then run them with fresh seeds", run = tune, comment = "commands/tune" },
   { name = "report", usage = " STUDY|RUN... [out=FILE.html] [export=FILE]",
     doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources",
-    run = module "mneme.study.report", comment = "study/report" },
+    run = module "mneme.reports.report", comment = "reports/report" },
   { name = "compare", usage = " RUN RUN ... [by=charts/score] [out=curves.svg]",
     doc = "compare runs or studies: settings that differ, results, curves, resources",
     run = module "mneme.commands.compare", comment = "commands/compare" },

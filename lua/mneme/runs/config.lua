@@ -424,7 +424,8 @@ function config.new(defaults, about)
   if learner then of_command_line(leave_out_others, cfg, schema, given) end
   local taken = own and published_text(cfg, own, about.published, given)
   if help then
-    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, config.study_rows and config.study_rows()), taken and "\n" .. taken .. "\n" or "")
+    local rows = config.study_rows and config.study_rows()
+    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
     errors.stop(0)
   end
   local sizing = sizing_of(cfg, own, given)

@@ -357,9 +357,9 @@ end
 
 -- Of runs that solve their task or do not, how many did, as a mean does not say.
 local function show_solved(o, plan)
-  local study = folder.load(o.run)
-  folder.add_means(study, plan.spec)
-  for _, group in ipairs(folder.groups(study.runs)) do
+  local swept = folder.load(o.run)
+  folder.add_means(swept, plan.spec)
+  for _, group in ipairs(folder.groups(swept.runs)) do
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
       local threshold = over_seeds.threshold(plan.spec, name, group.runs)
       local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}

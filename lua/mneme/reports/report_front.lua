@@ -1,7 +1,7 @@
 -- report_front.lua -- what a reader of a report sees first: how far the study is, whether claims were replicable in one sentence, and a
 -- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.
 local seeds = require "mneme.study.aggregate"
-local verdicts = require "mneme.study.report_claims"
+local verdicts = require "mneme.reports.report_claims"
 local values = require "mneme.base.setting_types"
 
 local front = {}

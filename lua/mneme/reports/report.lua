@@ -8,34 +8,34 @@
 --               title and note, a panel for each line (0: none)
 --   script=F    the study's script, if it was moved
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
-local blocks = require "mneme.study.page.blocks"
+local blocks = require "mneme.reports.page.blocks"
 local claims = require "mneme.study.claims"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
 local files = require "mneme.base.files"
-local front = require "mneme.study.report_front"
+local front = require "mneme.reports.report_front"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
-local html = require "mneme.study.page.html"
-local method = require "mneme.study.report_method"
+local html = require "mneme.reports.page.html"
+local method = require "mneme.reports.report_method"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
-local plain = require "mneme.study.plain_runs"
+local plain = require "mneme.reports.plain_runs"
 local renamed = require "mneme.base.renamed"
-local results = require "mneme.study.report_results"
+local results = require "mneme.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
 local settings = require "mneme.study.settings_diff"
-local text_page = require "mneme.study.page.text"
-local tuned = require "mneme.study.tuning_report"
-local value_sources = require "mneme.study.value_sources"
+local text_page = require "mneme.reports.page.text"
+local tuned = require "mneme.reports.tuning_report"
+local value_sources = require "mneme.reports.value_sources"
 local values = require "mneme.base.setting_types"
-local verdicts = require "mneme.study.report_claims"
-local words = require "mneme.study.report_strings"
-local written = require "mneme.study.report_markdown"
+local verdicts = require "mneme.reports.report_claims"
+local words = require "mneme.reports.report_strings"
+local written = require "mneme.reports.report_markdown"
 
 local report = {}
 local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [export=FILE]"
@@ -176,7 +176,7 @@ local function compose(study, source, options)
   out:fold(words.settings, function()
     method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
   end)
-  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
+  tuned.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
   write("implementation", 3, method.checks)
   write("setup", 3, function() method.setup(out, study, runs, words) end)
   part(3, "resources")

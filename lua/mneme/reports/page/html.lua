@@ -1,8 +1,8 @@
 -- html.lua -- writes a page as self-contained HTML: a rail of contents beside it, tables that scroll separately, light and dark themes,
 -- and print.  All text is escaped here.
-local blocks = require "mneme.study.page.blocks"
+local blocks = require "mneme.reports.page.blocks"
 local look = require "mneme.figures.style"
-local mathml = require "mneme.study.page.mathml"
+local mathml = require "mneme.reports.page.mathml"
 local section = require "mneme.figures.html_section"
 local svg = require "mneme.figures.svg"
 local text = require "mneme.figures.text"

@@ -1,6 +1,6 @@
 -- text.lua -- writes a page as Markdown or as LaTeX, for a repository or a paper's appendix.  Figures are files of their own, at the paths
 -- that the caller gives.
-local blocks = require "mneme.study.page.blocks"
+local blocks = require "mneme.reports.page.blocks"
 local latex = require "mneme.figures.latex"
 
 local text_page = {}
