@@ -67,13 +67,13 @@ def new_ctx():
 
 
 def view():
-    """What paints: libmneme_view.so; an ImportError where it, SDL2 or FreeType is missing."""
+    """What paints: libmneme_view.so; an ImportError where it or FreeType is missing."""
     global _view
     if _view is None:
         try:
             _view = _declare(_load("libmneme_view.so"), _VIEW)
         except OSError as e:
-            raise ImportError(f"pictures need libmneme_view.so with SDL2 and FreeType: {e}") from None
+            raise ImportError(f"pictures need libmneme_view.so with FreeType: {e}") from None
     return _view
 
 
