@@ -12,16 +12,16 @@ B       ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
 
-# Wide vectors where the CPU has them; other names of ARCH (x86-64-v3 ...) build for other machines.
-TUNE    := -march=$(ARCH) -mprefer-vector-width=512
-ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
-
 # In an environment of conda that has LuaJIT: what is there, without conda's own flags, which are for CPUs of 2004.
 ifneq ($(wildcard $(CONDA_PREFIX)/include/luajit-2.1/luajit.h),)
 CFLAGS  := -isystem $(CONDA_PREFIX)/include
 LDFLAGS := -L$(CONDA_PREFIX)/lib -Wl,-rpath,$(CONDA_PREFIX)/lib
 export PKG_CONFIG_PATH := $(CONDA_PREFIX)/lib/pkgconfig:$(CONDA_PREFIX)/share/pkgconfig
 endif
+
+# Wide vectors where the CPU has them; other names of ARCH (x86-64-v3 ...) build for other machines.
+TUNE    := -march=$(ARCH) -mprefer-vector-width=512
+ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
 
 # A tarball (`make dist`) and a wheel keep the libraries of others in a folder `bundled` next to ours; DT_RPATH, because
 # that also counts for what those libraries need and for what is loaded at run time.

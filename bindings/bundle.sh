@@ -1,7 +1,6 @@
 #!/bin/sh
-# bundle.sh FOLDER FILE... -- copies the libraries that the FILEs need into FOLDER (a FILE of others goes there, too), with
-# their licences, and prints the oldest glibc that all of them run with.  What belongs to glibc and the compiler's own
-# run-time support is every system's.
+# bundle.sh FOLDER FILE... -- copies the libraries that the FILEs need into FOLDER (a FILE of others goes there, too) and the
+# font, with their licences, and prints the oldest glibc that all of them run with.  glibc and libgcc_s are every system's.
 set -eu
 folder=$1
 shift
@@ -10,9 +9,12 @@ needed=$(for file in "$@"; do
   case $file in *mneme*) ;; *) echo "$file" ;; esac
   ldd "$file" | awk '$2 == "=>" && $3 ~ "^/" { print $3 }'
 done | sort -u | grep -Ev '/(libmneme.*|libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux.*)\.so')
-for library in $needed; do
-  cp -L "$library" "$folder/$(basename "$library")"
-  package=$(dpkg-query -S "*/$(basename "$(readlink -f "$library")")" | sed -n '1s/:.*//p')
-  cp "/usr/share/doc/$package/copyright" "$folder/licences/$package.txt"
+font=${MNEME_FONT:-/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf}
+for library in $needed "$font"; do
+  case $library in *.ttf) name=DejaVuSans.ttf ;; *) name=$(basename "$library") ;; esac
+  cp -L "$library" "$folder/$name"
+  package=$(dpkg-query -S "*/$(basename "$(readlink -f "$library")")" 2> /dev/null | sed -n '1s/:.*//p')
+  cp "/usr/share/doc/$package/copyright" "$folder/licences/$package.txt" 2> /dev/null ||
+    echo "bundle.sh: $library: its licence was not found; add it before you pass this on" >&2
 done
 objdump -T "$@" $needed | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1 | sed s/GLIBC_//

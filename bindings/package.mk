@@ -65,8 +65,9 @@ deb:            ## build a Debian package (needs dpkg-dev)
 FOR       ?= $(OLDEST) $(GENERATIONS)
 built      = $(if $(filter native,$(1)),$(B),$(B)/deb/$(1))
 DIST_NAME  = mneme-$(VERSION)-linux-$(shell uname -m)$(if $(filter native,$(FOR)),-native)
-DIST_ROOT  = $(B)/dist/$(DIST_NAME)
-FONT       = /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
+DIST_AT    = $(B)/dist
+DIST_ROOT  = $(DIST_AT)/$(DIST_NAME)
+DIST       = $(DIST_ROOT).tar.gz
 AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
              $(shell luajit -e 'print(package.searchpath("lfs", package.cpath))')
 
@@ -76,13 +77,16 @@ dist:           ## pack a tarball that runs wherever it is unpacked (FOR=native:
 	@for g in $(wordlist 2,9,$(FOR)); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so && \
 	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DIST_ROOT)/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
 	@find $(DIST_ROOT)/bin $(DIST_ROOT)/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
-	@install -D -m 644 $(FONT) $(DIST_ROOT)/share/mneme/fonts/DejaVuSans.ttf
 	@glibc=$$(bindings/bundle.sh $(DIST_ROOT)/lib/bundled $(DIST_ROOT)/bin/mneme $$(find $(DIST_ROOT)/lib -name 'libmneme*.so') $(AT_RUNTIME)) && \
-	  cp /usr/share/doc/fonts-dejavu-core/copyright $(DIST_ROOT)/lib/bundled/licences/fonts-dejavu-core.txt && cp LICENSE $(DIST_ROOT)/ && \
+	  cp LICENSE $(DIST_ROOT)/ && \
 	  sed "s/@VERSION@/$(VERSION)/; s/@MACHINE@/$$(uname -m)/; s/@GLIBC@/$$glibc/" bindings/dist.txt.in > $(DIST_ROOT)/README.txt
-	@tar -C $(B)/dist --owner=0 --group=0 --sort=name -czf $(DIST).new $(DIST_NAME) && mv $(DIST).new $(DIST)
+	@tar -C $(DIST_AT) --owner=0 --group=0 --sort=name -czf $(DIST).new $(DIST_NAME) && mv $(DIST).new $(DIST)
 	@echo "$(DIST)"
-DIST       = $(B)/dist/$(DIST_NAME).tar.gz
+
+# The wheel holds the engines of the tarball.
+wheel: dist     ## build a wheel of the Python part for every such machine (FOR=native: this machine's kind)
+	@MNEME_LIB=$(abspath $(DIST_ROOT))/lib python3 -m pip -q --disable-pip-version-check wheel --no-deps -w $(DIST_AT) bindings/python
+	@ls $(DIST_AT)/*.whl
 
 # What `luarocks make` asks for: an installation in a folder of the rock's own, for LuaRocks takes what a rock has in bin,
 # lib and lua to places of its own; a module and a command that find it there.
@@ -98,4 +102,4 @@ docs: all       ## write build/api.md (all Lua functions) and build/library (for
 	@$(B)/mneme help api > $(B)/api.md
 	@echo "$(B)/api.md $(B)/library/mneme.lua"
 
-.PHONY: docs install uninstall deb dist install-rock
+.PHONY: docs install uninstall deb dist wheel install-rock

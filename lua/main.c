@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   if (exists(library, sizeof library, own, "libmneme.so")) setenv("MNEME_BUILD", own, 0);
-  if (exists(font, sizeof font, own, "../share/mneme/fonts/DejaVuSans.ttf")) setenv("MNEME_FONT", font, 0);      /* of a tarball */
+  if (exists(font, sizeof font, own, "../lib/bundled/DejaVuSans.ttf")) setenv("MNEME_FONT", font, 0);      /* of a tarball */
   lua_State *L = luaL_newstate();
   if (!L) return fputs("mneme: no memory for Lua\n", stderr), 1;
   luaL_openlibs(L);

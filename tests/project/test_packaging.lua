@@ -115,7 +115,7 @@ t.test("luarocks make: without a network; the module and the command work, and l
   if not build:find "/build$" then t.skip "would build anew what has other flags" end
   local function rocks(words)
     return sh(("cd '%s' && env -u MAKEFLAGS -u MAKELEVEL B='%s' luarocks --lua-version=5.1 --tree='%s/rocks' --only-server=none %s"):format(root,
-      build, dir, words))
+      shell.make_build(), dir, words))
   end
   local said, status = rocks "make CC=cc"              -- the Makefile's: another compiler's name would build all again
   t.eq(status, 0, said)
