@@ -119,7 +119,8 @@ demo: deps-demo ## install, build, train an agent on the T-Maze and show it
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && echo "a window:   h lists its keys, q closes it" && $(B)/mneme view $(DEMO); then :; else \
 	  $(B)/mneme view $(DEMO) out=$(DEMO)/episode.png && \
 	  if command -v ffmpeg > /dev/null; then $(B)/mneme view $(DEMO) out=$(DEMO)/episode.mp4; \
-	  else echo "no ffmpeg: a GIF instead of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
+	  else echo "no ffmpeg: a GIF instead of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi || \
+	  echo "no picture: the line above says why; the agent is trained"; fi
 	@echo "once more:  $(B)/mneme view $(DEMO)"
 	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
 

@@ -9,8 +9,9 @@ needed=$(for file in "$@"; do
   case $file in *mneme*) ;; *) echo "$file" ;; esac
   ldd "$file" | awk '$2 == "=>" && $3 ~ "^/" { print $3 }'
 done | sort -u | grep -Ev '/(libmneme.*|libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux.*)\.so')
-font=${MNEME_FONT:-/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf}
-for library in $needed "$font"; do
+font=${MNEME_FONT:-$(find /usr/share/fonts -name DejaVuSans.ttf | head -1)}
+[ -n "$font" ] || echo "bundle.sh: no font was found: pictures will need MNEME_FONT=FILE.ttf" >&2
+for library in $needed ${font:+"$font"}; do
   case $library in *.ttf) name=DejaVuSans.ttf ;; *) name=$(basename "$library") ;; esac
   cp -L "$library" "$folder/$name"
   package=$(dpkg-query -S "*/$(basename "$(readlink -f "$library")")" 2> /dev/null | sed -n '1s/:.*//p')

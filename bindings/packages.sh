@@ -6,10 +6,10 @@ set -u
 list=$(dirname "$0")/packages.txt
 sudo=
 case ${1-} in
-  deps) groups='build run show test' needed=$groups sudo=sudo ;;
-  demo) groups='build run show' needed='build run' sudo=sudo ;;
-  build) groups='build run' needed=$groups ;;
-  test) groups='build run show test' needed='build run' ;;
+  deps) groups='build run font show test' needed=$groups sudo=sudo ;;
+  demo) groups='build run font show' needed='build run' sudo=sudo ;;
+  build) groups='build run font' needed=$groups ;;
+  test) groups='build run font show test' needed='build run font' ;;
   *) echo "packages.sh: '${1-}', expected deps, demo, build or test" >&2; exit 2 ;;
 esac
 
@@ -25,6 +25,7 @@ found() {
     python) python3 -c "import $2" ;;
     library) luajit -e "require('ffi').load('$2')" ;;
     file) test -e "$2" ;;
+    font) [ -n "${MNEME_FONT-}" ] || find /usr/share/fonts /usr/local/share/fonts -name "$2" | grep -q . ;;
     *) false ;;
   esac > /dev/null 2>&1
 }
@@ -66,6 +67,7 @@ need=$(missing "$needed")
 echo "missing ($why):$none"
 echo "  ask an administrator for:"
 echo "    apt-get install$none"
+case $none in *fonts*) echo '  or name a font of your own: export MNEME_FONT=FILE.ttf' ;; esac
 if [ -n "$need" ]; then
   echo "  or, with conda (the names are conda-forge's):"
   echo "    conda create -n mneme -c conda-forge make$conda"

@@ -55,14 +55,14 @@ t.test("packages.txt: every row has a group, a way to see it, and one name", fun
   local seen = {}
   t.ok(#rows > 25)
   for _, row in ipairs(rows) do
-    t.ok(("build run show test"):find(row.group) and not seen[row.name], row.name)
-    t.ok(("program header pkgconfig module python library file nothing"):find(row.kind), row.name .. ": " .. row.kind)
+    t.ok(("build run font show test"):find(row.group) and not seen[row.name], row.name)
+    t.ok(("program header pkgconfig module python library font file nothing"):find(row.kind), row.name .. ": " .. row.kind)
     seen[row.name] = true
   end
 end)
 
 t.test("packages.txt: what this machine has is seen without dpkg, too", function()
-  local installed = sh("dpkg-query -W -f '${Package} ${db:Status-Status}\\n' " .. table.concat(names "build run show test", " "))
+  local installed = sh("dpkg-query -W -f '${Package} ${db:Status-Status}\\n' " .. table.concat(names "build run font show test", " "))
   if not installed:find " installed\n" then t.skip "there is no dpkg" end
   sh "mkdir -p nodpkg && printf '#!/bin/sh\\nexit 1\\n' > nodpkg/dpkg-query && printf '#!/bin/sh\\necho 1000\\n' > nodpkg/id && chmod +x nodpkg/*"
   local said = sh(("PATH=%s/nodpkg:$PATH '%sbindings/packages.sh' test"):format(dir, root))
@@ -80,30 +80,30 @@ t.test("packages: a sudo that fails, or none, prints whom to ask for what", func
     t.eq(status, 1)
     t.ok(called:find "sudo apt%-get %-qq update\n" and not called:find "\napt%-get", called)
     t.ok(said:find "missing %(sudo failed%)", said)
-    asks(said, target == "deps" and "build run show test" or "build run show", true)
+    asks(said, target == "deps" and "build run font show test" or "build run font show", true)
   end
   fakes.sudo = nil
   local said, status = machine(fakes) "deps"
   t.ok(status == 1 and said:find "there is no sudo here", said)
-  asks(said, "build run show test", true)
+  asks(said, "build run font show test", true)
   fakes["apt-get"] = nil
   said, status = machine(fakes) "deps"
   t.ok(status == 1 and said:find "there is no apt%-get here", said)
 end)
 
 t.test("packages: make test asks nobody for a password, uses what is there, and says what it goes on without", function()
-  local fakes = { id = student, ["dpkg-query"] = has "build run show", ["apt-get"] = none, sudo = none }
+  local fakes = { id = student, ["dpkg-query"] = has "build run font show", ["apt-get"] = none, sudo = none }
   local said, status, called = machine(fakes) "test"
   t.eq(status, 0, said)
   t.ok(not called:find "sudo" and not called:find "apt", called)
   t.ok(said:find "tests that need them are skipped" and said:find "make deps", said)
   asks(said, "test", false)
-  fakes["dpkg-query"] = has "run show test"
+  fakes["dpkg-query"] = has "run font show test"
   said, status, called = machine(fakes) "test"
   t.eq(status, 1, said)
   t.ok(not called:find "sudo" and not called:find "apt", called)
   asks(said, "build", true)
-  fakes["dpkg-query"] = has "build run"
+  fakes["dpkg-query"] = has "build run font"
   t.eq(table.concat({ machine(fakes) "build" }, "", 1, 2), "0", "some tests need no more than the program")
 end)
 
@@ -113,9 +113,9 @@ t.test("packages: root installs, what nothing works without first; where the res
   t.eq(status, 0, said)
   local installs = {}
   for list in called:gmatch "install ([^\n]*)" do installs[#installs + 1] = list end
-  t.eq(installs[1], table.concat(names "build run", " "))
+  t.eq(installs[1], table.concat(names "build run font", " "))
   t.ok(installs[2]:find "xvfb" and called:find "%-%-no%-install%-recommends", called)
-  fakes["dpkg-query"], fakes["apt-get"] = has "build run", "exit 100"
+  fakes["dpkg-query"], fakes["apt-get"] = has "build run font", "exit 100"
   said, status = machine(fakes) "test"
   t.ok(status == 0 and said:find "apt%-get failed" and said:find "going on", said)
   said, status = machine(fakes) "deps"
@@ -123,7 +123,7 @@ t.test("packages: root installs, what nothing works without first; where the res
 end)
 
 t.test("packages: where all is there nothing is said or called", function()
-  local said, status, called = machine({ id = student, ["dpkg-query"] = has "build run show test", sudo = none }) "deps"
+  local said, status, called = machine({ id = student, ["dpkg-query"] = has "build run font show test", sudo = none }) "deps"
   t.ok(said == "" and status == 0 and not called:find "sudo", said .. called)
 end)
 
@@ -145,7 +145,7 @@ t.test("Dockerfile: what its steps call is there", function()
   end
   for mode in text:gmatch "packages%.sh (%S+)" do
     n = n + 1
-    t.eq(select(2, machine({ id = student, ["dpkg-query"] = has "build run show test" })(mode)), 0, mode)
+    t.eq(select(2, machine({ id = student, ["dpkg-query"] = has "build run font show test" })(mode)), 0, mode)
   end
   t.eq(n, 2)
 end)
