@@ -6,7 +6,7 @@ folder=$1
 shift
 mkdir -p "$folder/licences"
 needed=$(for file in "$@"; do
-  case $file in *mneme*) ;; *) echo "$file" ;; esac
+  case ${file##*/} in mneme | libmneme*) ;; *) echo "$file" ;; esac
   ldd "$file" | awk '$2 == "=>" && $3 ~ "^/" { print $3 }'
 done | sort -u | grep -Ev '/(libmneme.*|libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux.*)\.so')
 font=${MNEME_FONT:-$(find /usr/share/fonts -name DejaVuSans.ttf | head -1)}
