@@ -139,6 +139,41 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   return v;
 }
 
+/* Observations end with the facts of the environment (mn_vec_truth) from now on: an agent sees what it would have to remember.  For
+** observations of numbers, on the host, before the first reset. */
+int mn_vec_show_facts(mn_vec *v) {
+  mn_vec_arrays *a = &v->all;
+  const char *names;
+  if (v->waiting < a->n) return mn_fail(v->ctx, "%s: show_facts is called after reset", v->env->name);
+  if (v->space.dtype != MN_F32) return mn_fail(v->ctx, "%s: facts=1 needs an observation of numbers (f32), this one has bytes", v->env->name);
+  if (v->kernel) return mn_fail(v->ctx, "%s: facts=1 needs device=cpu", v->env->name);
+  if (v->facts) return 0;
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
+  mn_random_lanes(&a->streams[0], MN_FOR_RESET, 1, bits);
+  mn_vec_start(v, 0, bits, v->one_obs);         /* an episode, to count them; reset begins another */
+  const mn_io io = { .param = v->param, .shared = a->shared };
+  const int n = v->env->truth(a->self, &io, &names, v->fact);
+  char *one = realloc(v->one_obs, a->obs_bytes + sizeof(float) * (size_t)n), *all;
+  if (one) v->one_obs = one;
+  if (!one || !numbers(v, &all, (size_t)a->n, a->obs_bytes + sizeof(float) * (size_t)n))
+    return mn_fail(v->ctx, "%s: out of memory for num_envs=%d", v->env->name, a->n);
+  v->ctx->device->free(a->final_obs);
+  v->ended.final_obs = a->final_obs = all;
+  a->obs_bytes += sizeof(float) * (size_t)n;
+  a->last[0] = MN_NEVER;
+  v->facts = n;
+  v->space.ndim = 1;
+  v->space.shape[0] = (int)(a->obs_bytes / sizeof(float));
+  return 0;
+}
+
+void mn_vec_write_facts(const mn_vec *v, int index, char *obs) {
+  if (!v->facts) return;
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  const char *names;
+  v->env->truth(v->all.self + (size_t)index * v->all.stride, &io, &names, (float *)(void *)(obs + v->all.obs_bytes) - v->facts);
+}
+
 /* Keep only environments first .. first + n_envs - 1, before the first reset: they are numbered from 0 now, and draw the
 ** random numbers that they would have drawn among the others. */
 int mn_vec_keep(mn_vec *v, int first, int n_envs) {
@@ -203,6 +238,7 @@ void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], cha
   mn_env_clear(&v->all, index);
   mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
+  mn_vec_write_facts(v, index, obs);
 }
 
 static int in_chunk(const mn_vec *v, int c) {
@@ -248,6 +284,7 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   b.score = a->score + first;
   b.terminated = to.terminated + first;
   v->env->step(&b);
+  for (int i = first; v->facts && i < first + n; i++) mn_vec_write_facts(v, i, to.obs + (size_t)i * a->obs_bytes);
   for (int i = first; i < first + n; i++) {
     to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);
     ended |= to.terminated[i] | to.truncated[i];
