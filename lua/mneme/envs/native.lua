@@ -142,7 +142,7 @@ local function new(name, given)
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
-  if world.codes == 0 then world.codes = nil end
+  if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
