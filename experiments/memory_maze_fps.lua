@@ -9,9 +9,9 @@ return mn.study {
   title = "Memory Maze: frames a second and memory of the whole agent",
   question = "Is AGaLiTe 40 % cheaper than GTrXL, and does it take half the memory, when everything is counted?",
   jobs = 1,
-  axes = { core = { { "gtrxl", memory = 128, label = "gtrxl, 128" }, { "gtrxl", memory = 256, label = "gtrxl, 256" },
-    { "agalite", eta = 4, r = 2, label = "agalite" }, { "gru", label = "gru" },
-    quick = { { "gtrxl", memory = 256, label = "gtrxl, 256" }, { "agalite", eta = 4, r = 2, label = "agalite" } } } },
+  axes = { core = { { "gtrxl", memory = 128, size = "published", label = "gtrxl, 128" }, { "gtrxl", memory = 256, size = "published", label = "gtrxl, 256" },
+    { "agalite", eta = 4, r = 2, size = "published", label = "agalite" }, { "gru", size = "published", label = "gru" },
+    quick = { { "gtrxl", memory = 256, size = "published", label = "gtrxl, 256" }, { "agalite", eta = 4, r = 2, size = "published", label = "agalite" } } } },
   settings = {
     core = { "agalite" }, learner = "ppo", size = 9, num_envs = 16, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256, lr = 2.5e-4, seconds = 60,
     quick = { num_envs = 4, num_steps = 32, minibatches = 2, epochs = 1, seconds = 2 }, full = { num_envs = 128, size = 15, seconds = 300 },

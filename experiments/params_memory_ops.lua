@@ -20,7 +20,7 @@ return mn.study {
     of("galite", "galite", { eta = 4 }, 1740608), of("agalite", "agalite", { eta = 4, r = 2 }, 1740608),
     of("galite, d=64", "galite", { eta = 4, d_model = 64 }, 0), of("agalite, d=64", "agalite", { eta = 4, r = 2, d_model = 64 }, 0),
     of("gtrxl", "gtrxl", {}, 1584256), of("lstm", "lstm", {}, 1480800), of("gru", "gru", {}, 1422560) } },
-  settings = { core = { "gated_linear" }, quoted = 1718928 },
+  settings = { size = "published", core = { "gated_linear" }, quoted = 1718928 },
   about = { quoted = "parameters that are quoted or that the released code has; 0: none" },
   seeds = { 1 },
   run = function(cfg)

@@ -199,10 +199,19 @@ t.test("what cannot be tested or written is refused where it is declared", funct
   t.raises(function() prose.check { scpoe = "" } end, "did you mean 'scope'")
   t.raises(function() prose.check { scope = 3 } end, "a text or a list")
   t.raises(function() prose.check { hyperparameters = { { "lr", sourze = "" } } } end, "unknown key")
-  t.eq(prose.source({ hyperparameters = { { "lr, core.eta", source = "paper" }, { "core", source = "ours" } } }, "core.eta"), "paper")
-  t.eq(prose.source({ hyperparameters = { { "core", source = "ours" } } }, "core.gate"), "ours")
-  t.eq(prose.source({ hyperparameters = { { "core", source = "ours" } } }, "score"), nil)
-  t.eq(prose.source({ hyperparameters = { { "all", source = "a" }, { "core", source = "b" }, { "lr, core.eta", source = "c" } } }, "core.eta"), "c")
+  local function cited(entries, key, value, quick)
+    return (prose.source({ hyperparameters = entries }, key, value or 1, function(_, small) return { [key] = small and quick or not small and 1 } end))
+  end
+  t.eq(cited({ { "lr, core.eta", source = "paper" }, { "core", source = "ours" } }, "core.eta"), "paper")
+  t.eq(cited({ { "core", source = "ours" } }, "core.gate"), "ours")
+  t.eq(cited({ { "core", source = "ours" } }, "score"), nil)
+  t.eq(cited({ { "all", source = "a" }, { "core", source = "b" }, { "lr, core.eta", source = "c" } }, "core.eta"), "c")
+  t.eq(cited({ { "lr", source = "paper" } }, "lr", 2), nil)
+  for _, text in ipairs { "paper; quick=1: ours", "paper (quick=1: ours)" } do
+    t.eq(cited({ { "lr", source = text } }, "lr", 1, 2), "paper") t.eq(cited({ { "lr", source = text } }, "lr", 2, 2), "ours")
+    t.eq(cited({ { "lr", source = text } }, "lr", 3, 2), nil)
+  end
+  t.eq(cited({ { "lr", source = "quick=1: ours" } }, "lr", 1, 2), nil) t.eq(cited({ { "lr", source = "quick=1: ours" } }, "lr", 2, 2), "ours")
 end)
 
 -- ---- the page ----

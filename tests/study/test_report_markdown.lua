@@ -40,7 +40,11 @@ t.test("a study's own words, then those beside it, then those of its experiment"
   write("env.md", "## Data\nof the environment\n\n## Model\nof the environment\n\n## Hyperparameters\n- lr, gamma: of the environment\n")
   local r = written.of(path "study.lua", { report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, path "env.lua")
   t.eq(r.scope, "own") t.eq(r.data, "beside") t.eq(r.model, "of the environment")
-  t.eq(prose.source(r, "lr"), "beside") t.eq(prose.source(r, "gamma"), "of the environment") t.eq(prose.source(r, "steps"), "own")
+  local function cited(key, of_study, of_experiment)
+    return prose.source(r, key, 1, function(entry) return { [key] = entry.inherited and of_experiment or of_study } end)
+  end
+  t.eq(cited("lr", 1, 1), "beside") t.eq(cited("gamma", 2, 1), "of the environment") t.eq(cited("steps", 1, 2), "own")
+  t.eq(cited("lr", 2, 1), "of the environment") t.eq(cited("lr", 2, 2), nil) t.eq(cited("gamma", 1, 2), nil)
   t.eq(#written.of(path "nothing.lua", {}).hyperparameters, 0)
 end)
 
@@ -98,8 +102,9 @@ t.test("every study here says what a reviewer asks for, and where every setting 
     for key in pairs(source.defaults) do
       local common = key:find "^run$" or key:find "^resume$" or key:find "^view$" or key:find "^seed$" or key:find "^threads$" or key:find "^device$"
         or key:find "^debug$" or key:find "^profile$" or key:find "^quick$" or key:find "^full$" or key == "precision"
-        or key:find "_every$" or key == "from"
-      t.ok(common or prose.source(source.report, key), ("%s: nobody says where %s comes from"):format(name, key))
+        or key:find "_every$" or key == "from" or key == "size" and type(source.defaults.size) == "string"
+      local cited = common or prose.source(source.report, key, source.defaults[key], function(_, quick) return not quick and source.defaults or nil end)
+      t.ok(cited, ("%s: nobody says where %s comes from"):format(name, key))
     end
   end
 end)

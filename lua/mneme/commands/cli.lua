@@ -72,6 +72,20 @@ local function sweep(words)
   return require("mneme.study.sweep").main(words)
 end
 
+local show_help
+
+-- Its help, and the settings of the script, which are what can be tuned.
+local function tune(words)
+  if words[2] == "--help" or words[2] == "-h" then
+    show_help { "tune" }
+    io.stdout:write "\n"
+    return script.run(script.locate(words[1]), { "--help" })
+  end
+  join_ranks()
+  if ranks.size > 1 then errors.usage(("tune: mpirun started %d processes, but a tuning starts its own"):format(ranks.size), "mneme tune ... jobs=N") end
+  return require("mneme.commands.tune").main(words)
+end
+
 local function list(words)
   local catalogue, help = require "mneme.base.catalogue", require "mneme.commands.help"
   local kind = words[1]
@@ -100,7 +114,7 @@ local function header(command)
   return require("mneme.base.catalogue").prose(require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua")
 end
 
-local function show_help(words)
+function show_help(words)
   if #words == 0 then io.stdout:write(usage_text()) end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
     api = function() return require("mneme.commands.api").page() end }
@@ -162,6 +176,8 @@ commands = {
     run = module "mneme.commands.credit", comment = "commands/credit" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
+  { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
+    doc = "find good settings for each memory with the same budget, then run them with fresh seeds", run = tune, comment = "commands/tune" },
   { name = "report", usage = " STUDY [out=FILE.html] [export=FILE]",
     doc = "write a report of a sweep: claims and verdicts, figures, settings, resources",
     run = module "mneme.study.report", comment = "study/report" },

@@ -205,6 +205,16 @@ local function differences(groups, name)
   return rows
 end
 
+-- Groups whose runs stop when they solve their task: how many did.
+local function solved(groups)
+  local rows = {}
+  for _, g in ipairs(groups) do
+    local threshold, list = seeds.stop_score(g.runs[1].path), finals(g, "charts/score")
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s"):format(values.show(threshold), seeds.solved(list, threshold)) } end
+  end
+  return rows
+end
+
 -- ---- curves ----
 
 -- The mean curve of a group at the places of a grid; false where not all of its runs have something to say.
@@ -307,6 +317,8 @@ function compare.text(paths, options)
     local last_of = function(g, name) return mean_text(finals(g, name), name) end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
+  local solvers = solved(groups)
+  if #solvers > 0 then add("charts/score reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
   if by then
     out[#out + 1] = "\n" .. sparks(groups, by)
     local rows = differences(groups, by)

@@ -122,8 +122,9 @@ end
 ---@return table
 function Supervised:describe()
   local core = self.model.core
-  local dataset = self.dataset
-  return { sequence_task = { name = dataset.name, settings = dataset.settings, tokens = dataset.tokens, classes = dataset.classes,
+  local dataset, sized = self.dataset, core.sized or {}
+  return { size = sized.size, script_core = sized.script and sized.script[1], script_parameters = self.model.script_parameters,
+    sequence_task = { name = dataset.name, settings = dataset.settings, tokens = dataset.tokens, classes = dataset.classes,
       vocabulary = dataset.vocabulary },
     memory = { carry = self.carry, length = dataset.length }, max_norm = self.max_norm,
     core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }

@@ -73,7 +73,8 @@ end
 ---@param path string
 ---@param words string[] key=value, where a value may be several with commas between
 ---@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them
----@return table survey { cfg, schema, axes = the lists among the words: { name, texts }, spec = what mn.study was given, or nil }
+---@return table survey { cfg, schema, sizing = what the core's size is to be, axes = the lists among the words: { name, texts },
+---  spec = what mn.study was given, or nil }
 function script.survey(path, words, one)
   local chunk, survey = user_file.load(path), { axes = {}, one = one }
   config.arguments, config.script, config.survey = words, path, survey

@@ -10,7 +10,7 @@ local only = require "mneme.study.declaration"
 local values = require "mneme.base.setting_types"
 
 local checked = {}
-local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string" }
+local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string" }
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string" }
 local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }

@@ -46,7 +46,7 @@ end
 
 -- The part of a run's steps that is done, from its log.
 local function part_of(self, c)
-  local f = io.open(folder.run_path(self.run, c.name) .. "/metrics.jsonl")
+  local f = io.open((c.path or folder.run_path(self.run, c.name)) .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step = 0
@@ -95,6 +95,13 @@ function Table:ended(c, about, what, why)
   erase(self)
   io.stderr:write(("%d/%d  %s  %s  %s%s\n"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
     why and why ~= "" and ": " .. why or ""))
+end
+
+---Print a line above the table.
+---@param text string
+function Table:say(text)
+  erase(self)
+  io.stderr:write(text, "\n")
 end
 
 ---The table goes.

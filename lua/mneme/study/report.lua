@@ -25,9 +25,11 @@ local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
 local section = require "mneme.figures.html_section"
 local settings = require "mneme.study.settings_diff"
+local value_sources = require "mneme.study.value_sources"
 local values = require "mneme.base.setting_types"
 local verdicts = require "mneme.study.report_claims"
 local strings = require "mneme.study.report_strings"
+local tuned = require "mneme.study.tuning_report"
 local written = require "mneme.study.report_markdown"
 
 local report = {}
@@ -133,6 +135,7 @@ function report.html(study, source, options)
   local filled = {
     model = function() method.model(out, runs, words) end,
     data = function() method.data(out, runs, words) end,
+    implementation = function() method.checks(out, runs, words) end,
     setup = function() method.setup(out, study, runs, words) end,
     code = function() code(out, study, source, words) end,
   }
@@ -154,7 +157,8 @@ function report.html(study, source, options)
   write "model"
   write "data"
   part(3, "hyperparameters")
-  method.hyperparameters(out, runs, source.defaults, texts, words)
+  method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+  tuned.write(out, study, spec, function(title) out:heading(3, "tuning", title) end)
   write "implementation"
   write "setup"
   part(3, "resources")
@@ -180,14 +184,15 @@ end
 ---What the script of a study says.
 ---@param path string of the script
 ---@param core string? the word that chooses the runs' core: published values go with it
----@return table source { spec, report, defaults, text }
+---@return table source { path, of = path of the experiment that it is of, spec, report, defaults, text }
 function report.source(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
   local spec = survey.spec or {}
-  return { spec = survey.spec, report = written.of(path, spec, spec.of and script.locate(spec.of)), defaults = settings.flat(cfg), text = (files.read(path)) }
+  local of = spec.of and script.locate(spec.of)
+  return { path = path, of = of, spec = survey.spec, report = written.of(path, spec, of), defaults = settings.flat(cfg), text = (files.read(path)) }
 end
 
 -- ---- the command ----

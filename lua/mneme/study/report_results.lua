@@ -23,12 +23,14 @@ local function shown(value, low, high, unit)
   return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
 end
 
--- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds).
+-- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,
+-- from which value on it is solved or nil).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
   for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
-      f(i, k, (spec.metrics or {})[name] or {}, seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}))
+      local list = seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {})
+      f(i, k, (spec.metrics or {})[name] or {}, list, seeds.threshold(spec, name, group.runs))
     end
   end
   return names
@@ -62,11 +64,12 @@ end
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
-  local names = each(study, spec, function(i, k, about, list)
+  local names = each(study, spec, function(i, k, about, list, threshold)
     local text = "–"
     if #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", about.range)
       any, text = true, ("%s, %d"):format(shown(mean, low, high, about.unit), #list)
+      if threshold then text = ("%s; %s"):format(text, seeds.solved(list, threshold)) end
     end
     rows[i][k + 1] = { text, class = "number" }
   end)

@@ -15,6 +15,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
+local match = require "mneme.models.match_parameters"
 local prose = require "mneme.study.report_texts"
 local ranks = require "mneme.tensor.mpi"
 local resources = require "mneme.runs.resources"
@@ -27,7 +28,7 @@ local study = {}
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
-  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
+  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
 
 local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
@@ -45,6 +46,7 @@ local function check(spec)
     errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
   end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
+  if spec.tune then require("mneme.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})
   prose.check(spec.report or {})
 end
@@ -163,12 +165,19 @@ end
 ---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
----  metrics, figures, claims, references, report: see mneme.studies.report
+---  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
   checked.study(spec)
+  if spec.axes.core and config.arguments then
+    local own = {}
+    for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
+      if word:find "^core[.=]" then own[#own + 1] = word end
+    end
+    config.note_own_core(own)
+  end
   local survey = config.survey
   if survey and not survey.one then
     survey.spec, survey.size = spec, size_of(config.arguments)
@@ -192,6 +201,8 @@ function study.new(spec)
   local cfg = config.new(declared(spec), spec.about)
   local result = check_result(spec.run(cfg))
   if result.path then return trained(result) end
+  local unsized = match.idle(cfg.core)
+  if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
   local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}

@@ -16,6 +16,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
+local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
@@ -131,7 +132,7 @@ local function check_core(words)
     if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
-  core.new(settings[1])                        -- its error says what is wrong with the file
+  local c = core.new(settings[1])              -- its error says what is wrong with the file
   local wrong = 0
   for _, property in ipairs(require "mneme.models.contract") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
@@ -142,6 +143,8 @@ local function check_core(words)
       wrong = wrong + 1
     end
   end
+  if c.reads == nil then print("measured  reads: " .. (rig.reading(c) or "nothing that gives steps a weight")) end
+  if not c.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(c:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
   return wrong == 0 and 0 or 1
 end
