@@ -195,6 +195,8 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "credit", usage = " RUN [at=STEP] [of=action] [out=FILE.svg]", doc = "which earlier observations an agent's value and action depend on",
+    run = module "mneme.commands.credit", comment = "commands/credit" },
   { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
     doc = "where is it remembered: success lost by erasing each part of the memory at each step",
     run = module "mneme.commands.where", comment = "commands/where" },
@@ -226,7 +228,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true,
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, credit = true,
   report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.
