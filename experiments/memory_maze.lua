@@ -17,7 +17,8 @@ return mn.study {
   axes = {
     core = { core("agalite", { eta = 4, r = 2 }), core("gtrxl", as_published), core("gru", as_published), core("lstm", as_published),
       core("feedforward", as_published),
-      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }) } },
+      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }),
+        { "gtrxl", memory = 128, n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, label = "gtrxl" } } },
     size = { 9, 11, 13, 15, quick = { 9 } },
     cue_frames = { 0, quick = { 0, 5 } },
   },
@@ -38,7 +39,7 @@ return mn.study {
     levels = { "mazes there are; 0: a new one in each episode", range = { 0, 100000 }, whole = true },
     previous = { "inputs besides the observation: the last action, reward, both or none" },
   },
-  seeds = { 3, quick = 2 },
+  seeds = { 3, quick = 5 },
   run = function(cfg)
     local env = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
       levels = cfg.levels, cue_frames = cfg.cue_frames, num_envs = cfg.num_envs, seed = cfg.seed })
@@ -53,6 +54,8 @@ return mn.study {
     { "mean maximum, continuous", y = 34.8, of = "mean_return", source = "Pasukonis et al. 2022, another way of moving" } },
   claims = { { id = "memory", text = "A GRU collects more than a network without memory.", source = "Pasukonis et al. 2022",
     test = { "better", metric = "mean_return", a = { core = "gru" }, b = { core = "feedforward" } } },
+    { id = "agalite-gtrxl", text = "AGaLiTe collects more than GTrXL.", source = "paper's comparison",
+      test = { "better", metric = "mean_return", a = { core = "agalite" }, b = { core = "gtrxl" } } },
     { id = "agalite", text = "AGaLiTe collects more than a GRU.", source = "ours",
       test = { "better", metric = "mean_return", a = { core = "agalite" }, b = { core = "gru" } } } },
 }
