@@ -79,6 +79,7 @@ local parts = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
+    contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
     heads = { "mneme.view.heads", fields = { "axes", "fold", "shares" } },
     attention_history = { "mneme.view.attention_history" } } },
   ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "theme" } },

@@ -37,6 +37,8 @@ local methods = {}
 ---@field range table<string, number> end of the colour scale of each kind of memory
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
+---@field agent Agent? that acts; nil: a recorded or live episode
+---@field episode_history Entry[]? every step of this episode, where its end is known
 ---@field selection table? { layer, head, step }; its old name is focus
 ---@field status table? of the playback: { playing, speed, hint, note }
 

@@ -274,7 +274,7 @@ function Stepper:next(before, action)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
   now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
-  now.reads, now.run = self.agent.core.reads, self.run
+  now.reads, now.run, now.agent = self.agent.core.reads, self.run, self.agent
   return now
 end
 

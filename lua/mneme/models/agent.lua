@@ -20,6 +20,7 @@ local OWN = "a module of the script"
 ---@field heads Module the policy and value heads: logits and values from the core's output
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
+---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
@@ -113,7 +114,7 @@ local function agent(options)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
-    actions = actions, asked = options }, Agent)
+    actions = actions, observation_space = env.observation_space, asked = options }, Agent)
 end
 
 ---Is part of it made by the run's script alone?
