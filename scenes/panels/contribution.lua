@@ -22,8 +22,8 @@ end
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
-  local chosen = now.selection and now.selection.step
   local step, from = selection.step(now)
+  local chosen = now.selection and now.selection.step == step
   local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
   local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
   if job.problem then

@@ -140,7 +140,8 @@ local function work(self)
   local one = runner(self.agent, self.space, 1)
   local states = replay(self, one)
   if not states then
-    self.problem = "not shown: this memory was changed, or does not begin with the episode, so what it holds does not follow from the observations"
+    self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
+      .. "acts on more than its memory (core.sees=rollout)"
     return
   end
   local others = self.from and replay(self, one, self.from)
