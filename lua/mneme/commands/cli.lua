@@ -158,6 +158,8 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
+    run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
   { name = "report", usage = " STUDY [out=FILE.html] [export=FILE]",
@@ -184,6 +186,7 @@ commands = {
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
 local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true, check = true }
+stored_code.probe = true
 
 local function dispatch(words)
   local name = words[1]

@@ -26,8 +26,10 @@ contributions.LITTLE = 0.02        -- of a policy's probability: less counts as 
 local Job = {}
 Job.__index = Job
 
--- The parts that a memory divides into, without those that are sums of others.
-local function parts_of(core)
+---The parts that a memory divides into, without those that are sums of others.
+---@param core Core
+---@return MemoryRow[]
+function contributions.parts_of(core)
   local function finest(by)
     local list, divided = {}, {}
     local rows = memory_rows.list(core, by)
@@ -257,7 +259,7 @@ function contributions.new(agent, history, from)
   end
   self.space, self.actions = agent.observation_space, agent.actions
   self.rows, self.start = {}, agent.core:initial(1)
-  for r, row in ipairs(parts_of(agent.core)) do
+  for r, row in ipairs(contributions.parts_of(agent.core)) do
     self.rows[r] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(agent.core, row.word) }
   end
   self.whole = {}

@@ -191,6 +191,25 @@ function interventions.copy(core, parts, from, from_env, from_B, to, to_env, to_
   end
 end
 
+---The values of parts of the memory of one environment, one after another.
+---@param core Core
+---@param parts table[] of interventions.parts
+---@param values fun(name: string): ffi.cdata* of a state of B environments
+---@param env integer from 0
+---@param B integer
+---@param into ffi.cdata*? float *; nil: only count
+---@return integer n
+function interventions.gather(core, parts, values, env, B, into)
+  local n = 0
+  for _, part in ipairs(parts) do
+    for _, s in ipairs(stretches_of_state(core, part, env, B)) do
+      if into then ffi.copy(into + n, values(part.name) + s[1], 4 * s[2]) end
+      n = n + s[2]
+    end
+  end
+  return n
+end
+
 -- ---- making a list ----
 
 local function whole(spec, key, least)
