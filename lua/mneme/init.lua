@@ -89,7 +89,7 @@ local parts = {
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
-    readings = { "mneme.measure.readings", fields = { "new" } },
+    readings = { "mneme.measure.readings", fields = { "episode", "new", "of_frame" } },
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },

@@ -167,7 +167,7 @@ function probe.main(words)
   if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to probe"):format(o.folder)) end
   if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
   local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy == 1, best = o.best == 1,
-    checkpoint = o.checkpoint, settings = env })
+    checkpoint = o.checkpoint, settings = env, rows = 4 })
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   C.mn_watch_signals(true)
   local done = measure(job)

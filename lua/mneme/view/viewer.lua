@@ -277,7 +277,9 @@ local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
-  more.episode_history = self.tracks[k].timeline:whole(self.slots[self.at][k])
+  local line, at = self.tracks[k].timeline, self.slots[self.at][k]
+  more.episode_history = line:whole(at)
+  more.frame_of = function(step) return line:kept(at, step) end
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
   if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
