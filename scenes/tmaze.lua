@@ -1,5 +1,5 @@
--- tmaze.lua -- the corridor lit by what the memory knows of the cue, policy, value, memory and gates: is the cue still in the memory when the agent stands at the
--- junction?    mneme view tmaze, or mneme view runs/NAME
+-- tmaze.lua -- the corridor lit by what the memory knows of the cue, policy, value, memory and gates: is the cue still in the memory
+-- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 

@@ -1,8 +1,8 @@
 -- knowledge.lua -- what the memory knows in this episode, step by step: the probability that a linear reading of it gives to the right answer
--- (mn.measure.readings), of all of the memory and of each part.  options.fact: which; nil: the first class that the environment declares.
+-- (mn.measure.readings_of_frame), of all of the memory and of each part.  options.fact: which; nil: the first class that the environment declares.
 -- A fact that is a number is shown as the reading and the truth.
 local mn = require "mneme"
-local readings = mn.measure.readings
+local readings = mn.measure.readings_of_frame
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 local panels = mn.scene.panels
 
@@ -28,7 +28,7 @@ end
 
 return function(view, box, now, options)
   local theme, u, title = view.theme, view.unit, "what the memory knows"
-  local job, problem = readings.of_frame(now, view.deadline)
+  local job, problem = readings.job(now, view.deadline)
   if not job then
     local inner = view:card(box, title)
     return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)

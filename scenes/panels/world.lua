@@ -1,8 +1,8 @@
 -- world.lua -- the environment as it draws itself, the path of the agent, and the outcome of the episode.
 local mn = require "mneme"
 local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
-local readings = mn.measure.readings
 local canvas, selection = mn.ui.canvas, mn.ui.selection
+local panels = mn.scene.panels
 
 local LITTLE = 0.02                              -- share of attention: less is not marked
 
@@ -14,43 +14,6 @@ local function mark_read(view, now, at)
     local x, y, scale = at(entry)
     local share = x and attention_history.of(now, #history, rows[1].layer, rows[1].head)[i - 1] or 0
     if share > LITTLE then view:disc(x, y, 0.3 * scale * math.sqrt(share), canvas.fade(theme.violet, 0.75)) end
-  end
-end
-
--- Lights each place of the path by the probability that the memory gave there to the right answer: green above chance, red below.
-local function light(view, now, options, place)
-  local job = readings.of_frame(now, view.deadline)
-  if not job then return end
-  view.unfinished = view.unfinished or not job.done
-  for _, fact in ipairs(job.facts) do
-    local said = fact.name == options.known and readings.episode(job, now, fact, 1) or {}
-    for _, entry in ipairs(now.history) do
-      local p, x, y = said[entry.step] and said[entry.step].p, options.place(entry)
-      if p and x then
-        local left, top = place(x - 0.5, y - 0.5)
-        local right, bottom = place(x + 0.5, y + 0.5)
-        view:rect(left, top, right - left, bottom - top, canvas.fade(p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * p - 1)))
-      end
-    end
-  end
-end
-
--- Rings where the memory says that targets are, in their colours, and their letters.
-local function believed(view, now, options, place)
-  local job = readings.of_frame(now, view.deadline)
-  if not job then return end
-  view.unfinished = view.unfinished or not job.done
-  for _, fact in ipairs(job.facts) do
-    local said = fact.name == options.believed and readings.episode(job, now, fact, 1)[now.step] or { list = {} }
-    local value = {}
-    for _, one in ipairs(said.list) do value[one.entry] = one.value end
-    for k = 1, 16 do
-      local x, y = value[2 * k - 1], value[2 * k]
-      if x and y then
-        local px, py, scale = place(x + 0.5, y + 0.5)
-        view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, options.colour(k), math.max(1.5 * view.unit, 0.08 * scale))
-      end
-    end
   end
 end
 
@@ -69,7 +32,7 @@ return function(view, box, now, options)
   local place = view:append(now.canvas, inner)
 
   -- where positions are known in the units of the drawing: the path, fading with age
-  if options and options.known then light(view, now, options, place) end
+  if options and options.known then panels.beliefs(view, inner, now, { fact = options.known, at = options.place, place = place }) end
   if options and options.place then
     local n = #now.history
     local function at(entry)
@@ -87,7 +50,9 @@ return function(view, box, now, options)
     mark_read(view, now, at)
   end
 
-  if options and options.believed then believed(view, now, options, place) end
+  if options and options.believed then
+    panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, place = place })
+  end
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
     for _, part in ipairs { ret, ("  ·  %d steps"):format(outcome.length) } do

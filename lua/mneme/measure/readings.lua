@@ -10,7 +10,6 @@ local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
 local ridge = require "mneme.measure.ridge"
 local tables = require "mneme.base.tables"
-local stepper_of = require "mneme.episodes.stepper"
 local tensor = require "mneme.tensor.tensor"
 
 local C, ops = engine.C, tensor.ops
@@ -176,7 +175,7 @@ local function score_classes(fits, answers, learn, classes)
   return sum, right
 end
 
-local function read_class(products, n, question, list, learn, l, dice)
+local function read_class(products, n, question, list, learn, l, dice, controls)
   local names, answers, number, count = {}, {}, {}, {}
   for i, s in ipairs(list) do
     local y = question.y[s]
@@ -189,11 +188,11 @@ local function read_class(products, n, question, list, learn, l, dice)
   local fits = fit_classes(products, n, list, learn, l, diagonal, answers, #names)
   local p, right = score_classes(fits, answers, learn, #names)
   local control, control_right = 0, 0
-  for _ = 1, CONTROLS do
+  for _ = 1, controls do
     local mixed = shuffled(answers, learn, dice)
     local other = fit_classes(products, n, list, learn, l, diagonal, mixed, #names)
     local a, b = score_classes(other, answers, learn, #names)
-    control, control_right = control + a / CONTROLS, control_right + b / CONTROLS
+    control, control_right = control + a / controls, control_right + b / controls
   end
   for _, c in pairs(count) do chance = math.max(chance, c / (#list - learn)) end
   return { p = p, right = right, control = control, control_right = control_right, chance = chance, test = #list - learn }, fits, names
@@ -206,13 +205,13 @@ local function explained(said, y, learn)
   return all > 1e-12 and math.max(0, 1 - left / all) or nil
 end
 
-local function read_number(products, n, question, list, learn, l, dice)
+local function read_number(products, n, question, list, learn, l, dice, controls)
   local y = {}
   for i, s in ipairs(list) do y[i] = question.y[s] end
   local found = fit(products, n, list, learn, l, y)
   local p, control = explained(found.said, y, learn), 0
   if not p then return nil end
-  for _ = 1, CONTROLS do control = control + explained(fit(products, n, list, learn, l, shuffled(y, learn, dice)).said, y, learn) / CONTROLS end
+  for _ = 1, controls do control = control + explained(fit(products, n, list, learn, l, shuffled(y, learn, dice)).said, y, learn) / controls end
   return { p = p, control = control, test = #list - learn }, { found }
 end
 
@@ -271,7 +270,7 @@ local function read_step(self, k, envs, truths)
           factors[key] = factors[key] or factor(products, n, list, count)
           local dice = draws.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
-          local cell, fits, names = read(products, n, question, list, count, factors[key], dice)
+          local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
           cells[#cells + 1] = cell
           if cell and self.keep and x then
             local map = { entry = question.entry, classes = names, sharpness = fits.sharpness }
@@ -362,13 +361,13 @@ function Job:progress() return self.read, self.steps and #self.steps end
 ---What a memory says about a fact at a step: of classes the probabilities, of numbers the numbers.
 ---@param fact string
 ---@param part integer index in parts
----@param step integer the step before it that was read counts
+---@param step integer one of steps
 ---@param memory table<string, table> of a Frame: name -> { values }
 ---@return table[]? list of { entry, p = { [class] = probability } } or { entry, value }; nil: nothing was read there
 function Job:of(fact, part, step, memory)
-  local k = 0
-  for i, s in ipairs(self.steps or {}) do if s <= step then k = i end end
-  local maps = (self.maps[fact] or {})[k]
+  local k
+  for i, s in ipairs(self.steps or {}) do if s == step then k = i end end
+  local maps = (self.maps[fact] or {})[k or 0]
   maps = maps and maps[part]
   if not maps or #maps == 0 then return nil end
   local about = self.parts[part]
@@ -400,7 +399,7 @@ local known = { facts = true, seed = true, last = true, every = true, keep = tru
 ---Readings of an agent's memory, not made yet: call work().
 ---@param stepper Stepper plays one episode in each of its environments
 ---@param options table? { facts = list of names, nil: all that the environment declares; seed = 12345 of the first episode; last = the last
----  step; every = steps between two that are read, nil: about 32 are read; keep = true: for Job:of }
+---  step; every = steps between two that are read, nil: about 32 are read; keep = true: for Job:of, and no control }
 ---@return Readings
 function readings.new(stepper, options)
   errors.need("readings: the stepper", stepper, "agent", "a Stepper")
@@ -440,77 +439,6 @@ function readings.new(stepper, options)
   for i = 0, math.floor(SHARE * B + 0.5) - 1 do self.learns[mixed[i]] = true end
   self.routine = coroutine.create(work)
   return self
-end
-
--- ---- of frames ----
-
-local EPISODES = 128               -- behind readings that a window shows
-local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
-
-local function open(now)
-  if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
-  local ok, made = pcall(function()
-    return readings.new(stepper_of.from_run(now.run, { num_envs = EPISODES, checkpoint = now.checkpoint, rows = 4 }), { keep = true })
-  end)
-  if not ok and not errors.is(made) then error(made, 0) end
-  if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end
-  return ok and { job = made } or { problem = "not shown: " .. made.message }
-end
-
----The readings of the agent of a frame, as far as they are made.
----@param now Frame
----@param deadline number? of engine.C.mn_clock(false): what is not done by then is left out; call again to continue
----@return Readings?
----@return string? problem why there are none
-function readings.of_frame(now, deadline)
-  local found
-  for k, known in ipairs(recent) do
-    if known.run == now.run and known.checkpoint == now.checkpoint then found = table.remove(recent, k) break end
-  end
-  found = found or open(now)
-  found.run, found.checkpoint = now.run, now.checkpoint
-  table.insert(recent, 1, found)
-  recent[3] = nil
-  if found.job then found.job:work(deadline) end
-  return found.job, found.problem
-end
-
--- What was read of frames, by their observations: a page is painted far more often than an agent steps.
-local told = setmetatable({}, { __mode = "k" })
-
----What the memory says of a fact at each step of the episode of a frame, of the steps whose frames are kept.
----@param job Readings
----@param now Frame
----@param fact table { name, kind }
----@param part integer index in job.parts
----@return table<integer, table> by step, up to now.step: { p = mean probability of the right answers, or nil; list = as of Job:of }
-function readings.episode(job, now, fact, part)
-  local list, key = {}, fact.name .. "/" .. part
-  for step = 0, job.steps and now.step or -1 do
-    local frame = step == now.step and now or now.frame_of and now.frame_of(step)
-    local entry = frame and frame.history[#frame.history]
-    if entry then
-      local of = told[entry]
-      if not of or of.job ~= job then
-        of = { job = job }
-        told[entry] = of
-      end
-      if not of[key] then
-        local said = job:of(fact.name, part, step, frame.memory)
-        if said then
-          local sum, n = 0, 0
-          for _, one in ipairs(said) do
-            local right = frame.truth[fact.name]
-            if type(right) == "table" then right = right[one.entry] end
-            if one.p and right and right >= 0 then sum, n = sum + (one.p[right] or 0), n + 1 end
-          end
-          of[key] = { p = n > 0 and sum / n or nil, list = said }
-        end
-      end
-      list[step] = of[key]
-    end
-  end
-  return list
 end
 
 return readings
