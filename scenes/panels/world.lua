@@ -32,7 +32,7 @@ return function(view, box, now, options)
   local place = view:append(now.canvas, inner)
 
   -- where positions are known in the units of the drawing: the path, fading with age
-  if options and options.known then panels.beliefs(view, inner, now, { fact = options.known, at = options.place, place = place }) end
+  if options and options.known and now.run then panels.beliefs(view, inner, now, { fact = options.known, at = options.place, place = place }) end
   if options and options.place then
     local n = #now.history
     local function at(entry)
@@ -50,7 +50,7 @@ return function(view, box, now, options)
     mark_read(view, now, at)
   end
 
-  if options and options.believed then
+  if options and options.believed and now.run then
     panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, place = place })
   end
   if outcome then                     -- in the title's line, where it covers nothing

@@ -82,9 +82,9 @@ end
 
 -- What a memory may know, in the order of the declaration: "cue=class position=number".
 local function read_to_know(text)
-  local list = {}
-  for name, kind in text:gmatch "([%w_]+)=(%w+)" do list[#list + 1] = { name = name, kind = kind } end
-  return list
+  local declared = {}
+  for name, kind in text:gmatch "([%w_]+)=(%w+)" do declared[#declared + 1] = { name = name, kind = kind } end
+  return declared
 end
 
 local function number_of_env(name)

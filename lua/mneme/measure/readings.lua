@@ -247,11 +247,11 @@ end
 
 -- Everything that is asked about the samples of one step.
 local function read_step(self, k, envs, truths)
-  local n, train, p = #envs, 0, self.stepper
+  local n, p = #envs, self.stepper
   local learn, ask, order, ordered = {}, {}, {}, {}
   for i, b in ipairs(envs) do table.insert(self.learns[b] and learn or ask, i) end
   for _, list in ipairs { learn, ask } do for _, i in ipairs(list) do order[#order + 1], ordered[#ordered + 1] = envs[i], truths[i] end end
-  train = #learn
+  local train = #learn
   if train == 0 then return end
   for name, t in pairs(p.after) do self.values[name] = t:data() end
   local all = { products = ffi.new("double[?]", n * n), size = 0 }
