@@ -14,7 +14,7 @@ return mn.study {
     core = mn.names "cores",
     context = { 128, 512, 2048, quick = { 128, 2048 }, full = { 128, 256, 512, 1024, 2048, 4096 } },
   },
-  settings = { core = { "agalite" }, context = 128 },
+  settings = { size = "published", core = { "agalite" }, context = 128 },
   about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
   seeds = { 5, quick = 3 },
   run = function(cfg)

@@ -29,7 +29,7 @@ return mn.study {
     core = core,
     corridor = { 60, 120, 200, 256 },
   },
-  settings = { steps = 5e6, threads = 1, stop_score = 0.97,
+  settings = { size = "published", steps = 5e6, threads = 1, stop_score = 0.97,
     quick = { steps = 2e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 10, quick = 30 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, steps = { "steps of the run, which stops when solved" } },

@@ -12,7 +12,7 @@ return mn.study {
     core = { "agalite", "galite", "gated_linear", "linear_transformer", "delta", "rwkv6", "rwkv7", "gru", "lstm", "gtrxl",
       quick = { "agalite", "galite", "linear_transformer", "gru", "lstm", "gtrxl" }, full = mn.names "cores" },
   },
-  settings = { core = { "agalite" }, d_model = 64, longest = 64, copies = 512, quick = { longest = 24, copies = 256 } },
+  settings = { size = "published", core = { "agalite" }, d_model = 64, longest = 64, copies = 512, quick = { longest = 24, copies = 256 } },
   about = { longest = { "steps back", range = { 2, 1024 }, whole = true }, copies = { "samples", range = { 20, 4096 }, whole = true } },
   seeds = { 5 },
   run = function(cfg)

@@ -4,6 +4,7 @@
 local mn = require "mneme"
 
 local small = { n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64 }
+local as_published = { size = "published" }
 local function core(name, options)
   local of = { name, label = name }
   for key, value in pairs(options) do of[key] = value end
@@ -14,7 +15,8 @@ return mn.study {
   title = "Memory Maze: return of each memory",
   question = "Do agents with a memory go back to targets that they saw, and how near to who knows the way?",
   axes = {
-    core = { core("agalite", { eta = 4, r = 2 }), "gtrxl", "gru", "lstm", "feedforward",
+    core = { core("agalite", { eta = 4, r = 2 }), core("gtrxl", as_published), core("gru", as_published), core("lstm", as_published),
+      core("feedforward", as_published),
       quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }) } },
     size = { 9, 11, 13, 15, quick = { 9 } },
     cue_frames = { 0, quick = { 0, 5 } },

@@ -22,7 +22,7 @@ return mn.study {
     level = { "easy", quick = { "easy" } },
   },
   settings = {
-    observation = "pixels", learner = "ppo", steps = 150e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
+    size = "published", observation = "pixels", learner = "ppo", steps = 150e6, num_envs = 128, num_steps = 128, minibatches = 8, epochs = 3, hidden = 256,
     lr = 2.5e-4, lr_schedule = "constant", entropy_coef = 3e-4, gamma = 0.99, lambda = 0.95, clip = 0.2, clip_values = false,
     value_coef = 0.5, max_norm = 5, bootstrap_truncated = false,    -- the released code counts a time limit as an end
     quick = { observation = "vector", steps = 6e6, num_envs = 64, minibatches = 4, hidden = 64, lr = 1e-3, lr_schedule = "linear",

@@ -20,7 +20,7 @@ return mn.study {
     of("galite", "galite", { eta = 4 }, 1740608), of("agalite", "agalite", { eta = 4, r = 2 }, 1740608),
     of("galite, d=64", "galite", { eta = 4, d_model = 64 }, 0), of("agalite, d=64", "agalite", { eta = 4, r = 2, d_model = 64 }, 0),
     of("gtrxl", "gtrxl", {}, 1584256), of("lstm", "lstm", {}, 1480800), of("gru", "gru", {}, 1422560) } },
-  settings = { core = { "gated_linear" }, quoted = 1718928 },
+  settings = { size = "published", core = { "gated_linear" }, quoted = 1718928 },
   about = { quoted = "parameters that are quoted or that the released code has; 0: none" },
   seeds = { 1 },
   run = function(cfg)
@@ -36,7 +36,8 @@ return mn.study {
     attention = { "multiply-adds with projections", goal = 0 }, by_step = { "operations of the equations, with projections", goal = 0 },
   },
   figures = { { "bars", y = "parameters", by = "core" }, { "bars", y = "head", by = "core" }, { "bars", y = "by_step", by = "core" } },
-  references = { { "quoted: linear transformer", y = 1718928, of = "parameters" }, { "quoted: AReLiT", y = 1803072, of = "parameters" } },
+  references = { { "quoted: linear transformer", y = 1718928, of = "parameters", where = { core = "gated_linear" }, source = "authors' reply" },
+    { "quoted: AReLiT", y = 1803072, of = "parameters", where = { core = "agalite" }, source = "authors' reply" } },
   claims = {
     { id = "linear", text = "The linear transformer has 1,718,928 parameters.", source = "authors' reply",
       test = { "at_least", metric = "as_quoted", a = { core = "gated_linear" }, value = 1, exact = true } },

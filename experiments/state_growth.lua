@@ -8,7 +8,7 @@ return mn.study {
   title = "What is kept against how far it reaches",
   question = "How does the state of an agent grow with the number of steps that it looks back?",
   axes = { core = mn.names "cores" },
-  settings = { core = { "agalite" }, longest = 16384, quick = { longest = 2048 } },
+  settings = { size = "published", core = { "agalite" }, longest = 16384, quick = { longest = 2048 } },
   about = { longest = { "steps", range = { 64, 2 ^ 20 }, whole = true } },
   seeds = { 1 },
   run = function(cfg)

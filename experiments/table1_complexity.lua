@@ -9,7 +9,7 @@ return mn.study {
   axes = {
     core = mn.names "cores", context = { 256, 1024, 4096, 16384, quick = { 256, 4096 } },
   },
-  settings = { core = { "agalite" }, context = 256 },
+  settings = { size = "published", core = { "agalite" }, context = 256 },
   about = { context = { "steps seen before a step, and of a sequence", range = { 1, 2 ^ 24 }, whole = true } },
   seeds = { 1 },
   run = function(cfg)

@@ -21,5 +21,5 @@ local cfg = mn.config({
 
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
-local agent = mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
 return mn.learner(cfg, env, agent):train()

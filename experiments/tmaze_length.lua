@@ -20,7 +20,7 @@ return mn.study {
         small("gru", { d_model = 64 }), small("lstm", { d_model = 64 }), small("feedforward", { n_layers = 1, d_model = 32, d_ffn = 32 }) } },
     corridor = { 120, 160, 200, quick = { 10, 40 } },
   },
-  settings = { steps = 5e6, threads = 1, quick = { steps = 8e5, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
+  settings = { size = "published", steps = 5e6, threads = 1, quick = { steps = 8e5, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 3 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } } },

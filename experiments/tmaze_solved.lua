@@ -28,7 +28,7 @@ return mn.study {
   question = "How many of ten seeds solve a corridor of 120 to 200 steps, and after how many steps?",
   of = "tmaze",
   axes = { core = cores, corridor = { 120, 160, 200, quick = { 20, 60 } } },
-  settings = { steps = 5e6, threads = 1, stop_score = 0.97, quick = { steps = 1e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
+  settings = { size = "published", steps = 5e6, threads = 1, stop_score = 0.97, quick = { steps = 1e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   seeds = { 10, quick = 5 },
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },

@@ -6,7 +6,7 @@ local rig = require "tests.support.learn_rig"
 
 -- Train: steps that it took, the last hundred episodes' score, and success over fresh ones.
 local function train(name, seed, settings)
-  local run, said = rig.train("noisy_cartpole", ("quick=1 seed=%d threads=1 %s"):format(seed, settings), name .. seed)
+  local run, said = rig.train("noisy_cartpole", ("quick=1 size=published seed=%d threads=1 %s"):format(seed, settings), name .. seed)
   local steps, score = said:match ": (%d+) steps, score ([%d.]+)"
   local success = rig.evaluate(run, 500, "success")
   t.ok(steps and success, said:match "[^\r\n]*%s*$")

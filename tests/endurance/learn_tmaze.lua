@@ -6,7 +6,7 @@ local rig = require "tests.support.learn_rig"
 for _, core in ipairs { "agalite", "galite", "gru" } do
   for seed = 1, 3 do
     t.test(("%s, seed %d"):format(core, seed), function()
-      local run, said = rig.train("demo", ("core=%s seed=%d"):format(core, seed), core .. seed)
+      local run, said = rig.train("demo", ("core=%s size=published seed=%d"):format(core, seed), core .. seed)
       local steps = tonumber(said:match ": (%d+) steps, score 1%.000")
       t.ok(steps, "not solved: " .. said:match "[^\r\n]*%s*$")
       local success = rig.evaluate(run, 1000, "success")

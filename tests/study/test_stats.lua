@@ -217,6 +217,31 @@ t.test("Wilcoxon's and Mann and Whitney's tests: scipy's, exact ones with ties a
   t.eq(stats.mann_whitney(flat, flat), 1)
 end)
 
+t.test("ties survive rounding", function()
+  local ties = json.decode((files.read "tests/fixtures/search.json"))
+  for i, c in ipairs(ties.ties) do
+    local p, sum = stats.wilcoxon(c.x, c.y)
+    t.near(p, c.p, 1e-9, "case " .. i)
+    t.near(sum, c.sum, 1e-9, "case " .. i)
+  end
+  local _, u = stats.mann_whitney(ties.rank_sum.x, ties.rank_sum.y)
+  t.near(u, ties.rank_sum.u, 1e-9)
+  t.ok(0.3 - 0.1 ~= 0.2 and 0.52 - 0.42 ~= 0.21 - 0.11, "there is something to round")
+  t.eq(stats.wilcoxon({ 0.3 - 0.1 }, { 0.2 }), 1)
+  local wins, losses, equal = stats.wins({ 0.3 - 0.1, 0.5 }, { 0.2, 0.4 })
+  t.ok(wins == 1 and losses == 0 and equal == 1)
+  local ours, other = {}, { 1, 2, 3, 4 }
+  for k, v in ipairs(other) do ours[k] = v + 1e-9 end
+  t.near(stats.wilcoxon(ours, other), 2 / 2 ^ 4, 1e-12, "what is small and no rounding counts")
+end)
+
+t.test("solved by k of n seeds, with Wilson's interval", function()
+  local k, n, low, high = stats.solved({ 0.95, 0.2, 1, 0.97, 0.949 }, 0.95)
+  local _, want_low, want_high = stats.wilson(3, 5)
+  t.ok(k == 3 and n == 5 and low == want_low and high == want_high)
+  t.raises(stats.solved, "threshold is nil", { 1 })
+end)
+
 t.test("the sign test, which is McNemar's, and Holm's correction", function()
   for _, c in ipairs(want.sign_test) do same(stats.sign_test(c[1], c[2]), c[3], 1e-9, c[1] .. " against " .. c[2]) end
   t.eq(stats.sign_test(0, 0), 1)

@@ -10,6 +10,7 @@ local family = require "mneme.models.gated_linear"
 return {
   doc = "gated linear attention with an outer-product gate and feature map (GaLiTe / ReLiT)",
   source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
+  checked = "the released code and an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128,
     feature = "outer_relu", eta = 4, nu = 1, m = 64, nn_act = "relu", feature_eps = 1e-6, rotary = false,

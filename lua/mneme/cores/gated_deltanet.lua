@@ -108,6 +108,7 @@ end
 return {
   doc = "gated delta rule: a matrix with a scalar decay that writes only the error of its prediction (Gated DeltaNet)",
   source = "Yang, Kautz, Hatamizadeh 2024, Gated Delta Networks, arXiv 2412.06464, eq. 10 and figure 1",
+  checked = "an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, expand_v = 1, d_ffn = 128, conv_size = 4,
     norm_eps = 1e-6, rms_eps = 1e-5, flow = "residual", embed_act = "relu", ln_eps = 1e-6, remember = "published", reset = true,

@@ -23,6 +23,7 @@ end
 return {
   doc = "gated recurrent unit (GRU)",
   source = "Cho et al. 2014; as in the released agents (flax GRUCell)",
+  checked = "the released code and an independent program",
   config = { d_in = 16, d_model = 680, n_layers = 1, z_bias = 0, remember = "published", reset = true },
   build = function(cfg) return recurrent.build(cfg, layer, { "h" }) end,
 }

@@ -57,6 +57,7 @@ end
 return {
   doc = "gated Transformer-XL: softmax attention over the last M steps with relative positions (GTrXL)",
   source = "Parisotto et al. 2020; Dai et al. 2019, Transformer-XL; as in the released agents of AGaLiTe (a port of DI-engine's)",
+  checked = "the released code and an independent program",
   equations = [[
 X = [memory_l; h],  K, V from norm1(X),  Q from h,  r_p = pos [sin(p f), cos(p f)],  f_i = 10000^(-2i/d)
 score_tj = ((q_t + u).k_j + (q_t + v).r_{M+t-j}) / sqrt(dh),  y_t = sum_j softmax_j(score) v_j

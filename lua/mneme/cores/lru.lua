@@ -77,6 +77,7 @@ end
 return {
   doc = "complex channels that turn and decay at learned constant rates (LRU)",
   source = "Orvieto et al. 2023, Resurrecting Recurrent Neural Networks for Long Sequences, arXiv 2303.06349, section 3 and appendix A",
+  checked = "an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, d_state = 128, r_min = 0, r_max = 1, max_phase = 6.28, embed_act = "none", ln_eps = 1e-6,
     remember = "published", reset = true,

@@ -24,6 +24,7 @@ end
 return {
   doc = "long short-term memory: a cell with input, forget and output gates (LSTM)",
   source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000; as in the released agents (flax LSTMCell)",
+  checked = "the released code and an independent program",
   config = { d_in = 16, d_model = 600, n_layers = 1, f_bias = 0, i_bias = 0, remember = "published", reset = true },
   build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }) end,
 }

@@ -34,6 +34,7 @@ end
 return {
   doc = "a GRU whose gate does not depend on the state (minGRU)",
   source = "Feng et al. 2024, Were RNNs All We Needed?, section 3.1 and appendix B; without its blocks",
+  checked = "an independent program",
   config = { d_in = 16, d_model = 128, n_layers = 1, space = "real", z_bias = 0, remember = "published", reset = true },
   choices = { space = { real = true, log = true } },
   build = function(cfg)

@@ -96,6 +96,7 @@ end
 return {
   doc = "a matrix memory with exponential gates and a normaliser (mLSTM, of xLSTM)",
   source = "Beck et al. 2024, xLSTM, arXiv 2405.04517, section 2.3, equations 19 to 27, and the block of figure 11",
+  checked = "an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, expand = 2, conv_size = 4, qkv_block = 4, den_clamp = 1e-6, gn_eps = 1e-5,
     embed_act = "none", ln_eps = 1e-5, remember = "published", reset = true,

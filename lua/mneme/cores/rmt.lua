@@ -65,6 +65,7 @@ local single_step = "2*L*H*V*(M + 1 + M*(3*M + 1)) + 2*M*W"
 return {
   doc = "recurrent memory transformer: memory tokens, read before a segment and rewritten after it (RMT)",
   source = "Bulatov, Kuratov, Burtsev 2022, Recurrent Memory Transformer, arXiv 2207.06881, section 3.2",
+  checked = "an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16, sees = "memory",
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,

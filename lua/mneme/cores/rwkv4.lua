@@ -50,6 +50,7 @@ end
 return {
   doc = "averages of values, each channel with its own learned decay (RWKV-4)",
   source = "Peng et al. 2023, RWKV; RWKV-LM, RWKV-v4",
+  checked = "an independent program",
   equations = [[
 z = norm1(e), inputs mixed with the step before: z_t*mix + z_{t-1}*(1-mix);  k, v, r = products of them
 wkv_t = (sum_{i<t} e^{(t-1-i)w + k_i} v_i + e^{first + k_t} v_t) / (the same without v),  w = -exp(decay)

@@ -67,6 +67,7 @@ end
 return {
   doc = "one matrix per head, with a data-dependent decay per key channel (RWKV-6)",
   source = "Peng et al. 2024, Eagle and Finch; RWKV-LM, RWKV-v5 (x060)",
+  checked = "an independent program",
   equations = [[
 z = norm1(e), delta = z_{t-1} - z_t, low = tanh(mix_a(z + delta*mix_x)), input_c = z + delta*(mix_c + mix_b[c] low_c)
 w = exp(-exp(decay + decay_b tanh(decay_a input_w)));  r, k, v, g = products of their inputs

@@ -96,6 +96,7 @@ end
 return {
   doc = "one matrix per head, with a decay and a generalised delta rule (RWKV-7)",
   source = "Peng et al. 2025, RWKV-7 Goose; RWKV-LM, RWKV-v7",
+  checked = "an independent program",
   equations = [[
 z = norm1(e), delta = z_{t-1} - z_t, input_c = z + delta*mix_c;  r, k, v = products of their inputs
 w = exp(-e^{-1/2} sigma(decay + decay_b tanh(decay_a input_w)));  a = sigma(a + a_b a_a input_a);  g = g_b sigma(g_a input_g)

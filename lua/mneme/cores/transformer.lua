@@ -38,6 +38,7 @@ end
 return {
   doc = "causal softmax attention over the last M tokens, with cached keys and values (Transformer)",
   source = "Vaswani et al. 2017; no positional encoding: a token knows its position only from its input",
+  checked = "an independent program",
   equations = [[
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over itself and at most M tokens before it in its episode
 kept: keys and values of the last M tokens, and which of them are of this episode]],

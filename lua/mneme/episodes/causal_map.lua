@@ -15,11 +15,11 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 
 ---@class CausalMap
 ---@field rows MemoryRow[] the parts
----@field steps integer[] in which they are erased, ascending; nil until the episodes without any intervention are over
+---@field steps integer[]? in which they are erased, ascending; nil until the episodes without any intervention are over
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length }
----@field measure string "success", "return" or "kl"; nil: not known before the outcomes are
+---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field done boolean
 local Map = {}
 Map.__index = Map
@@ -67,6 +67,7 @@ local function survey(self)
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1
   end
   self.measure = self.measure or graded and "return" or "success"
+  if self.steps then return end
   table.sort(lengths)
   local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
   local every = self.every or math.max(1, math.ceil(last / COLUMNS))
@@ -121,7 +122,7 @@ local function comparer(p, kept, envs, total)
 end
 
 -- The column of a step: from the moment that the carrier is in.
-local function measure(self, at, envs)
+local function measure_column(self, at, envs)
   local p, moment, kept = self.worker, self.carrier:branch(), {}
   local by_policy = self.measure == "kl"
   p:restore(moment)
@@ -142,14 +143,17 @@ end
 
 -- The whole map.  The carrier plays the episodes once more, untouched; at each step of the map the worker takes over its state.
 local function run(self)
-  if not self.steps then survey(self) end
+  if #self.outcomes == 0 then survey(self) end
   local p, column, step, envs = self.carrier, 1, 0, {}
   begin(self, p)
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
   while self.steps[column] do
-    if step == self.steps[column] then
+    if #envs == 0 then                              -- no episode is that long
+      for c = column, #self.steps do self.columns[c] = { at = self.steps[c], envs = {}, base = {}, loss = {} } end
+      break
+    elseif step == self.steps[column] then
       if not self.columns[column] then
-        self.columns[column] = measure(self, step, envs)
+        self.columns[column] = measure_column(self, step, envs)
         if self.on_column then self.on_column(self) end
       end
       column = column + 1
@@ -167,15 +171,15 @@ end
 
 -- ---- a map ----
 
-local known = { by = true, measure = true, seed = true, every = true, on_column = true }
+local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true }
 local measures = { success = true, ["return"] = true, kl = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
 ---@param worker Stepper another one of the same agent, with equal settings
 ---@param options table? { by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|"return"|"kl", nil: success where
----  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns;
----  on_column = function(map) called after each column }.
+---  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns; steps = those of
+---  another map, in place of every; on_column = function(map) called after each column }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -183,7 +187,7 @@ function causal_map.new(carrier, worker, options)
   errors.need("causal map: the worker", worker, "agent", "a Stepper")
   options = options or {}
   for key in pairs(options) do
-    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed" }) end
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps" }) end
   end
   if options.measure and not measures[options.measure] then
     errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
@@ -199,10 +203,21 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, by = options.by or "head", seed = options.seed or 12345, every = every,
-    on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345,
+    every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
+end
+
+---Takes over what was measured before, by a map of equal settings: see causal_map_file.lua.
+---@param steps integer[]
+---@param measure string
+---@param outcomes table[]
+---@param columns table[] the first ones
+function Map:take(steps, measure, outcomes, columns)
+  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, columns
+  self.cells_done = #columns * #self.rows
+  self.done = #columns == #steps
 end
 
 ---Measures until the deadline, or all of it.
@@ -224,13 +239,16 @@ function Map:progress() return self.cells_done, self.steps and #self.steps * #se
 -- The columns that are done, in order.
 local function done_columns(self)
   local list = {}
-  for c = 1, #(self.steps or {}) do if self.columns[c] then list[#list + 1] = c end end
+  for c = 1, #(self.steps or {}) do if self.columns[c] and #self.columns[c].envs > 0 then list[#list + 1] = c end end
   return list
 end
 
 -- The mean loss of one cell with its interval.
 local function estimate(self, base, loss)
-  if self.measure ~= "success" then return stats.t_interval(loss) end
+  if self.measure ~= "success" then
+    local mean, low, high = stats.t_interval(loss)
+    return mean, low and self.measure == "kl" and math.max(0, low) or low, high          -- a divergence is not negative
+  end
   local both, first, second, neither = 0, 0, 0, 0
   for i, lost in ipairs(loss) do
     if lost > 0 then first = first + 1 elseif lost < 0 then second = second + 1

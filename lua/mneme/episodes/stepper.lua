@@ -10,6 +10,7 @@ local numbers = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
+local rig = require "mneme.models.contract_rig"
 local ops = tensor.ops
 
 local stepper = {}
@@ -277,7 +278,7 @@ function Stepper:next(before, action)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
   now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
-  now.reads, now.run, now.checkpoint, now.agent = self.agent.core.reads, self.run, self.steps, self.agent
+  now.reads, now.run, now.checkpoint, now.agent = rig.reading(self.agent.core), self.run, self.steps, self.agent
   return now
 end
 

@@ -24,9 +24,11 @@
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local match = require "mneme.models.match_parameters"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.mpi"
+local terminal = require "mneme.base.terminal"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
@@ -92,6 +94,13 @@ local function log(learner, run, step, started)
   run:log(step, m)
 end
 
+-- Prints what comes with the core that was chosen: its size, and published settings that replace the script's.
+local function tell_choices(cfg, about)
+  local lines = { match.text(about) or match.idle(cfg.core) }
+  lines[#lines + 1] = config.meta(cfg).published
+  for _, line in ipairs(lines) do print(line) end
+end
+
 ---Train to cfg.steps, or until the learner says that it is over.
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
@@ -102,7 +111,8 @@ function trainer.train(learner)
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   if learner.env then rehearsal.check(learner.env) end
-  local run, leads = run_folder.open(cfg, learner:describe()), ranks.rank == 0
+  local about = learner:describe()
+  local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
   local from = run.resumed and run:latest()
@@ -111,9 +121,10 @@ function trainer.train(learner)
     step, logged = from.step, from.counters.logged
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
-    print(("%s: %s"):format(run.path, learner:headline()))
+    print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
+    tell_choices(cfg, about)
     local warning = leads and learner.warning and learner:warning()
-    if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
+    if warning then io.stderr:write(terminal.fold("mneme: warning: " .. warning, terminal.columns(2)), "\n") end
   end
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
@@ -172,7 +183,7 @@ function trainer.train(learner)
   -- Why it ended before its steps.
   local reached = status == 0 and step < cfg.steps and learner:over()
   local because = reached and (learner.stop_score or -1) >= 0 and (": stop_score=%g is reached"):format(learner.stop_score) or ""
-  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, because))
+  print(terminal.fold(("%s: %.0f steps, %s%s"):format(run.path, step, text, because), terminal.columns(1)))
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

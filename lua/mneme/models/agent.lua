@@ -6,6 +6,7 @@ local decays = require "mneme.models.axes.decays"
 local features = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
+local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -19,6 +20,7 @@ local OWN = "a module of the script"
 ---@field module Module all parameters: torso, core, actor and critic
 ---@field heads Module the policy and value heads: logits and values from the core's output
 ---@field torso Module observations [T,B,...] -> [T,B,d]
+---@field script_parameters integer? of the agent with the script's own core, of a core of a config's settings
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 ---@field observation_space table of the environment that it was made for
 local Agent = {}
@@ -109,12 +111,16 @@ local function agent(options)
   local previous = read_previous(options.previous or "")
   local torso = torsos.for_space(env.observation_space, options.torso)
   local actions = env.action_space.n
-  core = fitting_core(core, torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0))
+  local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
+  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions) } } end
+  local sizing = match.fit(core, d_in, like)
+  core = fitting_core(core, d_in)
+  core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
-  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous,
-    actions = actions, observation_space = env.observation_space, asked = options }, Agent)
+  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions,
+    observation_space = env.observation_space, asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
 end
 
 ---Is part of it made by the run's script alone?
@@ -206,11 +212,13 @@ local function own_words(config)
 end
 
 ---The description for a run's config.json: enough for agent.remade.
----@return table { core = { name, config }, hidden, torso, previous, parameters }
+---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
   if type(torso) == "function" or type(torso) == "table" and torso.call then torso = OWN end
+  local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
+    size = sized.size, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
     own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
     torso = torso and values.to_json(torso), policy = asked.policy and OWN, value = asked.value and OWN, previous = asked.previous }
 end

@@ -2,9 +2,11 @@
 -- and single steps compute the same function, a reset gives the initial state, gradients are right, environments and times
 -- do not mix, parameters survive a file.  The tests check every core; `mneme check core=FILE.lua` checks a user's.
 local ffi = require "ffi"
+local costs = require "mneme.models.costs"
 local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local new_plan = require "mneme.tensor.plan"
+local reads = require "mneme.models.reads"
 local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local tensors = require "mneme.tensor.tensor"
@@ -160,6 +162,53 @@ each("the state is as declared, and of the same size after any number of steps",
   end
   for name in pairs(c.states) do expect.ok(few[name], "no " .. name .. " came out") end
   expect.eq(c:describe().state_floats, floats)
+end)
+
+-- ---- what it says of itself ----
+
+-- How it begins, so that the small constants that rig.build makes large are as they are by default.
+local function as_it_is(settings)
+  local defaults = require("mneme.models.core").definition(settings[1]).config
+  return rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
+end
+
+each("what it reads of the past is what `reads` says", function(settings)
+  local c = as_it_is(settings)
+  if not c.reads then return end
+  if c.reads == "nothing" then
+    return expect.ok(not remembers(c), "reads = \"nothing\", but it has a state")
+  end
+  expect.ok(remembers(c), ("reads = \"%s\", but it has no state"):format(c.reads))
+  local found, linear = rig.measure_reading(c)
+  local other = rig.best_reading(found, linear)
+  if not reads.has_weights(c.reads) then
+    return expect.ok(not other, ("reads = \"%s\", measured: weights as of reads = \"%s\""):format(c.reads, tostring(other)))
+  end
+  if c.approximates or c.reads == "softmax" and not linear then return end      -- its weights are another memory's, or of chunks
+  expect.ok(found, ("reads = \"%s\" cannot be measured without the probes layers.0.v and layers.0.retrieved: leave it out"):format(c.reads))
+  expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
+  local agrees = found[c.reads]
+  expect.ok(agrees and agrees > rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
+    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or "its probes give no weights",
+    other and ("; those of reads = \"%s\" are read"):format(other) or ""))
+end)
+
+each("a step's multiply-adds are as many as `complexity` says", function(settings)
+  local c, steps = rig.build(settings), 6
+  local start, x, after = rig.warm(c, 1), rig.normal({ 1, 1, c.config.d_in }, 60), nil
+  local most = costs.counted(function() after = select(2, rig.run(c, x, nil, start)) end)
+  local copied, least = {}, 0                    -- what is moved costs nothing
+  local function moved(from) for i = 0, from:size() - 1 do copied[from:data()[i]] = true end end
+  moved(x)
+  for _, s in pairs(start) do moved(s) end
+  for name, s in pairs(after) do
+    for i = 0, c:is_constant(name) and -1 or s:size() - 1 do if not copied[s:data()[i]] then least = least + 1 end end
+  end
+  local formula = c:step_formula()
+  local declared = c:evaluate(formula, steps + 1)
+  local said = ("complexity: step = %s = %g multiply-adds, measured: "):format(formula, declared)
+  expect.ok(declared >= least, said .. ("a step computes %d values of the state"):format(least))
+  expect.ok(c.decomposes or declared <= 2 * most, said .. ("at most %d in all of a step's ops"):format(most))
 end)
 
 -- ---- resets ----

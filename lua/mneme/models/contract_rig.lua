@@ -3,6 +3,9 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local core = require "mneme.models.core"
+local parameters = require "mneme.tensor.parameters"
+local reads = require "mneme.models.reads"
+local recall = require "mneme.models.implicit_attention"
 local nn = require "mneme.tensor.nn"
 local tensors = require "mneme.tensor.tensor"
 local C = engine.C
@@ -200,6 +203,135 @@ function rig.agrees(f, slope, tolerance, noise)
     end
   end
   return false, quotient
+end
+
+-- ---- how it reads its memory ----
+
+-- What a head reads is linear in the values: with the value of step j at 1 and all others at 0 it reads the weight of step j, which must be
+-- the one that implicit_attention.lua computes from the probes, up to a factor of each head (the normaliser).
+local STEPS_READ, STREAMS = 12, 6         -- steps of an episode, and episodes, that are measured
+rig.CLOSE = 0.999                         -- weights that agree better are the same up to rounding
+
+-- The frame of the last of T steps, as scenes get it, and what heads of the first layer read where one step's value is 1 (j < T), or all (T):
+-- read[j][i], i over heads and channels; nil: `v` or `retrieved` is not probed.
+local function look(c, stream)
+  local d = c.config.d_in
+  local x, copies, B = rig.normal({ STEPS_READ, 1, d }, stream), tensors.new { shape = { STEPS_READ, STEPS_READ + 1, d } }, STEPS_READ + 1
+  for step = 0, STEPS_READ - 1 do
+    for b = 0, STEPS_READ do ffi.copy(copies:data() + (step * B + b) * d, x:data() + step * d, 4 * d) end
+  end
+  local now, read, heads = { probes = {}, memory = {}, history = {}, step = STEPS_READ - 1 }, nil, nil
+  for step = 1, STEPS_READ do now.history[step] = { step = step - 1, probes = {} } end
+  tensors.no_grad(function()
+    c:act(x, nil, nil, function(name, p)
+      local shape, first = p:shape(), p:shape()[1]
+      local row = p:size() / first
+      for step = 1, STEPS_READ do
+        local values = ffi.new("float[?]", row)
+        ffi.copy(values, p:data() + (first == STEPS_READ and step - 1 or 0) * row, 4 * row)
+        now.history[step].probes[name] = { values = values, shape = { unpack(shape, 3) } }
+      end
+      return p
+    end)
+    c:act(copies, nil, nil, function(name, p)
+      if name == "layers.0.v" then
+        local v = tensors.new { shape = p:shape() }
+        local each = v:size() / STEPS_READ / B
+        heads = #p:shape() == 4 and p:shape()[3] or 1
+        for j = 0, STEPS_READ - 1 do
+          for i = 0, each - 1 do v:data()[(j * B + j) * each + i], v:data()[(j * B + STEPS_READ) * each + i] = 1, 1 end
+        end
+        return v
+      end
+      if name == "layers.0.retrieved" and heads then
+        read = {}
+        local each = p:size() / STEPS_READ / B
+        for j = 0, STEPS_READ do
+          read[j] = {}
+          for i = 0, each - 1 do read[j][i] = p:data()[((STEPS_READ - 1) * B + j) * each + i] end
+        end
+      end
+      return p
+    end)
+  end)
+  tensors.clear_tape()
+  now.probes = now.history[STEPS_READ].probes
+  return now, read, heads
+end
+
+-- Cosine between the weights computed for a way and those measured, over steps and channels, of the head where it is least; nil: they
+-- cannot be computed, or no head reads anything.
+local function agreement(way, now, read, heads)
+  now.reads = way
+  if recall.problem(now) then return nil end
+  local least, channels = nil, (#read[0] + 1) / heads
+  for head = 0, heads - 1 do
+    local both, mine, theirs = 0, 0, 0
+    for channel = 0, channels - 1 do
+      local w = recall.weights(now, 0, head, channel)
+      for j = 0, STEPS_READ - 1 do
+        local a, b = w[j], read[j][head * channels + channel]
+        both, mine, theirs = both + a * b, mine + a * a, theirs + b * b
+      end
+    end
+    if mine > 0 or theirs > 0 then least = math.min(least or 1, mine > 0 and theirs > 0 and math.abs(both) / math.sqrt(mine * theirs) or 0) end
+  end
+  return least
+end
+
+-- Is what is read of all values the sum of what is read of each?
+local function is_linear(read)
+  for i = 0, #read[STEPS_READ] do
+    local sum, size = 0, 1e-6
+    for j = 0, STEPS_READ - 1 do sum, size = sum + read[j][i], size + math.abs(read[j][i]) end
+    if math.abs(sum - read[STEPS_READ][i]) > 1e-3 * size then return false end
+  end
+  return true
+end
+
+---Measures how a core reads its memory.
+---@param c Core a small one, whose parameters all matter (contract_rig.build)
+---@return table<string, number>? agreement of each way whose weights can be computed, 1 where they are those that are measured; nil: the core
+---  has no probes `v` and `retrieved` to measure at
+---@return boolean? linear what is read is linear in the values
+function rig.measure_reading(c)
+  local list, linear = {}, true
+  for stream = 1, STREAMS do
+    local now, read, heads = look(c, stream)
+    if not read then return nil end
+    linear = linear and is_linear(read)
+    for _, way in ipairs(reads.with_weights) do
+      local ok, agrees = pcall(agreement, way, now, read, heads)
+      if ok and agrees then list[way] = math.min(list[way] or 1, agrees) end
+    end
+  end
+  return list, linear
+end
+
+---The way whose weights are those that are measured.
+---@param found table<string, number>? of rig.measure_reading
+---@param linear boolean?
+---@return string? way nil: there is none
+function rig.best_reading(found, linear)
+  for _, way in ipairs(found and linear and reads.with_weights or {}) do
+    if (found[way] or 0) > rig.CLOSE then return way end
+  end
+end
+
+---How a core reads its memory: what it declares, or else what is measured of a small one like it.
+---@param c Core
+---@return string? way a word of implicit_attention.lua; nil: no way's weights are those that are read
+function rig.reading(c)
+  if c.reads or c.found ~= nil then return c.reads or c.found or nil end
+  local before = parameters.random_state()
+  local ok, way = pcall(function()
+    local settings = { c.file or c.name }
+    for key, value in pairs(c.config) do if small[key] == nil then settings[key] = value end end
+    return rig.best_reading(rig.measure_reading(rig.build(settings)))
+  end)
+  parameters.restore_random(before)
+  c.found = ok and way or false
+  return c.found or nil
 end
 
 return rig

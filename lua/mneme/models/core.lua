@@ -2,7 +2,8 @@
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
 -- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
--- trained that does not name the setting, because it was made before there was one.  `build` returns
+-- trained that does not name the setting, because it was made before there was one, checked = by what values of it were computed that
+-- tests/fixtures keep, if they keep some.  `build` returns
 --   module      its parameters (mneme.nn)
 --   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
 --   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
@@ -17,10 +18,12 @@
 --   stops       last components of states through whose final value no gradient goes: { memory = true }
 --   claims      what the contract tests may expect; see `claims` below
 --   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of the memory alone, for one environment, in terms of
---               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step
+--               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step; without it two for each number of the state
+--   decomposes  true: an op of it decomposes matrices, which costs more than its axes show
 --   cost        operations for the roofline, only if the vector lanes do more than the formula counts
 --   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it
---               forgets, or of the reason why a step has no weight
+--               forgets, or of the reason why a step has no weight; nil: it is measured.  approximates = true: the weights are
+--               those of the memory that it approximates
 --   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
 --   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
 local errors = require "mneme.base.errors"
@@ -39,6 +42,7 @@ local tensor = require "mneme.tensor.tensor"
 ---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
 ---@field sizes table<string, integer> what the letters of these axes stand for
 ---@field reads string how it reads its memory: see implicit_attention.lua
+---@field sized table? of a core of a config's settings: what its size was to be (match_parameters.lua)
 ---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
@@ -239,6 +243,15 @@ local function weights(module)
   return n
 end
 
+---The multiply-adds of remembering in a step: as declared, or, of a core that does not say, two for each number of its state (it is
+---written and read).
+---@return string formula
+function Core:step_formula()
+  if self.complexity.step then return self.complexity.step end
+  local floats, formula = self:state_floats()
+  return floats > 0 and ("2*(%s)"):format(formula) or "0"
+end
+
 ---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one environment: `weights` of the
 ---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
 ---`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
@@ -247,7 +260,7 @@ end
 function Core:describe(N)
   N = N or 256
   local floats, formula = self:state_floats()
-  local step, w = self.complexity.step or "0", weights(self.module)
+  local step, w = self:step_formula(), weights(self.module)
   local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
   local macs = self:evaluate(step, N)
   local learned = self.acts == "steps" and self:evaluate(sequence, N) / N or macs          -- of a row of the update
@@ -267,6 +280,7 @@ end
 local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
 
 local definitions = {}
+local sizes = { fit = nil }            -- match_parameters.lua, which makes cores, puts its function here
 
 ---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)
@@ -303,11 +317,13 @@ local function configure(name, d, given, ignore_unknown)
   errors.need("core " .. name .. ": its settings", given, nil, "{ d_model = 64, ... }")
   for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
+    if type(defaults[key]) == "boolean" and (value == 0 or value == 1) then value = value == 1 end       -- core.reset=0
     if defaults[key] == nil then
       if not ignore_unknown then errors.unknown("key of core " .. name, key, tables.keys(defaults)) end
     elseif key == "remember" and type(value) == "number" then cfg[key] = ("%.14g"):format(value)
     elseif type(value) ~= type(defaults[key]) then
-      errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
+      errors.raise(("core %s: %s = %s, expected %s"):format(name, key, tostring(value),
+        type(defaults[key]) == "boolean" and "1 or 0 (or true or false)" or "a " .. type(defaults[key])), { status = 2 })
     else
       check_value(name, d, key, value)
       cfg[key] = value
@@ -375,7 +391,9 @@ end
 ---@param stored table? { name, config } of the run that the core is of: settings that it does not name are as it was trained
 ---@return Core
 local function new(name, config, ignore_unknown, stored)
+  local sizing
   if type(name) == "table" then
+    sizing = sizes.fit and sizes.fit(name, name.d_in, function(c) return c.module end)
     config, name = {}, name
     for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
     name = name[1]
@@ -392,6 +410,7 @@ local function new(name, config, ignore_unknown, stored)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
+  core.sized = sizing
   setmetatable(core, Core)
   if cfg.remember then gate_start.apply(core, cfg.remember) end
   return core
@@ -405,7 +424,7 @@ end
 local function preset(base, keys, about_it)
   local d = definition(base)
   local config = configure(base, d, keys)
-  return { doc = about_it.doc, source = about_it.source, choices = d.choices, counts = d.counts,
+  return { doc = about_it.doc, source = about_it.source, checked = d.checked, choices = d.choices, counts = d.counts,
     equations = d.equations, config = config, preset = { base, keys }, build = d.build }
 end
 
@@ -419,4 +438,4 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }
+return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }

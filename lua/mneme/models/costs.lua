@@ -1,7 +1,10 @@
 -- costs.lua -- tables of all cores: `mneme list cores` and `mneme list costs`, the complexities
 -- per token and per sequence.  Formulas and numbers come from the cores' declarations (core.lua, describe).
+local ffi = require "ffi"
+local binding = require "mneme.tensor.op_binding"
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -9,6 +12,7 @@ local grouped = require("mneme.base.format").grouped
 local nn = require "mneme.tensor.nn"
 local values = require "mneme.base.setting_types"
 
+local C = engine.C
 local costs = {}
 
 -- What the letters of the formulas stand for: "H=4 K=256 L=4".
@@ -92,9 +96,21 @@ end
 
 ---The table of complexities as Markdown: cost of remembering per token and per sequence, and what is kept.
 ---@param words string[]
----@return string
-function costs.table(words)
+---@param rows boolean? as rows of texts, for a terminal
+---@return string|string[][]
+function costs.table(words, rows)
   local list, N = costs.all(words)
+  if rows then
+    rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence",
+      "as formulas: per token", "per sequence" } }
+    for _, entry in ipairs(list) do
+      local about = entry.about
+      rows[#rows + 1] = about and { entry.name, grouped(about.parameters), grouped(about.state_floats), about.state_formula,
+        grouped(about.weights + about.step.macs), grouped(N * about.weights + about.sequence.macs), "W + " .. about.step.formula,
+        "N*W + " .. about.sequence.formula } or { entry.name, entry.problem }
+    end
+    return rows
+  end
   local lines = { ("| memory | parameters | state (floats) | | per token (multiply-adds) | N = %d | per sequence | N = %d |")
     :format(N, N), "|---|---:|---|---:|---|---:|---|---:|" }
   for _, entry in ipairs(list) do
@@ -110,6 +126,37 @@ end
 
 -- Operations for each number of a state, by its axes: what the family's equations do to it in a step and in reading it.
 local by_axes = { ["[B,H,V,K]"] = 7, ["[B,H,K]"] = 4, ["[B,M,H,V]"] = 4, ["[B,M,H,K]"] = 4 }
+
+-- At most how many multiply-adds an op makes, by its signature: the product of all its axes, or the largest tensor that goes in.
+local function most_of(signature, given, kind, shape)
+  local of_axis, largest = {}, 0
+  for i, input in ipairs(signature.inputs) do
+    if given[i - 1].gen ~= 0 then
+      local axes, n, at = C.mn_tensor_info(engine.ctx, given + (i - 1), kind, shape), 1, 0
+      for k = 0, axes - 1 do n = n * shape[k] end
+      largest = math.max(largest, n)
+      for letter in (input.axes:find("...", 1, true) and "" or input.axes):gmatch "[^,]+" do
+        if at < axes then of_axis[letter] = shape[at] end
+        at = at + 1
+      end
+    end
+  end
+  local all = 1
+  for _, size in pairs(of_axis) do all = all * size end
+  return math.max(all, largest)
+end
+
+---Counts the multiply-adds of all ops that f applies, from above.
+---@param f fun()
+---@return number most
+function costs.counted(f)
+  local kind, shape, before, sum = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES), binding.noting, 0
+  binding.noting = function(signature, given) sum = sum + most_of(signature, given, kind, shape) end
+  local ok, problem = pcall(f)
+  binding.noting = before
+  if not ok then error(problem, 0) end
+  return sum
+end
 
 ---What a head of a layer of the linear family keeps, and operations of a step of one layer's attention by three
 ---conventions: multiply-adds of remembering as describe() counts them, those with the projections of keys, queries,

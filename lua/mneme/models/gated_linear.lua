@@ -225,7 +225,7 @@ function family.build(cfg, given, lenient)
   if clock then states.tick = "[B]" end
   core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
   core.d_out = cfg.d_model
-  core.reads = reading(cfg, use)
+  core.reads, core.approximates = reading(cfg, use), cfg.approximation ~= "full"
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end

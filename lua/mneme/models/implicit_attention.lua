@@ -146,7 +146,7 @@ function recall.reaches(now) return now.reads == "softmax" or now.reads == "fram
 ---@return string?
 function recall.problem(now)
   local way, last = ways[now.reads], now.history[#now.history]
-  if not way then return "this core does not say how it reads its memory (`reads`)" end
+  if not way then return "this core does not say how it reads its memory (`reads`), and no weights that were tried are those that it reads with" end
   if way.why then return way.why end
   local layers, heads = recall.size(now)
   local shown = last and layers > 0 and heads > 0 and (last.probes or recall.reaches(now))

@@ -1,22 +1,40 @@
--- match_parameters.lua -- finds the width at which a model has a given number of parameters, for fair comparisons.
+-- match_parameters.lua -- finds the width at which a model has a given number of parameters, for fair comparisons: mn.sized, and the
+-- setting size=, which makes the agent of another core as large as the script's own.
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
+local grouped = require("mneme.base.format").grouped
 local nn = require "mneme.tensor.nn"
 
 local WIDEST, MOST = 4096, 1e12               -- d_model; parameters
+local APART = 1.2                              -- models whose parameters differ by more are told apart by their size, too
 local along = { "d_head", "d_ffn" }            -- what a core has of these keeps its share of d_model
 
 -- The settings with another width, or nil where a share of it is no whole number.
-local function widened(spec, width, defaults)
+local function widened(spec, width, shares)
   local wide = { d_model = width }
   for key, value in pairs(spec) do wide[key] = value end
   for _, key in ipairs(along) do
-    if defaults[key] and spec[key] == nil then
-      wide[key] = defaults[key] * width / defaults.d_model
+    if shares[key] and spec[key] == nil then
+      wide[key] = shares[key] * width / shares.d_model
       if wide[key] % 1 ~= 0 then return nil end
     end
   end
   return wide
+end
+
+-- The settings whose count comes nearest to `parameters`, or nil; the least count there is.
+local function search(spec, parameters, shares, count)
+  local best, nearest, fewest = nil, math.huge, nil
+  for width = 4, WIDEST, 2 do
+    local wide = widened(spec, width, shares)
+    if wide then
+      local n = count(wide)
+      fewest = fewest or n
+      if math.abs(n - parameters) < nearest then best, nearest = wide, math.abs(n - parameters) end
+      if n > parameters then break end
+    end
+  end
+  return best, fewest
 end
 
 ---Settings of a core with the d_model that brings a model nearest to `parameters`; d_head and d_ffn, where they are
@@ -33,24 +51,117 @@ local function sized(spec, parameters, build)
   if type(build) ~= "function" then errors.raise(("sized: build is a %s, expected a function"):format(type(build))) end
   local defaults = core.definition(spec[1]).config
   if spec.d_model then return spec end
-  local best, nearest, fewest = nil, math.huge, nil
-  for width = 4, WIDEST, 2 do
-    local wide = widened(spec, width, defaults)
-    if wide then
-      local count = nn.dry(function()
-        local model = build(core.new(wide))
-        errors.need("sized: what build gives", model, "module", "a model")
-        return model.module:count()
-      end)
-      fewest = fewest or count
-      if math.abs(count - parameters) < nearest then best, nearest = wide, math.abs(count - parameters) end
-      if count > parameters then break end
-    end
-  end
+  local best, fewest = search(spec, parameters, defaults, function(wide)
+    return nn.dry(function()
+      local model = build(core.new(wide))
+      errors.need("sized: what build gives", model, "module", "a model")
+      return model.module:count()
+    end)
+  end)
   if not best or parameters < fewest then
     errors.usage(("sized: %s has at least %s parameters here, expected at most %d"):format(spec[1], tostring(fewest), parameters))
   end
   return best
 end
 
-return sized
+-- ---- the setting size= ----
+
+-- What the size of a run's core is to be, a "sizing": { size = "script", "published" or a number; script = the script's own core,
+-- { "agalite", n_layers = 2, ... }; given = options of the core that the command line names, a set; same = the core is the script's own, with all
+-- its settings }.
+
+-- Settings of a core, as mn.config gives them -> its sizing.  A copy has none: where a script copies them, it sizes its core itself.
+local wanted = setmetatable({}, { __mode = "k" })
+
+---Notes what the size of a core is to be that a script will make from these settings.
+---@param spec table cfg.core
+---@param sizing table
+local function want(spec, sizing) wanted[spec] = sizing end
+
+-- Settings of a core with the width of its input.
+local function with_input(spec, d_in)
+  local all = { d_in = d_in }
+  for key, value in pairs(spec) do all[key] = value end
+  return all
+end
+
+---How many parameters a model with another core would have.
+---@param spec table { "gru", ... }
+---@param d_in integer? of the core
+---@param build fun(core: Core): Module
+---@return integer
+local function count(spec, d_in, build)
+  return nn.dry(function() return build(core.new(with_input(spec, d_in))):count() end)
+end
+
+-- The layers of a core that names none: as much shallower or deeper than published as the script's own.
+local function depth(script, defaults)
+  local published = core.definition(script[1]).config.n_layers
+  if not defaults.n_layers or not published or not script.n_layers then return nil end
+  return math.max(1, math.floor(defaults.n_layers * script.n_layers / published + 0.5))
+end
+
+---Gives settings of a core the width that `size` asks for, in their place.  Without effect where the width is given, where the core has
+---none, and of the script's own core unless a number is asked for.
+---@param spec table cfg.core, or any settings of a core
+---@param d_in integer? of the core
+---@param build fun(core: Core): Module the model with such a core
+---@return table? sizing nil: no size is asked for these settings
+local function fit(spec, d_in, build)
+  local sizing = wanted[spec]
+  if not sizing then return nil end
+  wanted[spec] = nil
+  local defaults, own = core.definition(spec[1]).config, spec[1] == sizing.script[1]
+  if sizing.size == "published" or sizing.given.d_model or not defaults.d_model or own and sizing.size == "script" then return sizing end
+  local open, shares = {}, {}
+  for key, value in pairs(spec) do open[key] = value end
+  for _, key in ipairs { "d_model", unpack(along) } do
+    shares[key] = spec[key] or defaults[key]
+    if not sizing.given[key] then open[key] = nil end
+  end
+  if open.n_layers == nil then open.n_layers = depth(sizing.script, defaults) end
+  local parameters = sizing.size == "script" and count(sizing.script, d_in, build) or sizing.size
+  local best = search(open, parameters, shares, function(wide) return count(wide, d_in, build) end)
+  if not best then errors.usage(("size=%s: %s has no width that fits"):format(tostring(sizing.size), spec[1]), "core.d_model=N names one") end
+  for key, value in pairs(best) do spec[key] = value end
+  sizing.same = false
+  return sizing
+end
+
+---Whether the size that the settings of a core ask for was given to no core.
+---@param spec any cfg.core
+---@return string? said nil: it was, or the core is the script's own as it is
+local function idle(spec)
+  local sizing = wanted[spec or 0]
+  if not sizing or sizing.size == "published" or sizing.size == "script" and sizing.same then return nil end
+  return ("size=%s: without effect, since the script makes its core from a copy of cfg.core"):format(tostring(sizing.size))
+end
+
+---How many parameters the script's own model would have, where another core was made in place of its own.
+---@param module Module the model
+---@param made Core its core
+---@param build fun(core: Core): Module such a model with the usual heads; what differs in this one's counts for both
+---@return integer? parameters nil: the core is of no script's settings
+local function of_script(module, made, build)
+  local sizing = made.sized
+  if not sizing then return nil end
+  if sizing.same then return module:count() end
+  local usual = nn.dry(function() return build(made):count() end)
+  return module:count() - usual + count(sizing.script, made.config.d_in, build)
+end
+
+---What was chosen, in a line; nil: the agent is the script's own, as large as it is.
+---@param about table { core = { name }, size, parameters, script_parameters, script_core } of a config.json
+---@return string?
+local function text(about)
+  if not about.script_parameters then return nil end
+  if about.size == "script" and about.core.name == about.script_core and about.parameters == about.script_parameters then return nil end
+  local far = math.max(about.parameters / about.script_parameters, about.script_parameters / about.parameters)
+  return ("size=%s: %s has %s parameters, the script's own %s %s%s"):format(tostring(about.size), about.core.name:match "([^/]*)$":gsub("%.lua$", ""),
+    grouped(about.parameters), about.script_core, grouped(about.script_parameters),
+    far > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "")
+end
+
+core.sizes.fit = fit
+
+return { sized = sized, want = want, fit = fit, idle = idle, of_script = of_script, text = text, APART = APART }

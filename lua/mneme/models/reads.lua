@@ -6,13 +6,24 @@ local known = {
   gated = true, kept = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
   softmax = true, frames = true, joint = true, vector = true, nothing = true,
 }
-local reads = { known = known }
+local reads = {
+  known = known,
+  with_weights = { "gated", "kept", "delta", "fastweight", "gated_delta", "bonus", "unlearned", "averages", "softmax" },       -- a step has one
+}
 
 ---Refuse an unknown word; nil is allowed.
 ---@param word string? a core's `reads`
 ---@param where string of whom, for the error
 function reads.check(word, where)
   if word ~= nil and not known[word] then errors.unknown(where .. ": reads =", tostring(word), tables.keys(known)) end
+end
+
+---Does a step of the past have a weight in this way of reading?
+---@param way string
+---@return boolean
+function reads.has_weights(way)
+  for _, one in ipairs(reads.with_weights) do if one == way then return true end end
+  return false
 end
 
 return reads

@@ -1,5 +1,6 @@
 -- sequence_model.lua -- a model for data sets: embedding, a core or an encoder, logits.
 local errors = require "mneme.base.errors"
+local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
 local renamed = require "mneme.base.renamed"
 local reader = require "mneme.models.encoder_core"
@@ -9,6 +10,7 @@ local reader = require "mneme.models.encoder_core"
 ---@field embed Module
 ---@field head Module
 ---@field module Module all parameters
+---@field script_parameters integer? of the model with the script's own core, of a core of a config's settings
 local Model = {}
 Model.__index = Model
 Model.__tostring = function(self) return tostring(self.module) end
@@ -39,9 +41,11 @@ local function new(options)
   end
   errors.need("sequence_model: core", core, "module", "mn.core(...)")
   local embed = nn.embedding(dataset.tokens, core.d_in or core.config.d_in)
-  local head = nn.linear(core.d_out, dataset.classes, { init = nn.init.orthogonal(1) })
+  local function head_of(c) return nn.linear(c.d_out, dataset.classes, { init = nn.init.orthogonal(1) }) end
+  local head = head_of(core)
+  local function like(c) return nn.container { { "embed", embed }, { "core", c.module }, { "head", head_of(c) } } end
   local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }
-  return setmetatable({ core = core, embed = embed, head = head, module = module }, Model)
+  return setmetatable({ core = core, embed = embed, head = head, module = module, script_parameters = match.of_script(module, core, like) }, Model)
 end
 
 ---Pass a batch of sequences through it.

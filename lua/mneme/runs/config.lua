@@ -9,13 +9,15 @@ local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local source_files = require "mneme.base.source_files"
+local meant = require "mneme.runs.meant"
 local values = require "mneme.base.setting_types"
 
 local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
-  help = nil,              -- function(script, schema, own, common, learner) -> the text of --help; the door (init.lua) sets it
+  help = nil,              -- function(script, schema, own, common, learner, study) -> the text of --help; the door (init.lua) sets it
+  study_rows = nil,        -- function() -> rows about the study that declares these settings, for --help
   survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
@@ -29,8 +31,12 @@ config.standard = {
   { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
   { "precision", "fp32", { "input precision of matrix products on a GPU", choices = { "fp32", "tf32", "bf16" } } },
   { "seed", 1, { "random seed; seeds=4, seeds=3..7 or seeds=1,5,9: one run per seed, each in a process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
+  { "size", "script", { "parameters of the agent: script (as many as with the script's own core), published (the core's own sizes), or a number; "
+    .. "core.d_model=N wins" } },
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best; mneme where RUN checkpoints=1 shows all that stay", whole = true,
+    range = { 1, 2 ^ 31 } } },
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "CPU threads; 0: all processors, or one per MPI rank", whole = true, range = { 0, 1024 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
@@ -43,7 +49,7 @@ local may_change = { resume = true, steps = true, view = true, threads = true, d
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
 
----What lies behind a resolved config: { script, name, order, schema, given }.
+---What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text }.
 function config.meta(cfg) return meta[cfg] end
 
 -- ---- what the script declares ----
@@ -82,6 +88,7 @@ local function declare(defaults, about)
   for _, s in ipairs(standard) do
     local key = s[1]
     local mine = schema[key]
+    if key == "size" and (mine and type(mine.default) ~= "string" or schema.parameters) then goto continue end
     if mine and type(mine.default) ~= type(s[2]) then
       errors.raise(("config: every script has %s (%s); it is a %s, and cannot be %s here: choose another name"):format(key, s[3][1],
         type(s[2]), values.show(mine.default)))
@@ -92,6 +99,7 @@ local function declare(defaults, about)
       schema[key] = { default = s[2], about = s[3] }
       common[#common + 1] = key
     end
+    ::continue::
   end
   for key in pairs(about) do
     if not schema[key] and key ~= "published" then errors.unknown("setting", key, tables.keys(schema)) end
@@ -113,17 +121,21 @@ local function renamed_words(arguments, defaults)
   return list
 end
 
--- Words as { {"core.eta", "8"}, ... }; names of things that have options come first.
+-- Words as { {"core.eta", "8"}, ... }, names of things that have options first; and whether --help is among them.
 local function words(arguments, schema)
-  local names, rest = {}, {}
-  for _, word in ipairs(arguments) do
+  local names, rest, help = {}, {}, false
+  for i, word in ipairs(arguments) do
     local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
     if not key then
       key = word:match "^%-%-([%a_][%w_%-]*)$"
       text = "1"
       if not key or key == "help" then
-        if word == "-h" or word == "--help" then return nil end
-        errors.usage("'" .. word .. "' is not a setting", "expected key=value; --help lists the keys")
+        if word == "-h" or word == "--help" then
+          help = true
+          goto continue
+        end
+        local problem, hint = meant.of_word(word, { unpack(arguments, i + 1) }, schema)
+        errors.usage(problem or "'" .. word .. "' is not a setting", hint or "expected key=value; --help lists the keys")
       elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
         errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
       end
@@ -133,12 +145,16 @@ local function words(arguments, schema)
     if key == "learner" and not entry then
       errors.usage("learner=" .. text .. ": this script chooses its learner itself",
         'mn.config { learner = "a2c" } and mn.learner(cfg, env, agent) make it a setting')
+    elseif key == "size" and not entry then errors.usage("size=" .. text .. ": this script sizes its cores itself", "parameters=N is its setting")
     end
+    local hint = not schema[key:match "^[^.]+"] and meant.of_key(key, text, schema)
+    if hint then errors.usage("unknown setting '" .. key .. "'", hint) end
     local list = entry and values.is_named(entry.default) and names or rest
     list[#list + 1] = { key, text }
+    ::continue::
   end
   for _, pair in ipairs(rest) do names[#names + 1] = pair end
-  return names
+  return names, help
 end
 
 -- The arguments of this script: the command line's, unless another script is the program.
@@ -176,6 +192,7 @@ local function read_learners(defaults, arguments)
 end
 
 local preset = {}
+local own_core              -- the words of a study's own core, the first of its axis
 
 ---The next config gets these arguments from a study, not from the user.
 ---@param list string[] key=value
@@ -183,6 +200,10 @@ function config.note_preset(list)
   preset = {}
   for _, word in ipairs(list) do preset[word:match "^[%w_]*"] = true end
 end
+
+---The script's own core is, for the next config, the one of these arguments.
+---@param list string[] core=NAME core.option=value
+function config.note_own_core(list) own_core = list end
 
 -- The settings of other learners that a script or study declares mean nothing to the chosen one; those that the user gives are refused.
 local function leave_out_others(cfg, schema, given)
@@ -195,6 +216,14 @@ local function leave_out_others(cfg, schema, given)
 end
 
 -- ---- putting it together ----
+
+-- Call f; a mistake that it finds is on the command line, and no line of the script is to blame.
+local function of_command_line(f, ...)
+  local list = { xpcall(f, errors.handler, ...) }
+  if list[1] then return unpack(list, 2) end
+  if list[2].status == 2 then list[2].where = nil end
+  error(list[2], 0)
+end
 
 -- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
 local function set_all(cfg, schema, new, what, chosen)
@@ -280,13 +309,68 @@ local guard = {
 ---@field device string
 ---@field precision string
 ---@field seed integer
+---@field size any
 ---@field steps number
 ---@field checkpoint_every number
+---@field keep_checkpoints integer
 ---@field record_every number
 ---@field threads integer
 ---@field debug string
 ---@field profile string
 ---@field [string] any
+
+-- What every setting is before anything is chosen.
+local function defaults_of(schema)
+  local cfg = {}
+  for key, entry in pairs(schema) do if not entry.of_learner then cfg[key] = values.copy(entry.default) end end
+  return cfg
+end
+
+-- Lay what goes with quick=1 or full=1 and with the core over cfg.
+local function lay_out(cfg, schema, sized, size, published, choose_core)
+  set_all(cfg, schema, sized, size)              -- here for the core that it may choose,
+  choose_core()
+  set_all(cfg, schema, published_values(cfg, published), "published")
+  set_all(cfg, schema, sized, size, true)        -- and here because it wins over published values
+end
+
+-- The schema with what is chosen as the defaults, for --help.
+local function resolved(schema, cfg)
+  local list = {}
+  for key, entry in pairs(schema) do
+    list[key] = { default = cfg[key] == nil and entry.default or cfg[key], about = entry.about, of_learner = entry.of_learner }
+  end
+  return list
+end
+
+-- The published values that replaced others of the script since the run has another core; nil: none did.
+local function published_text(cfg, own, published, given)
+  local list, before, named = {}, {}, { core = true }
+  for _, pair in ipairs(given) do named[pair[1]] = true end
+  for _, key in ipairs(tables.keys(published_values(cfg, published or {}))) do
+    if not named[key] and cfg[key] ~= nil and values.show(cfg[key]) ~= values.show(own[key]) then
+      list[#list + 1], before[#before + 1] = key .. "=" .. values.show(cfg[key]), key .. "=" .. values.show(own[key])
+    end
+  end
+  return list[1] and ("published for %s: %s; the script's own: %s"):format(cfg.core[1] or cfg.core, table.concat(list, " "), table.concat(before, " "))
+end
+
+-- What the core's size is to be (a sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
+local function sizing_of(cfg, own, given)
+  local named, text = {}, type(cfg.size) == "string" and cfg.size or "script"
+  for _, pair in ipairs(given) do named[pair[1]:match "^core%.(.*)" or pair[1]] = true end
+  if not own then return nil end
+  if not (values.is_named(cfg.core) and values.is_named(own.core)) then
+    if named.size and type(cfg.size) == "string" then errors.usage("size=" .. text .. ": this script has no core as a setting") end
+    return nil
+  end
+  text, own.core.size, cfg.core.size = tostring(cfg.core.size or text), nil, nil            -- core.size=N: of this core alone
+  local size = (text == "script" or text == "published") and text or tonumber(text)
+  if not size or type(size) == "number" and not (size >= 1 and size % 1 == 0 and size < 2 ^ 40) then
+    errors.usage(("size=%s: expected script, published or a number of parameters"):format(text))
+  end
+  return { size = size, script = own.core, given = named, same = values.show(cfg.core) == values.show(own.core) }
+end
 
 ---Declare the settings of an experiment and get their values.
 ---@generic T: table
@@ -303,51 +387,60 @@ function config.new(defaults, about)
   end
   local arguments, script = own_arguments(2)
   arguments = renamed_words(arguments, defaults)
-  local learner = read_learners(defaults, arguments)
-  local schema, own, common = declare(defaults, about)
+  local learner = of_command_line(read_learners, defaults, arguments)
+  local schema, own_keys, common = declare(defaults, about)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
-  local given = words(arguments, schema)
-  if not given then
-    io.stdout:write(config.help(script, schema, own, common, learner))
-    errors.stop(0)
+  local given, help = of_command_line(words, arguments, schema)
+  local cfg, by_user = defaults_of(schema), {}
+  for _, pair in ipairs(given) do
+    local key = pair[1]:match "^[^.]+"
+    by_user[key] = not preset[key] or nil
   end
-  local cfg = {}
-  for key, entry in pairs(schema) do if not entry.of_learner then cfg[key] = values.copy(entry.default) end end
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
-        values.set(cfg, schema, pair[1], pair[2])
+        if by_user[pair[1]:match "^[^.]+"] then of_command_line(values.set, cfg, schema, pair[1], pair[2])
+        else values.set(cfg, schema, pair[1], pair[2]) end
       end
     end
   end
   command_line "resume"
-  local resumed
+  local resumed, own
   if cfg.resume ~= "" then
-    resumed = resume(cfg, schema, given, cfg.resume)
+    resumed = of_command_line(resume, cfg, schema, given, cfg.resume)
   else
-    local size = size_of(cfg, defaults, command_line)
-    local sized = size and defaults[size] or {}
-    set_all(cfg, schema, sized, size)            -- here for the core that it may choose,
-    command_line "core"
-    set_all(cfg, schema, published_values(cfg, about.published or {}), "published")
-    set_all(cfg, schema, sized, size, true)      -- and here because it wins over published values
+    local size = of_command_line(size_of, cfg, defaults, command_line)
+    local sized, published = size and defaults[size] or {}, about.published or {}
+    own = defaults_of(schema)
+    own.quick, own.full = cfg.quick, cfg.full
+    lay_out(own, schema, sized, size, published, function()
+      for _, word in ipairs(own_core or {}) do values.set(own, schema, word:match "^([^=]*)=(.*)$") end
+    end)
+    lay_out(cfg, schema, sized, size, published, function() command_line "core" end)
   end
   command_line()
-  if learner then leave_out_others(cfg, schema, given) end
-  preset = {}
+  if learner then of_command_line(leave_out_others, cfg, schema, given) end
+  local taken = own and published_text(cfg, own, about.published, given)
+  if help then
+    local rows = config.study_rows and config.study_rows()
+    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
+    errors.stop(0)
+  end
+  local sizing = sizing_of(cfg, own, given)
+  preset, own_core = {}, nil
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
-      values.check(key, cfg[key], entry.about)
+      if by_user[key] then of_command_line(values.check, key, cfg[key], entry.about) else values.check(key, cfg[key], entry.about) end
       for_learner[key] = entry.of_learner
     end
   end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  meta[cfg] = { script = script, name = name, schema = schema }
+  meta[cfg] = { script = script, name = name, schema = schema, published = taken }
   if config.survey then
-    config.survey.cfg, config.survey.schema, config.survey.words = cfg, schema, arguments
+    config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
     error(config.survey, 0)
   end
   if cfg.device ~= (config.device or "cpu") then
@@ -355,6 +448,7 @@ function config.new(defaults, about)
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
   require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
+  if sizing then require("mneme.models.match_parameters").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end

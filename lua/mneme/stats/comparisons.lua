@@ -7,15 +7,19 @@ local errors = require "mneme.base.errors"
 local comparisons = {}
 local EXACT_PAIRS, EXACT_RUNS = 100, 60        -- up to here all outcomes are counted; beyond, the normal distribution is near
 
+local ROUNDING = 1e-12         -- of what a number was computed from: so much is no difference (0.3 - 0.1 is 0.2)
+
 -- Twice each rank of a list, whole numbers because equal ones share their mean rank; and the sum of t^3 - t over ties.
-local function double_ranks(list)
+-- Numbers are equal where rounding explains their difference: error_of[i] is that of number i.
+local function double_ranks(list, error_of)
   local order, ranks, ties = {}, {}, 0
   for i = 1, #list do order[i] = i end
   table.sort(order, function(a, b) return list[a] < list[b] end)
+  local function equal(a, b) return list[b] - list[a] <= math.max(error_of[a], error_of[b]) end
   local from = 1
   while from <= #order do
     local upto = from
-    while upto < #order and list[order[upto + 1]] == list[order[from]] do upto = upto + 1 end
+    while upto < #order and equal(order[from], order[upto + 1]) do upto = upto + 1 end
     for i = from, upto do ranks[order[i]] = from + upto end
     ties = ties + (upto - from + 1) ^ 3 - (upto - from + 1)
     from = upto + 1
@@ -52,7 +56,11 @@ function comparisons.sign_test(wins, losses)
   return math.min(1, 2 * sum)
 end
 
----How often x[i] is above and below y[i], which come from equal seeds: what stats.sign_test is asked.
+-- What rounding may have left of a difference of two numbers.
+local function rounding(a, b) return ROUNDING * math.max(math.abs(a), math.abs(b)) end
+
+---How often x[i] is above and below y[i], which come from equal seeds: what stats.sign_test is asked.  A difference that
+---rounding explains is a tie.
 ---@param x number[]
 ---@param y number[]
 ---@return integer wins
@@ -61,27 +69,29 @@ end
 function comparisons.wins(x, y)
   local n, wins, losses = sample.pairs(x, y, "stats.wins"), 0, 0
   for i = 1, n do
-    if x[i] > y[i] then wins = wins + 1 elseif x[i] < y[i] then losses = losses + 1 end
+    local d, error_of = x[i] - y[i], rounding(x[i], y[i])
+    if d > error_of then wins = wins + 1 elseif d < -error_of then losses = losses + 1 end
   end
   return wins, losses, n - wins - losses
 end
 
 ---Wilcoxon's signed-rank test (1945) of x[i] against y[i], which come from equal seeds.  Pairs without a difference are
----left out.  Up to 100 pairs p is exact, with ties too; beyond, normal with its correction for ties.
+---left out, and differences that are equal but for rounding (0.52 - 0.42 and 0.21 - 0.11) share their rank.  Up to 100 pairs
+---p is exact, with ties too; beyond, normal with its correction for ties.
 ---@param x number[]
 ---@param y number[]
 ---@return number p two-sided
 ---@return number sum of the ranks of pairs in which x is above
 ---@return integer n pairs that differ
 function comparisons.wilcoxon(x, y)
-  local sizes, up = {}, {}
+  local sizes, up, errors_of = {}, {}, {}
   for i = 1, sample.pairs(x, y, "stats.wilcoxon") do
-    local d = x[i] - y[i]
-    if d ~= 0 then sizes[#sizes + 1], up[#up + 1] = math.abs(d), d > 0 end
+    local d, error_of = x[i] - y[i], rounding(x[i], y[i])
+    if math.abs(d) > error_of then sizes[#sizes + 1], up[#up + 1], errors_of[#errors_of + 1] = math.abs(d), d > 0, error_of end
   end
   local n = #sizes
   if n == 0 then return 1, 0, 0 end
-  local ranks, ties = double_ranks(sizes)
+  local ranks, ties = double_ranks(sizes, errors_of)
   local seen, most = 0, n * (n + 1)
   for i = 1, n do if up[i] then seen = seen + ranks[i] end end
   if n > EXACT_PAIRS then
@@ -106,10 +116,11 @@ end
 ---@return number u pairs in which x is above, ties as half
 function comparisons.mann_whitney(x, y)
   local n, m = sample.numbers(x, "stats.mann_whitney"), sample.numbers(y, "stats.mann_whitney")
-  local all = {}
+  local all, errors_of = {}, {}
   for i = 1, n do all[i] = x[i] end
   for i = 1, m do all[n + i] = y[i] end
-  local ranks, ties = double_ranks(all)
+  for i = 1, n + m do errors_of[i] = rounding(all[i], 0) end
+  local ranks, ties = double_ranks(all, errors_of)
   local seen, N = 0, n + m
   for i = 1, n do seen = seen + ranks[i] end
   local u = (seen - n * (n + 1)) / 2

@@ -26,6 +26,22 @@ function intervals.wilson(successes, n, level)
   return p, math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
 end
 
+---How many seeds solve a task, with Wilson's interval of their share: a mean of scores that are near 0 or near 1 hides this.
+---@param list number[] a score per seed
+---@param threshold number a seed solves the task where its score reaches it
+---@param level number? default 0.95
+---@return integer solved
+---@return integer n seeds
+---@return number low
+---@return number high
+function intervals.solved(list, threshold, level)
+  local n, solved = sample.numbers(list, "stats.solved"), 0
+  sample.number(threshold, "stats.solved: threshold")
+  for i = 1, n do if list[i] >= threshold then solved = solved + 1 end end
+  local _, low, high = intervals.wilson(solved, n, level)
+  return solved, n, low, high
+end
+
 ---The difference of two shares of the same n cases: Newcombe (1998), "Improved confidence intervals for the difference
 ---between binomial proportions based on paired data", method 10: of Wilson's limits, corrected for how they hang together.
 ---@param both integer cases in which both succeed
@@ -82,7 +98,7 @@ end
 ---The mean of numbers that cannot leave a range, with an interval that does not either: Wilson's, of as many trials as
 ---would spread so much, with Student's t in place of the normal quantile (Korn and Graubard 1998, "Confidence intervals
 ---for proportions with small expected number of positive counts"; with Wilson's form: Franco et al. 2019).  In the
----middle of the range it is Student's interval; at the ends, where that one reaches beyond, it holds more often.
+---middle of the range, of seeds that differ little, it is nearly Student's interval; at the ends, where that one reaches beyond, it holds more often.
 ---@param list number[] one per seed, from `from` to `to`
 ---@param from number the least that is possible
 ---@param to number the most

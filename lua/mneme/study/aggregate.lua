@@ -2,6 +2,7 @@
 -- its interval.  If a seed has several runs (another axis is averaged over), its number is their mean.  A seed with
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.study.grid"
+local script = require "mneme.runs.script"
 local mn_stats = require "mneme.stats"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
@@ -102,6 +103,38 @@ function seeds.interval(list, statistic, range)
   else value, low, high = mn_stats.t_interval(list) end
   if within and low then low, high = math.max(low, range[1]), math.min(high, range[2]) end
   return value, low, high
+end
+
+---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
+---@param list number[] a score per seed
+---@param threshold number
+function seeds.solved(list, threshold)
+  local solved, n, low, high = mn_stats.solved(list, threshold)
+  return ("solved by %d of %d seed%s (%.2f to %.2f)"):format(solved, n, n > 1 and "s" or "", low, high)
+end
+
+---The stop_score of a run, from its config.json; nil: it has none.
+---@param path string of the run
+function seeds.stop_score(path)
+  local config = script.peek(path).config
+  local stop = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score)
+  return stop and stop >= 0 and stop or nil
+end
+
+---From which value on a metric counts as solved: what the metric says (solved =), what a claim of the study asks of a seed (above =), or, of the
+---score, where its runs stop; nil: nothing says.
+---@param spec table? what mn.study was given
+---@param name string of the metric
+---@param runs StudyRun[]
+---@return number?
+function seeds.threshold(spec, name, runs)
+  local metric = (spec and spec.metrics or {})[name]
+  if metric and metric.solved then return metric.solved end
+  for _, claim in ipairs(spec and spec.claims or {}) do
+    local test = claim.test
+    if test and test.metric == name and test.above then return test.above end
+  end
+  return name == "score" and runs[1] and seeds.stop_score(runs[1].path) or nil
 end
 
 ---In words, how many seeds these are.

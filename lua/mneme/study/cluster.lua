@@ -30,7 +30,7 @@ end
 -- The command that runs one run; the run's name is appended.
 local function command(o, words)
   local program = lfs.symlinkattributes("/proc/self/exe", "target")
-  return quoted { program, "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }
+  return quoted { program, o.command or "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }
 end
 
 -- One line a run: its name, and the seconds and MiB that it is expected to take.
@@ -157,7 +157,8 @@ function kinds.parallel(o, path, with)
 end
 
 ---Write the script.
----@param o table of the sweep: cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
+---@param o table of the sweep: command = "sweep" or another that takes only=;
+---  cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
 ---@param words string[] of the command line, for the script of the study
 ---@param runs table[] that are open, with their estimates where these are known
 ---@return string[] lines of a shell that begin it

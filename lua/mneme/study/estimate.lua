@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local grid = require "mneme.study.grid"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local model_sizes = require "mneme.study.model_sizes"
 local pool = require "mneme.study.process_pool"
 local progress = require "mneme.base.progress"
 local script = require "mneme.runs.script"
@@ -85,12 +86,12 @@ end
 ---@param runs table[] of a plan, those that are open
 ---@param path string of the script
 ---@param o table run = the study's folder, jobs
----@return table sum { seconds of the whole sweep, peak_mib of the largest run, tried = kinds that were }, without seconds where
+---@return table sum { seconds of the whole sweep, peak_mib of the largest run, tried = kinds that were, parameters = of their models }, without seconds where
 ---  nothing is known
 function estimate.of(runs, path, o)
   local kinds, at = kinds_of(runs), 0
   for _, kind in ipairs(kinds) do describe(kind, path) end
-  local chosen, base = choose(kinds), o.run .. "/estimate"
+  local chosen, base, parameters = choose(kinds), o.run .. "/estimate", {}
   local function place(kind) return base .. "/" .. kind.name:gsub("^$", "run") end
   files.remove_folder(base)
   pool.run {
@@ -105,6 +106,7 @@ function estimate.of(runs, path, o)
     live = function(kind) return try(kind, path, place(kind)) end,
     ended = function(kind, about)
       local file = place(kind) .. "/tried.json"
+      model_sizes.read(parameters, { kind.run }, function() return place(kind) .. "/run" end)
       local tried = about.status == 0 and files.is_file(file) and json.decode((files.read(file)), file) or {}
       kind.seconds, kind.peak = tried.step and tried.step * kind.steps + tried.rest, about.peak / 2 ^ 20
       kind.least = not tried.step and about.wall >= SECONDS + PATIENCE and about.wall or nil        -- it was given up
@@ -112,7 +114,7 @@ function estimate.of(runs, path, o)
     tick = function() end,
   }
   files.remove_folder(base)
-  local sum, known = { tried = #chosen, seconds = 0, peak_mib = 0 }, true
+  local sum, known = { tried = #chosen, seconds = 0, peak_mib = 0, parameters = parameters }, true
   for _, kind in ipairs(kinds) do
     if not kind.seconds then follow(kind, chosen) end
     if kind.seconds and kind.least then kind.seconds = math.max(kind.seconds, kind.least) end

@@ -8,7 +8,8 @@ local only = require "mneme.study.declaration"
 local prose = {}
 
 ---Texts, in the order in which a report has them.
-prose.texts = { "scope", "model", "data", "implementation", "setup", "beyond", "discussion", "easy", "hard", "recommendations", "authors", "code" }
+prose.texts = { "introduction", "scope", "model", "objective", "data", "implementation", "setup", "beyond", "discussion", "easy", "hard", "recommendations",
+  "authors", "code" }
 
 local known = { hyperparameters = true }
 for _, name in ipairs(prose.texts) do known[name] = true end
@@ -41,20 +42,55 @@ function prose.check(report)
   end
 end
 
----The source of a setting, as the authors wrote it.  "lr, gamma" names several, "core" all options of it, "all" all; who
----names it most exactly says it, of equals the first.
+-- How exactly an entry names a setting: 0 not, 1 by "all"; "lr, gamma" names several, "core" all options of it.
+local function exactness(entry, key)
+  local best = 0
+  for name in entry[1]:gmatch "[%w_.]+" do
+    best = math.max(best, name == "all" and 1 or (name == key or key:sub(1, #name + 1) == name .. ".") and 1 + #name or 0)
+  end
+  return best
+end
+
+-- "released code; quick=1: ours" as two sources.
+local function by_size(source)
+  local full, quick = source:match "^(.-)%s*[;(]?%s*quick=1:%s*(.-)%)?$"
+  if not full then return source, nil end
+  return full ~= "" and full or nil, quick
+end
+
+---The source of a value of a setting, as the authors wrote it: of the entries that speak of this value the most exact, of equals the
+---first.  An entry speaks of the values that its own script gives to a setting.
 ---@param report table
 ---@param key string dotted
+---@param value any
+---@param reference fun(entry: table, quick: boolean): table|nil the settings of that entry's script, flat, at its full size or with quick=1
 ---@return string? source
-function prose.source(report, key)
-  local best, source = 0, nil
+---@return boolean named an entry names the setting, whatever its value
+function prose.source(report, key, value, reference)
+  local best, source, named = 0, nil, false
   for _, entry in ipairs(report.hyperparameters or {}) do
-    for name in entry[1]:gmatch "[%w_.]+" do
-      local exact = name == "all" and 1 or (name == key or key:sub(1, #name + 1) == name .. ".") and 1 + #name or 0
-      if exact > best then best, source = exact, entry.source end
+    local exact = exactness(entry, key)
+    if exact > 0 and entry.source then
+      named = true
+      local full, quick = by_size(entry.source)
+      local said
+      for _, of in ipairs { { full, false }, { quick, true } } do
+        local there = of[1] and not said and reference(entry, of[2])
+        if there and there[key] == value then said = of[1] end
+      end
+      if said and exact > best then best, source = exact, said end
     end
   end
-  return source
+  return source, named
+end
+
+---The settings that an entry names.
+---@param entry table
+---@return string[]
+function prose.names(entry)
+  local names = {}
+  for name in entry[1]:gmatch "[%w_.]+" do names[#names + 1] = name end
+  return names
 end
 
 return prose

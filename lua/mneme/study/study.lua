@@ -15,19 +15,22 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
+local match = require "mneme.models.match_parameters"
 local prose = require "mneme.study.report_texts"
 local ranks = require "mneme.tensor.mpi"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
+local study_about = require "mneme.study.study_about"
+local terminal = require "mneme.base.terminal"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
 local user_file = require "mneme.base.user_file"
 
-local study = {}
+local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
-  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table" }
+  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
 
 local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
@@ -45,6 +48,7 @@ local function check(spec)
     errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
   end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
+  if spec.tune then require("mneme.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})
   prose.check(spec.report or {})
 end
@@ -111,6 +115,11 @@ local function filled_in(spec, words)
   return all
 end
 
+-- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
+local function no_note(words)
+  for _, word in ipairs(words) do if word == "--help" or word == "-h" or word:find "^%-*resume=" then return true end end
+end
+
 -- Every number that a run function gives must be one.
 local function check_result(result)
   for name, value in pairs(type(result) == "table" and result or {}) do
@@ -163,12 +172,19 @@ end
 ---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
----  metrics, figures, claims, references, report: see mneme.studies.report
+---  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see mneme.studies.report
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
   checked.study(spec)
+  if spec.axes.core and config.arguments then
+    local own = {}
+    for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
+      if word:find "^core[.=]" then own[#own + 1] = word end
+    end
+    config.note_own_core(own)
+  end
   local survey = config.survey
   if survey and not survey.one then
     survey.spec, survey.size = spec, size_of(config.arguments)
@@ -177,7 +193,13 @@ function study.new(spec)
     if spec.of then survey.given = { unpack(config.arguments) } end
     config.note_preset(all)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
-  elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
+  elseif config.arguments then
+    local name = (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
+    config.study_rows = config.study_rows or function() return study_about.rows(spec, name) end
+    local line = not study.of_sweep and ranks.rank == 0 and not no_note(config.arguments) and study_about.one_of(spec, name, size_of(config.arguments))
+    if line then io.stderr:write(terminal.fold(line, terminal.columns(2)), "\n") end
+    config.arguments = filled_in(spec, config.arguments)
+  end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
   local account = resources.begin()
   local function trained(result)
@@ -192,6 +214,8 @@ function study.new(spec)
   local cfg = config.new(declared(spec), spec.about)
   local result = check_result(spec.run(cfg))
   if result.path then return trained(result) end
+  local unsized = match.idle(cfg.core)
+  if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
   local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}

@@ -14,6 +14,7 @@
 --   only=R       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
+local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
 local errors = require "mneme.base.errors"
@@ -23,6 +24,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local model_sizes = require "mneme.study.model_sizes"
 local archive = require "mneme.study.result_archive"
 local power = require "mneme.study.power"
 local pool = require "mneme.study.process_pool"
@@ -30,8 +32,12 @@ local run_folder = require "mneme.runs.run"
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local over_seeds = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
+local fresh_runs = require "mneme.study.fresh_runs"
+local tuning = require "mneme.study.tuning"
+local study = require "mneme.study.study"
 local table_of = require "mneme.study.progress_table"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -75,27 +81,29 @@ end
 
 -- ---- what there is to do ----
 
+local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
+
+-- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
+local function check_name(name, axis, text, labels)
+  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
+  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
+  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
+  if not any or found or text:find "%.lua$" and files.is_file(text) then return end
+  local listed = {}
+  for _, label in ipairs(labels) do listed[label] = true end
+  for _, one in ipairs(known) do if not listed[one] then labels[#labels + 1] = one end end
+  errors.unknown(("value of axis %s:"):format(name), text, labels)
+end
+
 -- A value of a setting that is an axis by the command line alone, checked as the script would check it.
 local function checked(survey, name, text)
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
   values.set(cfg, survey.schema, name, text)
+  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
   values.check(key, cfg[key], survey.schema[key].about)
   return { label = text, words = { name .. "=" .. text } }
-end
-
-local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
-
--- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
-local function check_name(name, axis, text)
-  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
-  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
-  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
-  if not any or found then return end
-  local labels = grid.labels(name, axis)
-  for _, one in ipairs(known) do labels[#labels + 1] = one end
-  errors.unknown(("value of axis %s:"):format(name), text, labels)
 end
 
 -- Of the arguments of a study of another experiment, the given ones, without axes.
@@ -109,7 +117,7 @@ end
 ---The grid that the command line means.
 ---@param o table script, seeds
 ---@param words string[] for the script
----@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg }
+---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil }
 function sweep.plan(o, words)
   local survey = script.survey(o.script, words)
   local spec = survey.spec or { axes = {}, seeds = { 1 } }
@@ -119,7 +127,7 @@ function sweep.plan(o, words)
   for _, name in ipairs(tables.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
       if value.unknown then
-        check_name(name, spec.axes[name], value.label)
+        check_name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
         checked(survey, name, value.label)
       end
     end
@@ -148,7 +156,7 @@ function sweep.plan(o, words)
     for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
     if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
   end
-  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg }
+  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg, size = size }
 end
 
 -- What study.json says, if this sweep may go on there: a folder has one study, and no run.
@@ -163,8 +171,10 @@ local function owned(o, plan, words)
   return info
 end
 
--- One study is made by one code: runs that were made by another are not added to.
-local function check_code(o, plan)
+---One study is made by one code: runs that were made by another are not added to.
+---@param o table run = the study's folder
+---@param plan table runs
+function sweep.check_code(o, plan)
   local others, first, of = 0, nil, nil
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
@@ -217,12 +227,24 @@ end
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
 local function live(o, plan, queue)
+  local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
-    io.stderr:write(o.run, ": ", estimate.text(estimate.of(queue, plan.script, o), #queue, o.jobs), "\n")
+    local sum = estimate.of(queue, plan.script, o)
+    io.stderr:write(o.run, ": ", estimate.text(sum, #queue, o.jobs), "\n")
+    parameters = sum.parameters
   end
   local tries = {}
   local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
   local shown, at = table_of.new(plan, o, count), 0
+  local function look()                          -- once runs have begun, their sizes are known
+    if warned or C.mn_clock(false) < next_look then return end
+    next_look = C.mn_clock(false) + 1
+    model_sizes.read(parameters, plan.runs, function(c) return folder.run_path(o.run, c.name) end)
+    local said = model_sizes.warning(parameters)
+    if said then shown:say("mneme: warning: " .. said) end
+    warned = said ~= nil
+  end
+  look()
   local signal = pool.run {
     jobs = o.jobs,
     next = function()
@@ -234,7 +256,10 @@ local function live(o, plan, queue)
     none_left = function() return at >= #queue end,
     log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
     live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
-    tick = function(running) shown:update(running, #queue - at) end,
+    tick = function(running)
+      shown:update(running, #queue - at)
+      look()
+    end,
     ended = function(c, about)
       local path = folder.run_path(o.run, c.name)
       local result = about.status == 0 and folder.result(path) or nil
@@ -255,6 +280,8 @@ local function live(o, plan, queue)
       end
     end,
   }
+  next_look = 0
+  look()
   shown:close()
   return count, signal
 end
@@ -303,19 +330,65 @@ local function show_power(plan)
   return 0
 end
 
+-- A study that tunes: each point's settings are picked first, by trials with seeds of their own; its runs then have them.  Returns the
+-- signal that ended it.
+local function tune_first(o, plan)
+  local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
+  fresh_runs.check(t, plan.seeds)
+  sweep.check_code({ run = t.base }, { runs = t:all_runs() })
+  if not t:is_over() then
+    if o.cluster or o.only or o.jobs == 0 then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "mneme tune " .. o.script) end
+    C.mn_watch_signals(true)
+    local signal = t:work()
+    C.mn_watch_signals(false)
+    if signal ~= 0 then
+      print(o.run .. ": the tuning is not done; the same command goes on")
+      return signal
+    end
+  end
+  t:write()
+  local by_name = {}
+  for _, point in ipairs(t.points) do by_name[point.name] = t.space:words(t:picks(point)[1].values) end
+  for _, c in ipairs(plan.runs) do
+    for _, word in ipairs(by_name[tuning.point_name(c)]) do table.insert(c.words, word) end
+  end
+  return 0
+end
+
+-- Of runs that solve their task or do not, how many did, as a mean does not say.
+local function show_solved(o, plan)
+  local swept = folder.load(o.run)
+  folder.add_means(swept, plan.spec)
+  for _, group in ipairs(folder.groups(swept.runs)) do
+    for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
+      local threshold = over_seeds.threshold(plan.spec, name, group.runs)
+      local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      if #list > 0 then
+        print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold),
+          over_seeds.solved(list, threshold)))
+      end
+    end
+  end
+end
+
 ---@param words string[] what follows "sweep"
 ---@return integer status
 function sweep.main(words)
   local o, rest = parse(words)
+  study.of_sweep = true
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_runs(o, plan) end
   if o.power and o.power ~= "0" then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
-  check_code(o, plan)
+  sweep.check_code(o, plan)
   files.make_folder(folder.run_path(o.run, ""))
   if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
+  if plan.spec.tune then
+    local signal = tune_first(o, plan)
+    if signal ~= 0 then return errors.status_of(signal) end
+  end
   local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
   if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
@@ -338,7 +411,10 @@ function sweep.main(words)
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
-  if not o.only then print("mneme report " .. o.run) end
+  if not o.only then
+    show_solved(o, plan)
+    next_step.note({ "report", o.run }, { "compare", o.run })
+  end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end
 

@@ -256,7 +256,7 @@ function binding.bind(op)
       put_number(2)
       put_number(3)
     end
-    if binding.noting then binding.noting() end              -- see op_locations.lua
+    if binding.noting then binding.noting(s, given) end      -- see op_locations.lua, costs.counted
     check(C.mn_apply(ctx, op, given, options, out))
     return handles()
   end

@@ -27,6 +27,21 @@ local function normal(p, n)
   stream = stream + 1
 end
 
+---Where the random numbers of scripts are, to go on from there after something else has drawn some.
+---@return table
+function parameters.random_state()
+  local state = random.state()
+  return { seed = seed, stream = stream, generator = state and tensor.keep(state) }
+end
+
+---Go on from there.
+---@param before table of random_state
+function parameters.restore_random(before)
+  random.manual_seed(before.seed)
+  seed, stream = before.seed, before.stream
+  if before.generator then random.set_state(before.generator) end
+end
+
 local dry = false
 
 ---Call f with parameters left at zero: to count them, not to use them.

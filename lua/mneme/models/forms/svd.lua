@@ -29,7 +29,7 @@ return {
   end,
   extend = function(cfg, core)
     core.sizes.R = cfg.r
-    core.claims.gradients = "in part"
+    core.claims.gradients, core.decomposes = "in part", true
   end,
   run = function(cfg, args, state, new, _, prefix)
     args.r = cfg.r

@@ -5,8 +5,10 @@ local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
 local seeds = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
 
 local results = {}
+local MOST = 12                -- points of which the table is open
 
 -- The metrics that are shown, in order: those that the study declares, or all; series have no number.
 local function metric_names(study, spec)
@@ -23,12 +25,14 @@ local function shown(value, low, high, unit)
   return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
 end
 
--- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds).
+-- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,
+-- from which value on it is solved or nil).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
   for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
-      f(i, k, (spec.metrics or {})[name] or {}, seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}))
+      local list = seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {})
+      f(i, k, (spec.metrics or {})[name] or {}, list, seeds.threshold(spec, name, group.runs))
     end
   end
   return names
@@ -54,6 +58,41 @@ local function each_seed(out, study, spec, words)
   end)
 end
 
+-- The runs at a reference's place.
+local function at(study, where)
+  local list = {}
+  for _, r in ipairs(study.runs) do
+    local fits = true
+    for axis, label in pairs(where or {}) do fits = fits and r.labels[axis] == values.show(label) end
+    if fits then list[#list + 1] = r end
+  end
+  return list
+end
+
+---Values that others published beside ours at the same place, and how far apart they are.
+---@param out table page
+---@param study table of mneme.studies.folder
+---@param spec table what mn.study was given: its references
+---@param words table
+function results.published(out, study, spec, words)
+  local rows = {}
+  for i, r in ipairs(spec.references or {}) do
+    local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
+    local list = r.where and r.of and seeds.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
+    if #list > 0 then
+      local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
+      ours = shown(mean, low, high, unit)
+      apart = r.y ~= 0 and ("%+.3g %%"):format(100 * (mean / r.y - 1)) or ("%+.3g"):format(mean)
+      if low and low < high then apart = (r.y >= low and r.y <= high and words.inside or words.outside):format(apart) end
+    end
+    rows[i] = { r[1], r.of or "–", { numbers.short(r.y, unit), class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
+  end
+  if #rows == 0 then return end
+  out:heading(3, "published", words.published_values)
+  out:table({ words.reference, words.of, words.published, words.ours, words.distance, words.source }, rows)
+  out:paragraphs(words.references, "dim")
+end
+
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 ---@param out table page
 ---@param study table of mneme.studies.folder
@@ -62,11 +101,12 @@ end
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
-  local names = each(study, spec, function(i, k, about, list)
+  local names = each(study, spec, function(i, k, about, list, threshold)
     local text = "–"
     if #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", about.range)
       any, text = true, ("%s, %d"):format(shown(mean, low, high, about.unit), #list)
+      if threshold then text = ("%s; %s"):format(text, seeds.solved(list, threshold)) end
     end
     rows[i][k + 1] = { text, class = "number" }
   end)
@@ -76,8 +116,11 @@ function results.write(out, study, spec, words)
     local about = ((spec.metrics or {})[name] or {})[1]
     head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
   end
-  out:table(head, rows)
-  out:paragraphs(words.mean_note, "dim")
+  local function shown_table()
+    out:table(head, rows)
+    out:paragraphs(words.mean_note, "dim")
+  end
+  if #rows > MOST then out:fold(words.points, shown_table) else shown_table() end
   each_seed(out, study, spec, words)
 end
 

@@ -8,7 +8,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local prose = require "mneme.study.report_texts"
-local words = require "mneme.study.report_strings"
+local words = require "mneme.reports.report_strings"
 
 local written = {}
 
@@ -86,11 +86,14 @@ function written.of(path, spec, of)
   local report = {}
   for key, value in pairs(spec.report or {}) do report[key] = value end
   report.hyperparameters = { unpack(report.hyperparameters or {}) }
+  local own = 0
   for _, lua in ipairs { path, of } do
     local beside = lua:gsub("%.lua$", "") .. ".md"
     if files.is_file(beside) then add(report, written.read(beside)) end
+    if lua == path then own = #report.hyperparameters end
   end
   prose.check(report)
+  for i = own + 1, #report.hyperparameters do report.hyperparameters[i].inherited = true end      -- they speak of the experiment's values
   return report
 end
 

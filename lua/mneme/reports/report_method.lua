@@ -1,19 +1,24 @@
 -- report_method.lua -- the method section of a report: models, environments, settings and their sources, machine, and
 -- resources, all from the files of the runs.
+local core = require "mneme.models.core"
+local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
+local learners = require "mneme.learn.learners"
+local model_sizes = require "mneme.study.model_sizes"
 local numbers = require "mneme.base.format"
-local page = require "mneme.study.html_page"
 local prose = require "mneme.study.report_texts"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
 
 local method = {}
+local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
-local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
+local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   device = true, threads = true }
 
 local function show(v) return v == nil and "–" or values.show(v) end
@@ -76,7 +81,59 @@ function method.model(out, runs, words)
     row[3] = table.concat(distinct(by_name[row[1]], function(r) return r.info.parameters end), ", ")
   end
   if #rows > 0 then out:table({ words.kind, "core", words.parameters }, rows) end
+  local known = {}
+  for _, r in ipairs(runs) do model_sizes.add(known, r.run, r.info) end
+  local apart = model_sizes.warning(known)
+  if apart then out:paragraphs((apart:gsub("^r", "R")) .. ".", "warning") end
   for _, o in ipairs(options) do out:folded(words.all_options:format(o.name), o.text) end
+end
+
+-- A core as it is named, what is said of its checks, and by what it was checked.
+local function checks_of(info, words)
+  local about = info.core
+  local name = type(about.name) == "string" and about.name or "–"
+  if type(info.own_words) == "string" then return words.own_words:format(name, info.own_words), "own_core" end
+  if name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return name, "own_core" end
+  local by = core.definition(name).checked
+  return name, by and "checked" or "not_checked", by
+end
+
+---Against what the cores of the runs are checked: of the library's, what their files say.
+function method.checks(out, runs, words)
+  local lists, order = {}, {}
+  for _, r in ipairs(runs) do
+    if type(r.info.core) == "table" then
+      local name, kind, by = checks_of(r.info, words)
+      local key = kind .. (by or "")
+      if not lists[key] then
+        lists[key] = { names = {}, kind = kind, by = by }
+        order[#order + 1] = lists[key]
+      end
+      lists[key].names[name] = true
+    end
+  end
+  for _, list in ipairs(order) do out:paragraphs(words[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
+end
+
+---What was minimised: the loss of the learner, with the values of its coefficients.
+---@param defaults table? the script's, flat
+function method.objective(out, runs, defaults, words)
+  local names, supervised = distinct(runs, function(r) return r.flat.learner end), false
+  for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
+  if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
+  if supervised then names = { "supervised" } end
+  for _, name in ipairs(names) do
+    local objective = learners.objective(name)
+    if objective then
+      out:paragraphs(objective)
+      local values_of = {}
+      for _, key in ipairs { "gamma", "lambda", "value_coef", "entropy_coef", "clip", "epochs", "max_norm" } do
+        local list = distinct(runs, function(r) return r.flat[key] end)
+        if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
+      end
+      if #values_of > 0 then out:paragraphs(words.objective_note:format(table.concat(values_of, "; ")), "dim") end
+    end
+  end
 end
 
 ---What was acted in or learned from.
@@ -97,11 +154,24 @@ function method.data(out, runs, words)
   if #rows > 0 then out:table({}, rows) end
 end
 
+-- Where each value of a setting comes from: once where that is the same for all.
+local function by_value(runs, key, source_of)
+  local all, list = {}, {}
+  for _, r in ipairs(runs) do if r.flat[key] ~= nil then all[#all + 1] = r end end
+  local texts = distinct(all, function(r) return source_of(r, key) end)
+  if not texts[2] then return texts[1] or "–" end
+  for _, text in ipairs(texts) do
+    list[#list + 1] = ("%s: %s"):format(table.concat(distinct(all, function(r) return source_of(r, key) == text and r.flat[key] or nil end), ", "), text)
+  end
+  return table.concat(list, "; ")
+end
+
 ---Settings with their sources: those that are equal everywhere once, the others with all their values.
 ---@param defaults table? the script's, flat
 ---@param report table the study's prose
-function method.hyperparameters(out, runs, defaults, report, words)
-  local flats, rows, said = {}, {}, {}
+---@param source_of fun(run: table, key: string): string where a run's value comes from
+function method.hyperparameters(out, runs, defaults, report, words, source_of)
+  local flats, rows = {}, {}
   local function default_of(key, of)               -- an axis has none
     if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
   end
@@ -113,20 +183,22 @@ function method.hyperparameters(out, runs, defaults, report, words)
     if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].run)
       local differs = default ~= nil and default ~= value
-      rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
-        prose.source(report, key) or "–" }
-      said[key] = true
+      rows[#rows + 1] = { { key, bold = differs }, show(value), show(default),
+        table.concat(distinct(runs, function(r) return source_of(r, key) end), "; ") }
     end
   end
   for _, entry in ipairs(report.hyperparameters or {}) do          -- what the runs do not know of
-    if entry.value ~= nil and not said[entry[1]] then rows[#rows + 1] = { entry[1], show(entry.value), "–", entry.source or "–" } end
+    local names, known = prose.names(entry), entry.value == nil
+    for _, flat in ipairs(flats) do
+      for _, name in ipairs(names) do known = known or flat[name] ~= nil end
+    end
+    if not known then rows[#rows + 1] = { names[1], show(entry.value), "–", entry.source or "–" } end
   end
   if #rows > 0 then out:table({ words.setting, words.value, words.default, words.source }, rows, words.same) end
   rows = {}
   for _, key in ipairs(other) do
     if told(key) then
-      local list = distinct(runs, function(r) return r.flat[key] end)
-      rows[#rows + 1] = { key, table.concat(list, ", "), prose.source(report, key) or "–" }
+      rows[#rows + 1] = { key, table.concat(distinct(runs, function(r) return r.flat[key] end), ", "), by_value(runs, key, source_of) }
     end
   end
   if #rows > 0 then out:table({ words.setting, words.values, words.source }, rows, words.changed) end
@@ -191,7 +263,7 @@ function method.resources(out, study, words)
   rows[#rows + 1] = row(words.sum, study.runs, true)
   local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
   if told then head[#head + 1] = words.energy end
-  out:table(head, rows)
+  if #rows > MOST then out:fold(words.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
   out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
 end
 
