@@ -51,7 +51,8 @@ return mn.study {
       test = { "better", metric = "score", a = { core = "no memory", observed = "facts" }, b = { core = "no memory", observed = "part" } } },
     { id = "memory", text = "A GRU scores higher than no memory where part is observed.", source = "POPGym",
       test = { "better", metric = "score", a = { core = "gru" }, b = { core = "no memory" }, where = { observed = "part" } } },
-    { id = "bias", text = "A GRU that observes the facts still gives a fifth of its value's gradient to the past.", source = "Wang et al. 2025: memory models keep to the past",
+    { id = "bias", text = "A GRU that observes the facts still gives a fifth of its value's gradient to the past.",
+      source = "Wang et al. 2025: memory models keep to the past",
       test = { "at_least", metric = "past", a = { core = "gru" }, where = { observed = "facts" }, value = 0.2 } },
   },
 }

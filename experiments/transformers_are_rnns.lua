@@ -5,18 +5,19 @@ local mn = require "mneme"
 local timing = mn.measure.timing
 
 local positive = { 0, math.huge }
-local size = { n_layers = 2, d_model = 64, d_head = 32, n_heads = 2, d_ffn = 128, flow = "residual" }
-local function core(name, label, more)
-  local spec = { name, label = label }
-  for _, set in ipairs { size, more or {} } do for key, value in pairs(set) do spec[key] = value end end
-  return spec
+local function core(name, label, memory)
+  return { name, label = label, n_layers = 2, d_model = 64, d_head = 32, n_heads = 2, d_ffn = 128, flow = "residual", memory = memory }
 end
+
+local linear, softmax, short, long = { core = "linear" }, { core = "softmax" }, { tokens = "512" }, { tokens = "2048" }
+local function claim(id, text, source, test) return { id = id, text = text, source = source, test = test } end
 
 return mn.study {
   title = "Transformers are RNNs: linear attention against softmax",
   question = "Does linear attention learn to copy as well as softmax, and what do learning and generating cost against the length?",
   jobs = 1,
-  axes = { core = { core("linear_transformer", "linear"), core("transformer", "softmax", { memory = 4096 }) }, tokens = { 512, 2048, 8192, quick = { 512, 2048 } } },
+  axes = { core = { core("linear_transformer", "linear"), core("transformer", "softmax", 4096) },
+    tokens = { 512, 2048, 8192, quick = { 512, 2048 } } },
   settings = { core = { "linear_transformer" }, dataset = { "copy", copied = 64 }, batch = 32, steps = 2e7, stop_score = 0.99, eval_every = 1e5,
     eval_batches = 8, lr = 1e-3, threads = 1, d_embed = 64, quick = { dataset = { "copy", copied = 32 }, steps = 4e6 } },
   about = { tokens = { "of the sequence that is timed, and before the token that is generated", range = { 64, 2 ^ 17 }, whole = true },
@@ -46,18 +47,15 @@ return mn.study {
   },
   references = { { "guessing", y = 0.1, of = "accuracy", source = "ten symbols" } },
   claims = {
-    { id = "copy", text = "Linear attention learns to copy: its accuracy is within 0.05 of softmax's.", source = "Katharopoulos et al. 2020, section 4.1",
-      test = { "equal", metric = "accuracy", within = 0.05, a = { core = "linear" }, b = { core = "softmax" }, where = { tokens = "512" } } },
-    { id = "sooner", text = "Linear attention needs no more tokens than softmax to copy.", source = "Katharopoulos et al. 2020, figure 2: as smoothly",
-      test = { "sooner", metric = "accuracy", above = 0.99, time = "steps", a = { core = "linear" }, b = { core = "softmax" },
-        where = { tokens = "512" } } },
-    { id = "learning", text = "For 2048 tokens a forward and a backward pass of linear attention take at most half of softmax's.",
-      source = "Katharopoulos et al. 2020, figure 1", test = { "ratio", metric = "learn_ms", a = { core = "softmax" }, b = { core = "linear" },
-        where = { tokens = "2048" }, at_least = 2 } },
-    { id = "constant", text = "A token of linear attention costs the same after 2048 others as after 512, within a quarter.", source = "O(1) a token",
-      test = { "ratio", metric = "token_us", a = { core = "linear", tokens = "512" }, b = { core = "linear", tokens = "2048" }, at_least = 0.8 } },
-    { id = "generation", text = "After 2048 others it generates a token at least three times as fast as softmax with kept keys and values.",
-      source = "Katharopoulos et al. 2020, table 1: more than that for longer sequences", test = { "ratio", metric = "token_us",
-        a = { core = "softmax" }, b = { core = "linear" }, where = { tokens = "2048" }, at_least = 3 } },
+    claim("copy", "Linear attention learns to copy: its accuracy is within 0.05 of softmax's.", "Katharopoulos et al. 2020, section 4.1",
+      { "equal", metric = "accuracy", within = 0.05, a = linear, b = softmax, where = short }),
+    claim("sooner", "Linear attention needs no more tokens than softmax to copy.", "Katharopoulos et al. 2020, figure 2: as smoothly",
+      { "sooner", metric = "accuracy", above = 0.99, time = "steps", a = linear, b = softmax, where = short }),
+    claim("learning", "For 2048 tokens a forward and a backward pass of linear attention take at most half of softmax's.",
+      "Katharopoulos et al. 2020, figure 1", { "ratio", metric = "learn_ms", a = softmax, b = linear, where = long, at_least = 2 }),
+    claim("constant", "A token of linear attention costs the same after 2048 others as after 512, within a quarter.", "O(1) a token",
+      { "ratio", metric = "token_us", a = { core = "linear", tokens = "512" }, b = { core = "linear", tokens = "2048" }, at_least = 0.8 }),
+    claim("generation", "After 2048 others it generates a token at least three times as fast as softmax with kept keys and values.",
+      "Katharopoulos et al. 2020, table 1", { "ratio", metric = "token_us", a = softmax, b = linear, where = long, at_least = 3 }),
   },
 }

@@ -146,7 +146,8 @@ int mn_vec_show_facts(mn_vec *v) {
   const char *names;
   if (v->facts) return 0;
   if (v->waiting < a->n) return mn_fail(v->ctx, "%s: show_facts is called after reset", v->env->name);
-  if (v->space.dtype == MN_U8 && !v->space.codes) return mn_fail(v->ctx, "%s: facts=1 needs an observation of numbers or codes, this one is a picture", v->env->name);
+  if (v->space.dtype == MN_U8 && !v->space.codes)
+    return mn_fail(v->ctx, "%s: facts=1 needs an observation of numbers or codes, this one is a picture", v->env->name);
   if (v->kernel) return mn_fail(v->ctx, "%s: facts=1 needs device=cpu", v->env->name);
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   mn_random_lanes(&a->streams[0], MN_FOR_RESET, 1, bits);

@@ -89,6 +89,7 @@ local parts = {
     learning_speed = { "mneme.commands.bench.train", "learning" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
+    gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
     readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job" } },

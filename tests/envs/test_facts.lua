@@ -1,4 +1,4 @@
--- facts=1, the fully observed twin of an environment: its observations end with the facts, and nothing else changes.
+-- test_facts.lua -- facts=1, the fully observed twin of an environment: its observations end with the facts, and nothing else changes.
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local ffi = require "ffi"
@@ -33,7 +33,8 @@ for _, name in ipairs(names) do
       for _, size in ipairs(plain.observation_space.shape) do n = n * size end
       t.eq(#full.observation_space.shape, 1)
       local a, b = ffi.new(codes and "uint8_t[?]" or "float[?]", 5 * n), ffi.new("float[?]", 5 * m)
-      local reward, ends = { ffi.new "float[5]", ffi.new "float[5]" }, { ffi.new "uint8_t[5]", ffi.new "uint8_t[5]", ffi.new "uint8_t[5]", ffi.new "uint8_t[5]" }
+      local reward = { ffi.new "float[5]", ffi.new "float[5]" }
+      local ends = { ffi.new "uint8_t[5]", ffi.new "uint8_t[5]", ffi.new "uint8_t[5]", ffi.new "uint8_t[5]" }
       plain:reset_raw(a)
       full:reset_raw(b)
       local function same(x, y, after)

@@ -1,4 +1,4 @@
--- mn.measure.credit: the gradients of an episode run as a sequence are those of what the agent did, for every core.
+-- test_credit.lua -- mn.measure.credit: the gradients of an episode run as a sequence are those of what the agent did, for every core.
 local t = require "tests.harness"
 local credit = require "mneme.measure.credit"
 local mn = require "mneme"

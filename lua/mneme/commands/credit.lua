@@ -125,7 +125,7 @@ local function describe_one(o, map, episode)
 end
 
 local function describe_many(o, list)
-  local rows, longest = {}, 0
+  local longest = 0
   for _, back in ipairs(list) do longest = math.max(longest, #back) end
   local means = {}
   for k = 1, longest do
@@ -136,7 +136,7 @@ local function describe_many(o, list)
   local of, past = o.of == "value" and "value" or "chosen action's logit", {}
   for i, back in ipairs(list) do past[i] = 1 - back[1] end
   print(("the %s depends on the observation k steps before, means of %d episodes:"):format(of, #list))
-  rows = largest(means, function(i) return { i == 1 and "now" or ("%d before"):format(i - 1) } end)
+  local rows = largest(means, function(i) return { i == 1 and "now" or ("%d before"):format(i - 1) } end)
   io.stdout:write(columns(rows))
   local mean, low, high = stats.t_interval(past)
   print(("%.3f%s of the gradient is of earlier observations; half lies within %d steps"):format(mean,

@@ -69,11 +69,11 @@ end
 
 -- Names and columns of the parts of what the core reads: each value of an observation (all codes of a cell together), then what was done and paid.
 local function parts_of(agent, env)
-  local space, parts, width = env.observation_space, {}, 1
+  local space, parts = env.observation_space, {}
   local n = state_arrays.size(space.shape)
   local learned = agent.torso.d_out ~= n * math.max(1, space.codes or 0)
   if not learned then
-    width = math.max(1, space.codes or 0)
+    local width = math.max(1, space.codes or 0)
     for i = 0, n - 1 do parts[#parts + 1] = { name = ("observation %d"):format(i), from = i * width, to = (i + 1) * width } end
   else parts[1] = { name = "observation", from = 0, to = agent.torso.d_out } end
   local at = agent.torso.d_out
@@ -111,7 +111,7 @@ function credit.map(agent, env, episode, at)
   for t = 0, T - 1 do map.reached = math.max(map.reached, math.abs(values:data()[t] - episode.value[t + 1])) end
   local function sizes(scalar, into, name)
     local g, of_parts = gradients.grad(scalar, { leaf }, { retain = true })[1]:data(), {}
-    for i, part in ipairs(parts) do of_parts[i] = {} end
+    for i = 1, #parts do of_parts[i] = {} end
     local all = {}
     for s = 0, T - 1 do
       local sum = 0
