@@ -2,9 +2,8 @@
 -- The three comparisons of Katharopoulos et al. 2020 that need no images: time of learning from a sequence, convergence on copying, and time of
 -- generating a token.  Two layers and the same size of either attention; a run learns to copy, then its core is timed.
 local mn = require "mneme"
-local timing = mn.measure.timing
+local timing, positive = mn.measure.timing, { 0, math.huge }
 
-local positive = { 0, math.huge }
 local function core(name, label, memory)
   return { name, label = label, n_layers = 2, d_model = 64, d_head = 32, n_heads = 2, d_ffn = 128, flow = "residual", memory = memory }
 end
@@ -15,14 +14,13 @@ local function claim(id, text, source, test) return { id = id, text = text, sour
 return mn.study {
   title = "Transformers are RNNs: linear attention against softmax",
   question = "Does linear attention learn to copy as well as softmax, and what do learning and generating cost against the length?",
-  jobs = 1,
+  jobs = 1, seeds = { 5 },
   axes = { core = { core("linear_transformer", "linear"), core("transformer", "softmax", 4096) },
     tokens = { 512, 2048, 8192, quick = { 512, 2048 } } },
   settings = { core = { "linear_transformer" }, dataset = { "copy", copied = 64 }, batch = 32, steps = 2e7, stop_score = 0.99, eval_every = 1e5,
     eval_batches = 8, lr = 1e-3, threads = 1, d_embed = 64, quick = { dataset = { "copy", copied = 32 }, steps = 4e6 } },
   about = { tokens = { "of the sequence that is timed, and before the token that is generated", range = { 64, 2 ^ 17 }, whole = true },
     stop_score = { "training ends where this share of the validation part is answered rightly", range = { 0, 1 } } },
-  seeds = { 5 },
   run = function(cfg)
     local options, name = {}, cfg.core[1]
     for key, value in pairs(cfg.core) do if key ~= 1 then options[key] = value end end
@@ -30,8 +28,8 @@ return mn.study {
     local dataset = mn.dataset(cfg.dataset, { batch = cfg.batch, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
     options[1], options.d_in, options.memory = name, cfg.d_embed, options.memory and dataset.length
-    local learned = mn.supervised(cfg, dataset, mn.sequence_model { dataset = dataset, core = mn.core(options) }):train()
-    for key, value in pairs(learned) do result[key] = value end
+    local model = mn.sequence_model { dataset = dataset, core = mn.core(options) }
+    for key, value in pairs(mn.supervised(cfg, dataset, model):train()) do result[key] = value end
     return result
   end,
   metrics = {

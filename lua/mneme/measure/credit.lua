@@ -22,7 +22,7 @@ function credit.play(p, most)
   local episode = { T = 0, x = {}, action = {}, value = {}, resets = {}, facts = {}, previous = {} }
   local bytes = p.n * (p.inputs:dtype() == "u8" and 1 or 4)
   for name in pairs(p.previous or {}) do episode.previous[name] = {} end
-  local ended = 0
+  local ended
   repeat
     p:forward()
     local t, row = episode.T + 1, p.row
