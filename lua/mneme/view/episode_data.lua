@@ -27,11 +27,16 @@ end
 -- A share of 0 .. 1 as a byte.
 local function byte(share) return math.floor(255 * math.max(0, math.min(1, share)) + 0.5) end
 
--- Steps as a byte, by their logarithm: 1 is a tenth of a step, every 16 more are twice as many, 255 is for ever, 0 not known.
-local function duration(steps)
-  if not steps or steps ~= steps then return 0 end
-  if steps == math.huge then return 255 end
-  return math.max(1, math.min(254, math.floor(1.5 + 16 * math.log(math.max(steps, 0.1) / 0.1) / math.log(2))))
+-- Steps in two bytes.  Half-lives by their logarithm: 1 is a tenth of a step, every 2048 more are twice as many; distances as they are.
+-- 65535 is for ever, 0 not known.
+local function put_duration(bytes, at, steps, reaches)
+  local code = 0
+  if steps == math.huge then code = 65535
+  elseif steps and steps == steps then
+    code = reaches and steps + 1 or math.floor(1.5 + 2048 * math.log(math.max(steps, 0.1) / 0.1) / math.log(2))
+    code = math.max(1, math.min(65534, code))
+  end
+  bytes[at], bytes[at + 1] = code % 256, math.floor(code / 256)
 end
 
 -- ---- which frames ----
@@ -204,7 +209,7 @@ local function fill(shared, track, list, from, stop)
   local gates, sprites = {}, seen ~= null and seen.as == "picture" and pictures.sheet(seen.rows, seen.cols, n) or nil
   for g, gate in ipairs(shared.gates) do gates[g] = ffi.new("uint8_t[?]", #gate.rows * n) end
   local numbers, halves = {}, shared.horizon.rows or {}
-  local long = ffi.new("uint8_t[?]", 2 * #halves * n)
+  local long = ffi.new("uint8_t[?]", 4 * #halves * n)
   for k = from, #list - 1 do
     local frame, i = line:frame(list[k + 1]), k - from + 1
     local entry = frame.history[#frame.history]
@@ -223,8 +228,9 @@ local function fill(shared, track, list, from, stop)
     end
     for r, row in ipairs(halves) do
       local steps, slowest = implicit_attention.horizon(frame, row.layer, row.head)
-      local at = 2 * ((i - 1) * #halves + r - 1)
-      long[at], long[at + 1] = duration(steps), duration(slowest)
+      local at = 4 * ((i - 1) * #halves + r - 1)
+      put_duration(long, at, steps, shared.horizon.reaches)
+      put_duration(long, at + 2, slowest, shared.horizon.reaches)
     end
     if stored[k] then put_attention(attention, frame, k, read, stored[k]) end
     if size > 0 then put_state(state, frame, cells, (i - 1) * size) end
@@ -238,7 +244,7 @@ local function fill(shared, track, list, from, stop)
   end
   for _, key in ipairs { "policy", "value", "action", "reward", "ret", "world", "norms" } do json.array(v[key]) end
   v.truth = squeeze(truths, n)
-  v.gates, v.attention, v.state, v.horizon = {}, base64(read, read_at), base64(cells, size * n), base64(long, 2 * #halves * n)
+  v.gates, v.attention, v.state, v.horizon = {}, base64(read, read_at), base64(cells, size * n), base64(long, 4 * #halves * n)
   for g, gate in ipairs(shared.gates) do v.gates[g] = base64(gates[g], #gate.rows * n) end
   json.array(v.gates)
   if seen == null or seen.as == "nothing" then v.seen = null

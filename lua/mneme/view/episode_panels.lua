@@ -90,7 +90,9 @@ function twice(g, e, w, h, draw) {
 }
 
 function worldPanel(e) {
-  return { title: "environment", name: "world", define: "The environment as it draws itself. The agent sees only its observation.", height: 200, wide: true,
+  const [x0, y0, x1, y1] = e.data.bounds;
+  return { title: "environment", name: "world", define: "The environment as it draws itself. The agent sees only its observation.",
+    height: limit(900 * (y1 - y0) / (x1 - x0), 180, 320), wide: true,
     note: () => [e.data.shapes_left_out ? "without its heat maps and images" : "", e.facts()].filter(x => x).join("; "),
     draw(g, w, h) { twice(g, e, w, h, (v, box) => drawWorld(g, e.theme, e.data, v.world[v.clip(e.step)], box)); },
     at: () => ({}), rows: 0,
@@ -284,7 +286,7 @@ function horizonPanel(e) {
   const { rows, why, reaches } = e.data.horizon;
   if (why) return { title: "half-life of the memory", name: "horizon", define: why, text: why };
   const layers = Math.max(...rows.map(r => r.layer)) + 1, heads = rows.length / layers;
-  const steps = x => x === null ? "–" : x === Infinity ? "∞" : x < 9.95 ? x.toFixed(1) : x < 1000 ? x.toFixed(0) : x.toPrecision(2);
+  const steps = x => x === null ? "–" : x === Infinity ? "∞" : x < 9.95 && !reaches ? x.toFixed(1) : x < 1000 ? x.toFixed(0) : x.toPrecision(2);
   const of = (v, r) => v.halfLives(r, v.clip(e.step));
   const words = h => h[0] === h[1] ? steps(h[0]) : steps(h[0]) + " … " + steps(h[1]);
   const box = (r, w, h) => ({ x: 52 + (r % heads) * (w - 52) / heads, y: 16 + Math.floor(r / heads) * (h - 16) / layers, w: (w - 52) / heads - 2,

@@ -53,8 +53,11 @@ class Variant {
     // Half-lives of row r: of all channels, of the slowest ones; Infinity: never, null: not known.
     this.halfLives = (r, k) => {
       if (k < from) return before.halfLives(r, k);
-      const steps = b => b === 0 ? null : b === 255 ? Infinity : 0.1 * 2 ** ((b - 1) / 16), at = 2 * ((k - from) * data.horizon.rows.length + r);
-      return [steps(long[at]), steps(long[at + 1])];
+      const at = 4 * ((k - from) * data.horizon.rows.length + r), steps = i => {
+        const b = long[i] + 256 * long[i + 1];
+        return b === 0 ? null : b === 65535 ? Infinity : data.horizon.reaches ? b - 1 : 0.1 * 2 ** ((b - 1) / 2048);
+      };
+      return [steps(at), steps(at + 2)];
     };
     const rows = (data.attention.rows || []).length, stride = data.attention.stride, place = {};
     let at = 0;
