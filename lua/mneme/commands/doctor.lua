@@ -54,7 +54,8 @@ local function parts()
     { "open files", output "sh -c 'ulimit -n'" },
     { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },
     { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with one GPU each" },
-    { "pictures", view and "found", "make, after apt-get install libsdl2-dev libfreetype-dev", "windows, videos, pictures" },
+    { "pictures", view and "found", "make, after apt-get install libfreetype-dev", "windows, videos, pictures" },
+    { "sdl", loads "libSDL2-2.0.so.0" and "found" or nil, apt "libsdl2-2.0-0", "windows" },
     { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "windows, videos, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
     { "ffmpeg", program "ffmpeg" and "found" or nil, apt "ffmpeg", "MP4 videos (GIF works without)" },
@@ -85,6 +86,7 @@ function doctor.main(words)
     io.stdout:write("\n", layout.columns(missing))
   end
   io.stdout:write(status == 0 and "\neverything required is installed\n" or "\nsomething required is missing\n")
+  require("mneme.base.next_step").say(status == 0 and "run demo" or "doctor")
   return status
 end
 

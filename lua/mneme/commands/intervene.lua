@@ -9,14 +9,17 @@
 --                                    the environment: cue, position; mneme help ENV lists its facts
 -- Several interventions (comma-separated or repeated) apply at the same step.
 --   episodes=200 greedy=1 best=1 seed=N num_envs=N
+--   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
 -- Other keys are settings of the environment.
 local engine = require "mneme.base.engine"
+local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
 local stepper = require "mneme.episodes.stepper"
+local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local run_folder = require "mneme.runs.folder"
@@ -130,7 +133,7 @@ end
 ---@param o table { episodes, seed, record }
 ---@return table[] pairs { without, with } of outcomes, by episode
 function intervene.play(p, list, o)
-  local bar, started, pairs_of = progress.new { steps = o.episodes, unit = "episodes" }, C.mn_clock(false), {}
+  local bar, pairs_of = progress.new { steps = o.episodes, unit = "episodes", after = 2 }, {}
   while #pairs_of < o.episodes do
     local first, seeds = #pairs_of, {}
     for b = 0, p.num_envs - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
@@ -142,8 +145,9 @@ function intervene.play(p, list, o)
     local with = without and arm(true, "with")
     if not with then break end
     for b = 1, math.min(p.num_envs, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
-    if C.mn_clock(false) - started > 2 then bar:update(#pairs_of, {}) end
+    bar:update(#pairs_of, {})
   end
+  bar:clear()
   return pairs_of
 end
 
@@ -211,14 +215,28 @@ function intervene.report(pairs_of, at)
   return table.concat(out)
 end
 
+-- erase=each at=each is a map of its own: the remaining words, or nil.
+local function words_of_map(words)
+  local rest, each = {}, 0
+  for _, word in ipairs(words) do
+    if word:find "^%-*erase=each$" or word:find "^%-*at=each$" then each = each + 1 else rest[#rest + 1] = word end
+  end
+  if each == 1 then errors.usage("intervene: each is for both, every part at every step", "erase=each at=each") end
+  return each > 1 and rest or nil
+end
+
 ---@param words string[]
 ---@return integer status
 function intervene.main(words)
+  local map = words_of_map(words)
+  if map then return require("mneme.commands.where").main(map) end
   local o, list, env = intervene.parse(words)
   if run_folder.read_info(o.folder).sequence_task then
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "record", "at", "for", "erase", "swap", "force",
+    "freeze", "set", "shift", "flip" })
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
@@ -235,6 +253,14 @@ function intervene.main(words)
     table.concat(texts, ", "), made.specs[1].at))
   io.stdout:write(intervene.report(cases, made.specs[1].at))
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end
+  if status == 0 then
+    local shown = { "view", o.folder }
+    for _, word in ipairs(words) do
+      local key = word:match "^%-*([%w_]+)="
+      if key == "at" or key == "for" or interventions.kinds[key] then shown[#shown + 1] = word end
+    end
+    next_step.say(shown)
+  end
   return status
 end
 

@@ -14,6 +14,7 @@ local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local next_step = require "mneme.base.next_step"
 local tables = require "mneme.base.tables"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
@@ -29,6 +30,7 @@ local window = require "mneme.view.window"
 local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
+local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
@@ -110,6 +112,19 @@ local function opener(o, run, what)
   end
 end
 
+-- The map of a checkpoint of a run: see episodes/causal_map.lua.
+local function map_of(o, run)
+  local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
+  return function(step)
+    local function agent()
+      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
+    end
+    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED })
+    require("mneme.episodes.causal_map_file").attach(map, run, true)
+    return map
+  end
+end
+
 -- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
@@ -129,7 +144,7 @@ local function track_of(o, thing)
     local what = scene.load(o.scene or scene.for_env(type(id) == "string" and id or ""))
     local open = opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
-    return { source = source or open {}, scene = what, open = open }
+    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing) }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
@@ -185,8 +200,12 @@ end
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
   local function paint()
-    local what, frame = shown:page()
-    return painter:paint(what, frame, o.width, o.height)
+    local function page()
+      local what, frame = shown:page()
+      return painter:paint(what, frame, o.width, o.height)
+    end
+    local pixels = page()
+    return shown:measure() and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)
@@ -228,6 +247,9 @@ end
 ---@return integer status
 function view.main(args)
   local o = view.parse(args)
+  for _, thing in ipairs(o.things) do
+    if thing:find "/" and not thing:find "%.mnt$" and not files.is_folder(thing) then errors.usage(thing .. ": there is no such run", "mneme list runs") end
+  end
   if not o.out then window.need_display(o.hint) end
   local shown = view.open(o)
   if #o.list > 0 then view.intervene(shown, o)
@@ -238,6 +260,9 @@ function view.main(args)
     local problem = shown:source().problem
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
+    if not o.things[1]:find "%.mnt$" and files.is_folder(o.things[1]) then
+      next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
+    end
   else
     C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
     local ok, why = pcall(window.run, shown, o)
