@@ -42,16 +42,19 @@ end
 -- ---- which frames ----
 
 -- The frames of a track in the displayed episode, and the one that shows its end.
-local function frames_of(shown, k, from, to)
+local function frames_of(shown, k, from, to, most)
   local line, list, last = shown.tracks[k].timeline, {}, nil
   for at = from, to do
     local i = shown.slots[at][k]
     if i ~= last then list[#list + 1], last = i, i end
   end
-  local stop = line.ticks[last].ended and table.remove(list) or nil
-  local left_out = #list > MOST_STEPS
-  for i = #list, MOST_STEPS + 1, -1 do list[i] = nil end
-  return list, not left_out and stop or nil, left_out
+  local tick = line.ticks[last]
+  local stop, left_out = tick.ended and table.remove(list) or nil, not (tick.ended or tick.over)
+  if #list > most then
+    stop, left_out = nil, true
+    for i = #list, most + 1, -1 do list[i] = nil end
+  end
+  return list, stop, left_out
 end
 
 -- ---- what all steps have in common ----
@@ -250,7 +253,7 @@ local function fill(shared, track, list, from, stop)
   if seen == null or seen.as == "nothing" then v.seen = null
   elseif seen.as == "numbers" then v.seen = json.array(numbers)
   elseif seen.as == "bytes" then v.seen = base64(views, view_size * n)
-  else v.seen = sprites:write(SEEN / shared.variants) end
+  else v.seen = sprites:write(SEEN * shared.share) end
   local last = stop and line:frame(stop)
   v.outcome = last and { score = number(last.outcome.score), ret = number(last.outcome.ret), length = last.outcome.length,
     reward = number(last.reward) } or null
@@ -284,28 +287,28 @@ local function rows_of(list)
 end
 
 -- How far apart the steps are whose attention is stored, so that it fits.
-local function stride_of(rows, lists)
+local function stride_of(rows, lists, most)
   local stride = 1
   while true do
     local bytes = 0
     for _, one in ipairs(lists) do
       for k = one.from, #one.list - 1, stride do bytes = bytes + rows * (k + 1) end
     end
-    if bytes <= ATTENTION or stride > MOST_STEPS then return stride end
+    if bytes <= most or stride > MOST_STEPS then return stride end
     stride = stride + 1
   end
 end
 
 -- What the panels of the memory have in common, of a frame that two variants share, or of the first one.
-local function shared_of(frame, steps, lists)
-  local shared = { variants = #lists, shapes = pictures.shapes(), gates = gate_rows(frame), layers = 0, seen = seen_as(frame, steps) }
+local function shared_of(frame, steps, lists, share)
+  local shared = { share = share / #lists, shapes = pictures.shapes(), gates = gate_rows(frame), layers = 0, seen = seen_as(frame, steps / share) }
   while (frame.history[#frame.history].norms or {})[shared.layers] do shared.layers = shared.layers + 1 end
   local why = implicit_attention.problem(frame)
   local rows = selection.all(implicit_attention.size(frame))
-  shared.attention = why and { why = why } or { rows = rows, stride = stride_of(#rows, lists), note = implicit_attention.note(frame, 0) }
+  shared.attention = why and { why = why } or { rows = rows, stride = stride_of(#rows, lists, share * ATTENTION), note = implicit_attention.note(frame, 0) }
   local known = #rows > 0 and implicit_attention.horizon(frame, 0, 0)
   shared.horizon = known and { rows = rows, reaches = implicit_attention.reaches(frame) } or { why = implicit_attention.no_horizon(frame) }
-  local cells, crowded, size = state_cells(frame, steps)
+  local cells, crowded, size = state_cells(frame, steps / share)
   shared.state = { cells = cells, size = size, range = {}, crowded = crowded }
   local most = 1
   for _, cell in ipairs(cells) do most = math.max(most, cell.down * cell.across) end
@@ -331,16 +334,19 @@ end
 
 ---The displayed episode as data.
 ---@param shown Playback of one track, or of two whose memories have the same parts
----@param options table? { open = the step to show first, 0; at = the step of an intervention; text = what was done }
+---@param options table? { open = the step to show first, 0; at = the step of an intervention; most = steps, of a longer episode the
+---  first ones, 2000; share = 1: of the bytes that are for attention, state and observation }
 ---@return table? data for json.encode
 ---@return string? why not: the two agents differ in their parts
 function episode_data.of(shown, options)
   options = options or {}
-  shown:look_ahead()
+  local most, share = options.most or MOST_STEPS, options.share or 1
+  if shown.at == 0 then shown:forward() end
+  while shown:tick_of(1).step < most and not shown:ended() and shown:forward() do end
   local from, to = shown:episode()
   local lists, steps = {}, 0
   for k, track in ipairs(shown.tracks) do
-    local list, stop, left_out = frames_of(shown, k, from, to)
+    local list, stop, left_out = frames_of(shown, k, from, to, most)
     local shares = k > 1 and options.at and math.min(options.at, #list) or 0
     lists[k] = { track = track, list = list, stop = stop, left_out = left_out, from = shares }
     steps = steps + #list - shares
@@ -351,13 +357,13 @@ function episode_data.of(shown, options)
     local one = lists[k]
     if not alike(last, one.track.timeline:frame(one.list[#one.list])) then return nil, "their memories, gates or observations have other parts" end
   end
-  local shared = shared_of(last, steps, lists)
+  local shared = shared_of(last, steps, lists, share)
   for _, one in ipairs(lists) do survey(shared, one.track, one.list, one.from) end
   for _, gate in ipairs(shared.gates) do
     gate.lo, gate.hi = math.max(0, math.min(gate.lo, gate.hi - 0.02)), math.min(1, math.max(gate.hi, gate.lo + 0.02))
   end
   local data = { title = last.title or "", source = last.source or null, actions = json.array(last.actions), open = options.open or 0,
-    at = options.at or null, variants = {}, left_out = lists[1].left_out, most_steps = MOST_STEPS }
+    at = options.at or null, variants = {}, left_out = lists[1].left_out, most_steps = most }
   for k, one in ipairs(lists) do data.variants[k] = fill(shared, one.track, one.list, one.from, one.stop) end
   json.array(data.variants)
   data.shapes, data.bounds = shared.shapes:list()
