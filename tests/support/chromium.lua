@@ -56,21 +56,30 @@ local function wait_for(self, name)
   end
 end
 
----Open a file in a browser of its own.
+local browser
+
+-- Starts the browser, which all pages of a test file share.
+local function start()
+  local self = setmetatable({ folder = shell.folder(), id = 0, events = {} }, Page)
+  local to, from = self.folder .. "/to", self.folder .. "/from"
+  assert(ffi.C.mkfifo(to, 384) == 0 and ffi.C.mkfifo(from, 384) == 0)                       -- 0600
+  os.execute(("cd '%s'; HOME='%s' timeout 300 %s --headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
+    .. "--user-data-dir='%s/data' about:blank 3<to 4>from >log 2>&1 &"):format(self.folder, self.folder, chromium.program(), self.folder))
+  self.to, self.from = assert(io.open(to, "w")), assert(io.open(from, "r"))
+  return self
+end
+
+---Open a file in a page of its own.
 ---@param path string
 ---@param options table? { width = 1280, height = 900, dark = false, calm = false: as prefers-reduced-motion }
 ---@return table page
 function chromium.open(path, options)
   options = options or {}
-  local self = setmetatable({ folder = shell.folder(), id = 0, events = {} }, Page)
-  local to, from = self.folder .. "/to", self.folder .. "/from"
-  assert(ffi.C.mkfifo(to, 384) == 0 and ffi.C.mkfifo(from, 384) == 0)                       -- 0600
-  os.execute(("cd '%s'; HOME='%s' timeout 120 %s --headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe --window-size=%d,%d "
-    .. "about:blank 3<to 4>from >log 2>&1 & echo $! >'%s/pid'"):format(self.folder, self.folder, chromium.program(), options.width or 1280,
-    options.height or 900, self.folder))
-  self.to, self.from = assert(io.open(to, "w")), assert(io.open(from, "r"))
-  local target = self:call("Target.createTarget", { url = "about:blank" }).targetId
-  self.session = self:call("Target.attachToTarget", { targetId = target, flatten = true }).sessionId
+  browser = browser or start()
+  local self = browser
+  self.session, self.events = nil, {}
+  self.target = self:call("Target.createTarget", { url = "about:blank" }).targetId
+  self.session = self:call("Target.attachToTarget", { targetId = self.target, flatten = true }).sessionId
   self:call "Page.enable" self:call "Runtime.enable" self:call "Network.enable"
   self:call("Emulation.setEmulatedMedia", { features = { { name = "prefers-color-scheme", value = options.dark and "dark" or "light" },
     { name = "prefers-reduced-motion", value = options.calm and "reduce" or "no-preference" } } })
@@ -151,10 +160,19 @@ end
 
 function Page:close()
   self.session = nil
-  pcall(self.call, self, "Browser.close")
-  self.to:close()
-  self.from:close()
-  os.execute("sleep 0.2; rm -rf '" .. self.folder .. "'")
+  self:call("Target.closeTarget", { targetId = self.target })
+end
+
+---End the browser, if one was started.
+function chromium.stop()
+  if not browser then return end
+  browser.session = nil
+  pcall(browser.call, browser, "Browser.close")
+  browser.to:close()
+  browser.from:close()
+  -- what it leaves behind is written by processes that end a little later
+  os.execute(("for i in $(seq 50); do rm -rf '%s' 2>/dev/null && break; sleep 0.1; done"):format(browser.folder))
+  browser = nil
 end
 
 return chromium
