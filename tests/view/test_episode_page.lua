@@ -237,9 +237,31 @@ t.test("mneme view out=FILE.html", function()
   local data = read(files.read(path))
   t.eq(data.at, 2) t.eq(data.open, 2) t.eq(#data.variants, 2)
   t.eq(data.variants[2].name, "erase all at step 2")
-  _, status = shell.mneme(folder, "view tmaze seed=4 episodes=3 out=third.html")
-  t.eq(status, 0)
+  said, status = shell.mneme(folder, "view tmaze seed=4 episodes=3 out=third.html")
+  t.eq(status, 0, said)
   t.eq(#read(files.read(folder .. "/third.html")).variants, 1)
+end)
+
+t.test("a report has an episode of its best run, and episode=0 leaves it out", function()
+  local best, most = nil, -1
+  for seed = 1, 2 do
+    local said, status = shell.mneme(folder, ("run demo corridor=6 steps=16384 seed=%d run=r%d"):format(seed, seed))
+    t.eq(status, 0, said)
+    local score = tonumber(said:match "score ([%d.]+) over the last 100")
+    if score > most then best, most = "r" .. seed, score end
+  end
+  local said, status = shell.mneme(folder, "report r1 r2 out=with.html")
+  t.eq(status, 0, said)
+  local html = files.read(folder .. "/with.html")
+  t.eq(select(2, html:gsub('<section class="mn%-episode"', "")), 1, "one episode")
+  local data = read(html)
+  t.eq(#data.variants, 2) t.eq(data.variants[2].name, ("erase all at step %d"):format(data.at))
+  said, status = shell.mneme(folder, "report r1 r2 out=page.md")
+  t.eq(status, 0, said)
+  t.ok(files.read(folder .. "/page.md"):find(("mneme view %s out=episode.html erase=all at="):format(best), 1, true), "the best run is " .. best)
+  said, status = shell.mneme(folder, "report r1 r2 out=without.html episode=0")
+  t.eq(status, 0, said)
+  t.ok(not files.read(folder .. "/without.html"):find("mn-episode", 1, true))
 end)
 
 os.execute("rm -r '" .. folder .. "'")

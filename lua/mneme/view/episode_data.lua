@@ -380,7 +380,7 @@ function episode_data.of(shown, options)
     cells[i] = { kind = c.name, layer = c.layer, head = c.head or null, rows = c.rows, cols = c.cols, down = c.down, across = c.across, at = c.at }
   end
   local range = {}
-  for kind, most in pairs(shared.state.range) do range[kind] = number(most) end
+  for kind, end_of_colors in pairs(shared.state.range) do range[kind] = number(end_of_colors) end
   data.state = { cells = json.array(cells), size = shared.state.size or 0, range = range, crowded = shared.state.crowded }
   data.seen = shared.seen
   return data
