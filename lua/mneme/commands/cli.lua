@@ -196,6 +196,10 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "credit", usage = " RUN [at=STEP] [of=action] [out=FILE.svg]", doc = "which earlier observations an agent's value and action depend on",
+    run = module "mneme.commands.credit", comment = "commands/credit" },
+  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
+    run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
     doc = "where is it remembered: success lost by erasing each part of the memory at each step",
     run = module "mneme.commands.where", comment = "commands/where" },
@@ -227,7 +231,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true,
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true, credit = true,
   report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.

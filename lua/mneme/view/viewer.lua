@@ -318,6 +318,9 @@ local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+  local line, at = self.tracks[k].timeline, self.slots[self.at][k]
+  more.episode_history = line:whole(at)
+  more.frame_of = function(step) return line:kept(at, step) end
   if self.causes then
     more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
     more.erased = self.original and self.erased or nil
