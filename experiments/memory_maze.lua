@@ -1,5 +1,5 @@
 -- Which memory knows where the targets are?   mneme run memory_maze core=gru   mneme sweep experiments/memory_maze.lua quick=1
--- A window onto the maze, the target asked for, and a new maze each time: what is not remembered is sought again.  mode=continuous observation=pixels: the original.
+-- The target is given, each maze is new: what is not remembered is sought again.  mode=continuous observation=pixels is the original.
 local mn = require "mneme"
 
 local small, as_published = { n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64 }, { size = "published" }
@@ -8,7 +8,6 @@ local function core(name, options)
   for key, value in pairs(options) do of[key] = value end
   return of
 end
-
 local function better(id, text, source, a, b)
   return { id = id, text = text, source = source, test = { "better", metric = "mean_return", a = { core = a }, b = { core = b } } }
 end
@@ -51,7 +50,8 @@ return mn.study {
   metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", range = { 0, math.huge }, goal = 25 } },
   figures = { { "bars", y = "mean_return", x = "cue_frames", by = "core", where = { size = "9" }, title = "return in 9x9, by steps of the cue" },
     { "bars", y = "score", x = "size", by = "core", title = "share of the oracle's return" }, { "curves", y = "charts/score", by = "core" } },
-  references = { { "oracle, turns and steps", y = 23.11, of = "mean_return", source = "400 episodes in mazes of labmaze" }, { "random", y = 0.37, of = "mean_return", source = "likewise" },
+  references = { { "oracle, turns and steps", y = 23.11, of = "mean_return", source = "400 episodes in mazes of labmaze" },
+    { "random", y = 0.37, of = "mean_return", source = "likewise" },
     { "mean maximum, continuous", y = 34.8, of = "mean_return", source = "Pasukonis et al. 2022, another way of moving" } },
   claims = { better("memory", "A GRU collects more than a network without memory.", "Pasukonis et al. 2022", "gru", "feedforward"),
     better("agalite-gtrxl", "AGaLiTe collects more than GTrXL.", "paper's comparison", "agalite", "gtrxl"),
