@@ -159,14 +159,10 @@ t.test("values under the pointer, and without a mouse", function()
         t.eq(step_of(page), step + 1)
       end
     end
-    for _, name in ipairs { "world", "policy", "value", "policies", "seen", "attention", "retention", "horizon", "gate-beta", "norms", "state" } do
+    for _, name in ipairs { "world", "policy", "value", "policies", "seen", "attention", "gate-beta", "norms", "state" } do
       t.ok(reached[name], name .. " is reached by Tab")
     end
     t.ok(page:value "[...document.querySelectorAll('canvas')].every(c => c.getAttribute('aria-label'))", "drawings have names")
-    local unmarked = picture(page, "retention")
-    page:value "document.querySelector('.mn-episode').focus()"
-    page:press "m"
-    t.ok(picture(page, "retention") ~= unmarked, "m marks another step")
   end)
 end)
 

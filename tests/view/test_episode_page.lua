@@ -11,7 +11,6 @@ local episode_data = require "mneme.view.episode_data"
 local episode_page = require "mneme.view.episode_page"
 local files = require "mneme.base.files"
 local attention_history = require "mneme.view.attention_history"
-local implicit_attention = require "mneme.models.implicit_attention"
 local intervention_options = require "mneme.episodes.intervention_options"
 local json = require "mneme.base.json"
 local playback = require "mneme.episodes.playback"
@@ -124,7 +123,7 @@ local function check_world(data, list, frame, what)
   end
 end
 
--- The memory of a step: gates, attention, half-lives, and the state by blocks.
+-- The memory of a step: gates, attention, and the state by blocks.
 local function check_memory(data, v, bytes, frame, i, what)
   local k, entry = v.from + i - 1, frame.history[#frame.history]
   for g, gate in ipairs(data.gates) do
@@ -143,13 +142,6 @@ local function check_memory(data, v, bytes, frame, i, what)
       end
     end
     bytes.read = bytes.read + #rows * (k + 1)
-  end
-  for r, row in ipairs(data.horizon.rows or {}) do
-    local at, steps = 4 * ((i - 1) * #data.horizon.rows + r - 1), implicit_attention.horizon(frame, row.layer, row.head)
-    local code = bytes.horizon[at] + 256 * bytes.horizon[at + 1]
-    if steps == math.huge then t.eq(code, 65535, what)
-    elseif data.horizon.reaches then t.eq(code - 1, steps, what .. " reach")
-    else near(0.1 * 2 ^ ((code - 1) / 2048), math.max(0.1, steps), 1e-3 * math.max(0.1, steps), what .. " half-life") end
   end
   local _, _, by_layer = state_arrays.grid(frame.memory)
   for _, cell in ipairs(data.state.cells) do
@@ -174,7 +166,7 @@ local function check(env, core, at, most, what)
   for k, v in ipairs(data.variants) do
     t.eq(v.n, #frames[k], what .. ": steps")
     t.eq(v.from, k == 2 and at or 0, what)
-    local worlds, bytes = worlds_of(v), { gates = {}, attention = bytes_of(v.attention), horizon = bytes_of(v.horizon), state = bytes_of(v.state), read = 0 }
+    local worlds, bytes = worlds_of(v), { gates = {}, attention = bytes_of(v.attention), state = bytes_of(v.state), read = 0 }
     for g, text in ipairs(v.gates) do bytes.gates[g] = bytes_of(text) end
     for i = 1, v.n - v.from do
       local frame, where = frames[k][v.from + i], ("%s, variant %d, step %d"):format(what, k, v.from + i - 1)

@@ -27,18 +27,6 @@ end
 -- A share of 0 .. 1 as a byte.
 local function byte(share) return math.floor(255 * math.max(0, math.min(1, share)) + 0.5) end
 
--- Steps in two bytes.  Half-lives by their logarithm: 1 is a tenth of a step, every 2048 more are twice as many; distances as they are.
--- 65535 is for ever, 0 not known.
-local function put_duration(bytes, at, steps, reaches)
-  local code = 0
-  if steps == math.huge then code = 65535
-  elseif steps and steps == steps then
-    code = reaches and steps + 1 or math.floor(1.5 + 2048 * math.log(math.max(steps, 0.1) / 0.1) / math.log(2))
-    code = math.max(1, math.min(65534, code))
-  end
-  bytes[at], bytes[at + 1] = code % 256, math.floor(code / 256)
-end
-
 -- ---- which frames ----
 
 -- The frames of a track in the displayed episode, and the one that shows its end.
@@ -211,8 +199,7 @@ local function fill(shared, track, list, from, stop)
   local views = ffi.new("uint8_t[?]", view_size * n)
   local gates, sprites = {}, seen ~= null and seen.as == "picture" and pictures.sheet(seen.rows, seen.cols, n) or nil
   for g, gate in ipairs(shared.gates) do gates[g] = ffi.new("uint8_t[?]", #gate.rows * n) end
-  local numbers, halves = {}, shared.horizon.rows or {}
-  local long = ffi.new("uint8_t[?]", 4 * #halves * n)
+  local numbers = {}
   for k = from, #list - 1 do
     local frame, i = line:frame(list[k + 1]), k - from + 1
     local entry = frame.history[#frame.history]
@@ -229,12 +216,6 @@ local function fill(shared, track, list, from, stop)
       local means = entry.gates[gate.kind] or {}
       for r = 1, #gate.rows do gates[g][(i - 1) * #gate.rows + r - 1] = byte(((means[r] or gate.lo) - gate.lo) / (gate.hi - gate.lo)) end
     end
-    for r, row in ipairs(halves) do
-      local steps, slowest = implicit_attention.horizon(frame, row.layer, row.head)
-      local at = 4 * ((i - 1) * #halves + r - 1)
-      put_duration(long, at, steps, shared.horizon.reaches)
-      put_duration(long, at + 2, slowest, shared.horizon.reaches)
-    end
     if stored[k] then put_attention(attention, frame, k, read, stored[k]) end
     if size > 0 then put_state(state, frame, cells, (i - 1) * size) end
     if view_size > 0 then put_seen(seen, frame.observation, views, (i - 1) * view_size) end
@@ -247,7 +228,7 @@ local function fill(shared, track, list, from, stop)
   end
   for _, key in ipairs { "policy", "value", "action", "reward", "ret", "world", "norms" } do json.array(v[key]) end
   v.truth = squeeze(truths, n)
-  v.gates, v.attention, v.state, v.horizon = {}, base64(read, read_at), base64(cells, size * n), base64(long, 4 * #halves * n)
+  v.gates, v.attention, v.state = {}, base64(read, read_at), base64(cells, size * n)
   for g, gate in ipairs(shared.gates) do v.gates[g] = base64(gates[g], #gate.rows * n) end
   json.array(v.gates)
   if seen == null or seen.as == "nothing" then v.seen = null
@@ -306,8 +287,6 @@ local function shared_of(frame, steps, lists, share)
   local why = implicit_attention.problem(frame)
   local rows = selection.all(implicit_attention.size(frame))
   shared.attention = why and { why = why } or { rows = rows, stride = stride_of(#rows, lists, share * ATTENTION), note = implicit_attention.note(frame, 0) }
-  local known = #rows > 0 and implicit_attention.horizon(frame, 0, 0)
-  shared.horizon = known and { rows = rows, reaches = implicit_attention.reaches(frame) } or { why = implicit_attention.no_horizon(frame) }
   local cells, crowded, size = state_cells(frame, steps / share)
   shared.state = { cells = cells, size = size, range = {}, crowded = crowded }
   local most = 1
@@ -371,10 +350,9 @@ function episode_data.of(shown, options)
   data.gates, data.layers = {}, shared.layers
   for g, gate in ipairs(shared.gates) do data.gates[g] = { kind = gate.kind, lo = number(gate.lo), hi = number(gate.hi), rows = rows_of(gate.rows) } end
   json.array(data.gates)
-  local attention, horizon = shared.attention, shared.horizon
+  local attention = shared.attention
   data.attention = attention.why and { why = attention.why } or { rows = rows_of(attention.rows), stride = attention.stride,
     note = attention.note or null }
-  data.horizon = horizon.why and { why = horizon.why } or { rows = rows_of(horizon.rows), reaches = horizon.reaches }
   local cells = {}
   for i, c in ipairs(shared.state.cells) do
     cells[i] = { kind = c.name, layer = c.layer, head = c.head or null, rows = c.rows, cols = c.cols, down = c.down, across = c.across, at = c.at }

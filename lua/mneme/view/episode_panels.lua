@@ -113,7 +113,6 @@ function stepAxis(g, e, plot) {
     line(g, [[x, plot.y], [x, plot.y + plot.h]], color, 1.5, dash);
   };
   if (e.data.at !== null && e.data.at < e.length) bar(e.data.at, theme.bad, [2, 3]);
-  if (e.marked !== null) bar(e.marked, theme.violet, [5, 3]);
   bar(Math.min(e.step, e.length - 1), theme.warm);
 }
 
@@ -273,41 +272,9 @@ function attentionPanels(e) {
   const scale = () => "0 … " + percent(most) + ", root scale" + sparse + (note ? "; " + note : "");
   const attention = rowsPanel(e, { title: "attention over past steps", name: "attention",
     define: "How the read of each head at this step divides over past steps: attention weights, or for a gated memory the implicit ones " +
-      "(q·k times the decay since).",
+      "(q·k times the decay since). Shares of what the head reads, whether it matters or not.",
     names, lo: 0, hi: most, root: true, words: percent, note: scale, of, scale: all });
-  const retention = rowsPanel(e, { title: "retention", name: "retention",
-    define: "The share of one step, the marked one, in the attention of each head at that step and at every later one: where it fades, it is forgotten.",
-    names, lo: 0, hi: most, root: true, words: percent, note: () => "of step " + (e.marked || 0) + "; Enter or m marks another",
-    of: (v, r, k) => k < (e.marked || 0) ? null : v.attention(k, r, e.marked || 0) });
-  return [attention, retention];
-}
-
-function horizonPanel(e) {
-  const { rows, why, reaches } = e.data.horizon;
-  if (why) return { title: "half-life of the memory", name: "horizon", define: why, text: why };
-  const layers = Math.max(...rows.map(r => r.layer)) + 1, heads = rows.length / layers;
-  const steps = x => x === null ? "–" : x === Infinity ? "∞" : x < 9.95 && !reaches ? x.toFixed(1) : x < 1000 ? x.toFixed(0) : x.toPrecision(2);
-  const of = (v, r) => v.halfLives(r, v.clip(e.step));
-  const words = h => h[0] === h[1] ? steps(h[0]) : steps(h[0]) + " … " + steps(h[1]);
-  const box = (r, w, h) => ({ x: 52 + (r % heads) * (w - 52) / heads, y: 16 + Math.floor(r / heads) * (h - 16) / layers, w: (w - 52) / heads - 2,
-    h: (h - 16) / layers - 2 });
-  return { title: reaches ? "steps back that can be attended to" : "half-life of the memory", name: "horizon", height: 36 + 34 * layers, rows: rows.length,
-    define: reaches ? "How many steps back each head can attend to." :
-      "Steps until half of what a head holds is left, if its gates keep their recent averages: of all channels, and of the slowest ones.",
-    draw(g, w, h) {
-      const { theme } = e, list = e.shown(), v = list[list.length - 1];
-      for (let c = 0; c < heads; c++) label(g, "head " + c, 52 + (c + 0.5) * (w - 52) / heads, 10, theme.dim, "center", 11);
-      rows.forEach((r, i) => {
-        const b = box(i, w, h), long = of(v, i)[1], t = Math.log(limit(long || 1, 1, 1000)) / Math.log(1000);
-        if (i % heads === 0) label(g, "layer " + r.layer, 0, b.y + b.h / 2 + 4, theme.dim, "left", 11);
-        g.fillStyle = rgb(theme.one(0.75 * t)); g.fillRect(b.x, b.y, b.w, b.h);
-        label(g, words(of(v, i)), b.x + b.w / 2, b.y + b.h / 2 + 4, t > 0.45 ? theme.card : theme.text, "center", b.w < 60 ? 9 : 11);
-      });
-    },
-    at(x, y, w, h) {
-      return { row: limit(Math.floor((y - 16) / (h - 16) * layers), 0, layers - 1) * heads + limit(Math.floor((x - 52) / (w - 52) * heads), 0, heads - 1) };
-    },
-    tell: spot => rowName(rows[spot.row]) + ": " + told(e, v => of(v, spot.row), words) + " steps" };
+  return [attention];
 }
 
 function normsPanel(e) {
@@ -429,7 +396,7 @@ function panelsOf(e) {
   if (data.seen) list.push(seenPanel(e));
   if (e.has(v => v.truth.x !== undefined || v.truth.position !== undefined)) list.push(trailPanel(e));
   if (!e.has(v => v.policy.some(p => p.length))) return list;             // a file without internals
-  list.push(...attentionPanels(e), horizonPanel(e));
+  list.push(...attentionPanels(e));
   data.gates.forEach((_, i) => list.push(gatePanel(e, i)));
   if (data.layers > 0) list.push(normsPanel(e));
   if (data.state.cells.length) list.push(statePanel(e));

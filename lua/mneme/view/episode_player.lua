@@ -39,7 +39,7 @@ class Variant {
       }
       this.world.push(list);
     });
-    const gates = stored.gates.map(bytes), cells = bytes(stored.state), read = bytes(stored.attention), long = bytes(stored.horizon), from = this.from;
+    const gates = stored.gates.map(bytes), cells = bytes(stored.state), read = bytes(stored.attention), from = this.from;
     this.gate = (i, r, k) => {
       if (k < from) return before.gate(i, r, k);
       const about = data.gates[i];
@@ -49,15 +49,6 @@ class Variant {
       if (k < from) return before.cell(c, i, k);
       const byte = cells[(k - from) * data.state.size + c.at + i];
       return byte === 0 ? NaN : (byte - 128) / 127;
-    };
-    // Half-lives of row r: of all channels, of the slowest ones; Infinity: never, null: not known.
-    this.halfLives = (r, k) => {
-      if (k < from) return before.halfLives(r, k);
-      const at = 4 * ((k - from) * data.horizon.rows.length + r), steps = i => {
-        const b = long[i] + 256 * long[i + 1];
-        return b === 0 ? null : b === 65535 ? Infinity : data.horizon.reaches ? b - 1 : 0.1 * 2 ** ((b - 1) / 2048);
-      };
-      return [steps(at), steps(at + 2)];
     };
     const rows = (data.attention.rows || []).length, stride = data.attention.stride, place = {};
     let at = 0;
@@ -103,7 +94,7 @@ class Episode {
     this.length = Math.max(...this.variants.map(v => v.n));
     this.last = Math.max(...this.variants.map(v => v.n + (v.outcome ? 1 : 0))) - 1;       // the end has a place of its own
     this.step = limit(data.open, 0, this.last);
-    this.mode = 0; this.marked = null; this.playing = false; this.due = 0;
+    this.mode = 0; this.playing = false; this.due = 0;
     this.theme = new Theme(root);
     this.build();
     this.show();
@@ -177,8 +168,7 @@ class Episode {
     new ResizeObserver(() => this.show()).observe(root);
   }
   help() {
-    const keys = [["space", "play or pause"], ["← →", "one step"], ["PgUp PgDn", "ten steps"], ["Home End", "first, last step"],
-      ["m", "mark this step for retention"]];
+    const keys = [["space", "play or pause"], ["← →", "one step"], ["PgUp PgDn", "ten steps"], ["Home End", "first, last step"]];
     if (this.variants.length > 1) keys.push(["1 2 3", "one variant, the other, their difference"]);
     if (this.root.classList.contains("mn-alone")) keys.push(["t", "dark or light"]);
     keys.push(["Tab ↑ ↓", "a panel, and a row in it"], ["click", "go to a step"]);
@@ -228,7 +218,6 @@ class Episode {
   // ---- time ----
   go(step) { this.step = limit(step, 0, this.last); this.show(); }
   choose(mode) { this.mode = mode; if (this.choices) this.choices[mode].checked = true; this.show(); }
-  mark(step) { this.marked = this.marked === step ? null : step; this.show(); }
   pause() { this.playing = false; this.play.textContent = "▶"; this.say.setAttribute("aria-live", "polite"); }
   toggle() {
     if (this.playing) { this.pause(); return this.show(); }
@@ -261,7 +250,6 @@ class Episode {
       this.tellRow(panel);
     } else if (onSlider && key.startsWith("Arrow")) return;
     else if (key === " ") this.toggle();
-    else if (key === "m" || key === "Enter" && panel) this.mark(Math.min(this.step, this.length - 1));
     else if (key >= "1" && key <= "3" && this.choices && this.choices[key - 1]) this.choose(key - 1);
     else if (key === "t" && this.root.classList.contains("mn-alone")) this.turn();
     else if (key === "Escape") { this.tip.hidden = true; return; }
