@@ -40,6 +40,17 @@ t.test("a log that lost its end is reported, and goes on in order", function()
   t.eq(lines "power/metrics.jsonl", #list)
 end)
 
+t.test("a log that is gone is reported, and lines are counted from there", function()
+  t.eq(select(2, train("gone", "steps=60000")), 0)
+  sh "rm gone/metrics.jsonl"
+  local said = mneme "run resume=gone steps=90000"
+  t.ok(said:find "gone/metrics.jsonl has 0 of the %d+ lines that the checkpoint counts", said)
+  said = mneme "check gone"
+  local n = lines "gone/metrics.jsonl"
+  t.ok(n > 0 and said:find(("%d lines of log"):format(n)), said)
+  t.ok(not said:find(("step%%-9%%d+.safetensors: counts")), said)
+end)
+
 t.test("a line of an earlier step that the checkpoint does not count is kept aside", function()
   t.eq(select(2, train("odd", "steps=60000")), 0)
   local log = read "odd/metrics.jsonl" .. '{"step": 7, "mine": 1}\n'

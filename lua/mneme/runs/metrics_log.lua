@@ -31,7 +31,7 @@ local function warn(text, ...) io.stderr:write(("mneme: warning: " .. text .. "\
 
 -- Cut metrics.jsonl to its first `lines` lines, all of them of steps up to `step`; nil: there is no checkpoint.
 local function cut(path, folder, lines, step)
-  local text = files.read(path)
+  local text = files.is_file(path) and files.read(path) or ""
   local at, have = end_of(text, lines)
   local first = text:match('^{"step": ([^,}]+)', at + 1)
   if have < lines then
@@ -53,9 +53,9 @@ end
 ---@param step number? of the checkpoint that is resumed
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
-  local self = setmetatable({ metrics = folder .. "/metrics.jsonl", lines = lines,
+  local self = setmetatable({ metrics = folder .. "/metrics.jsonl",
     events = folder .. "/events.out.tfevents.mneme" }, Log)
-  if files.is_file(self.metrics) then self.lines = cut(self.metrics, folder, lines, step) end
+  self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
     files.rename(self.events, aside(folder, "events"))
