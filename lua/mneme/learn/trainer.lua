@@ -21,6 +21,7 @@
 --   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
+local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -108,7 +109,7 @@ function trainer.train(learner)
   local from = run.resumed and run:latest()
   if from then
     restore(learner, from)
-    step, logged = from.step, from.counters.logged
+    step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
     print(("%s: %s"):format(run.path, learner:headline()))
