@@ -54,8 +54,10 @@ local function contents(learner)
   return list
 end
 
--- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
-local function restore(learner, checkpoint)
+---Puts a checkpoint back: everything that is in `contents`, by name, type and shape.
+---@param learner table
+---@param checkpoint table of checkpoints.read
+function trainer.restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do
     local name, mine = item[1], item[2]
     local stored = checkpoint.tensors[name]
@@ -108,7 +110,7 @@ function trainer.train(learner)
   learner:begin()
   local from = run.resumed and run:latest()
   if from then
-    restore(learner, from)
+    trainer.restore(learner, from)
     step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
