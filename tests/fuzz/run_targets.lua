@@ -88,7 +88,9 @@ return function(target, block)
     local reader = live_channel.reader(path)
     local now = reader:next()
     if now then
-      local frame = frames.new():add(now)
+      local film = first("film", frames.new)
+      film:rewind()
+      local frame = film:add(now)
       if chosen(data, bytes, 64) then
         local painter = first("painter", scene.painter)
         for _, name in ipairs(scenes) do painter:draw(first(name, function() return scene.load(name) end), frame, 640, 480) end
