@@ -118,22 +118,20 @@ int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece,
   return why(mn, path, "written", error);
 }
 
-/* Append to a file, which is created if it is not there; its name then outlasts a power cut.  A failure leaves it as it was. */
+/* Append to a file, which is created if it is not there.  A failure leaves it as it was. */
 int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes) {
-  int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-  bool made = fd < 0 && errno == ENOENT;
-  if (made) fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return why(mn, path, "written", errno);
   off_t before = lseek(fd, 0, SEEK_END);
-  int failed = put(fd, data, (size_t)bytes) || (made && sync_folder(path)), error = errno;
+  int failed = put(fd, data, (size_t)bytes), error = errno;
   if (failed && ftruncate(fd, before)) error = errno == EINVAL ? error : errno;    /* EINVAL: a device */
   if (close(fd) && !failed) failed = 1, error = errno;
   return failed ? why(mn, path, "written", error) : 0;
 }
 
-/* What was appended to a file reaches the disk; a missing one is left alone. */
+/* What was appended to a file, or the names in a folder, reach the disk; what is missing is left alone. */
 int mn_file_sync(mn_ctx *mn, const char *path) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? 0 : why(mn, path, "written", errno);
   int failed = fsync(fd) && errno != EINVAL, error = errno;
   close(fd);

@@ -180,7 +180,8 @@ end
 ---@param m table<string, number> to fill
 function Supervised:metrics(m)
   m["losses/loss"], m["charts/accuracy"] = self.losses.loss, batch_accuracy(self)
-  self.optimiser:metrics(m, self.model.module:parts())
+  self.part_names = self.part_names or self.model.module:parts()
+  self.optimiser:metrics(m, self.part_names)
   for _, key in ipairs(self.result and { "loss", "accuracy", "perplexity", "bits_per_character" } or {}) do
     m["eval/" .. key] = self.result[key]
   end
