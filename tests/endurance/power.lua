@@ -42,7 +42,6 @@ end
 
 -- ---- what must hold of a run ----
 
-local function log_of(run) return files.is_file(run .. "/metrics.jsonl") and files.read(run .. "/metrics.jsonl") or "" end
 local function without_clock(text) return (text:gsub('"charts/SPS": [%d.e+]+', "")) end
 
 -- Whole lines of a run's logs, those kept aside too.
