@@ -75,6 +75,33 @@ function forge.learner()
   return learner
 end
 
+local HEAD = 72                    -- bytes of a live file's head: engine/io/live_channel.c
+
+---A file RUN/live with this schema and one snapshot.
+---@param schema string
+---@param snapshot string
+---@return string
+function forge.live_file(schema, snapshot)
+  local head, slot = ffi.new("uint8_t[?]", HEAD), math.max(#snapshot, 1)
+  ffi.copy(head, "MNLIVE\r\n")
+  ffi.cast("uint32_t *", head + 8)[0], ffi.cast("uint32_t *", head + 12)[0] = 1, HEAD
+  local function up(n) return math.ceil(n / 64) * 64 end
+  local at = up(HEAD + #schema + 1)
+  local sizes = ffi.cast("uint64_t *", head + 16)
+  sizes[0], sizes[1], sizes[2], sizes[4], sizes[5] = #schema, slot, at + 2 * up(slot), 1, 1
+  return ffi.string(head, HEAD) .. schema .. ("\0"):rep(at - HEAD - #schema + up(slot)) .. snapshot .. ("\0"):rep(up(slot) - #snapshot)
+end
+
+---The schema and the newest snapshot's room of such a file.
+---@return string schema
+---@return string snapshot
+function forge.live_parts(bytes)
+  local sizes = ffi.cast("const uint64_t *", ffi.cast("const char *", bytes) + 16)
+  local schema, slot = tonumber(sizes[0]), tonumber(sizes[1])
+  local at = math.ceil((HEAD + schema + 1) / 64) * 64
+  return bytes:sub(HEAD + 1, HEAD + schema), bytes:sub(at + 1, at + slot)
+end
+
 ---An environment with the buffers of its steps.
 function forge.rig(env)
   local space, count = env.observation_space, 1

@@ -26,7 +26,6 @@ local study_folder = require "mneme.study.folder"
 local trainer = require "mneme.learn.trainer"
 
 local C = engine.C
-local HEAD = 72                    -- bytes of a live file's head: engine/io/live_channel.c
 
 local once = {}
 -- What is made at first use; it may need files that are there.
@@ -73,16 +72,7 @@ return function(target, block)
     local text = ffi.string(data, bytes)
     if text:sub(1, 6) ~= "MNLIVE" then
       local schema, snapshot = text:match "^(%Z*)%z?(.*)$"
-      local head = ffi.new("uint8_t[?]", HEAD)
-      ffi.copy(head, "MNLIVE\r\n")
-      ffi.cast("uint32_t *", head + 8)[0], ffi.cast("uint32_t *", head + 12)[0] = 1, HEAD
-      local slot = math.max(#snapshot, 1)
-      local function up(n) return math.ceil(n / 64) * 64 end
-      local at = up(HEAD + #schema + 1)
-      local sizes = ffi.cast("uint64_t *", head + 16)
-      sizes[0], sizes[1], sizes[2], sizes[4], sizes[5] = #schema, slot, at + 2 * up(slot), 1, 1
-      local start = ffi.string(head, HEAD) .. schema .. ("\0"):rep(at - HEAD - #schema)
-      text = start .. ("\0"):rep(up(slot)) .. snapshot .. ("\0"):rep(up(slot) - #snapshot)
+      text = forge.live_file(schema, snapshot)
     end
     local path = forge.file(ffi.cast("const uint8_t *", text), #text)
     local reader = live_channel.reader(path)

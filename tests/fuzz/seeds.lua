@@ -74,10 +74,7 @@ end
 writer:close()
 local bytes = files.read(live)
 put("live", bytes)
-local sizes = ffi.cast("const uint64_t *", ffi.cast("const char *", bytes) + 16)
-local function up(n) return math.ceil(n / 64) * 64 end
-local schema, slot = tonumber(sizes[0]), tonumber(sizes[1])
-put("live", bytes:sub(73, 72 + schema) .. "\0" .. bytes:sub(up(72 + schema + 1) + 1, up(72 + schema + 1) + slot))
+put("live", table.concat({ forge.live_parts(bytes) }, "\0"))
 files.remove(live)
 put("metrics", '{"step": 4, "charts/score": 0.5}\n{"step": 8, "charts/score": "NaN", "x": 1}\n{"step": 12, "charts/score": 1e3}\n{"st')
 put("metrics", '{"step": 4}\n')

@@ -32,7 +32,7 @@ config.standard = {
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
-  { "threads", 0, { "CPU threads; 0: all processors, or one per MPI rank", whole = true, range = { 0, 1024 } } },
+  { "threads", 0, { "CPU threads; 0: all processors, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
     .. "grad: log every gradient", choices = { "0", "1", "nan", "grad" } } },
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
