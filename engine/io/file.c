@@ -129,9 +129,9 @@ int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes)
   return failed ? why(mn, path, "written", error) : 0;
 }
 
-/* What was appended to a file reaches the disk; a missing one is left alone. */
+/* What was appended to a file, or the names in a folder, reach the disk; what is missing is left alone. */
 int mn_file_sync(mn_ctx *mn, const char *path) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? 0 : why(mn, path, "written", errno);
   int failed = fsync(fd) && errno != EINVAL, error = errno;
   close(fd);

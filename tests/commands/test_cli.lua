@@ -72,7 +72,7 @@ t.test("mistakes in a script: one line, with its file and line", function()
     "^syntax.lua:2: unexpected symbol near '=' %(a syntax error", 1)
   says("run " .. script("nil.lua", "local x\nprint(x.y)\n"), "^nil.lua:2: attempt to index local 'x' %(a nil value%)\n$", 1)
   says("run " .. script("error.lua", "error('two\\nlines')\n"), "^error.lua:1: two", 1)
-  says("run " .. script("object.lua", "error({})\n"), "table: 0x", 1)
+  says("run " .. script("object.lua", "error({})\n"), "error was given a list of 0, expected a text", 1)
   says("run " .. script("shape.lua", "local mn = require 'mneme'\nlocal a = mn.tensor { 1, 2 }\na:matmul(a)\n"),
     "^shape.lua:3: matmul: ", 1)
   says("run " .. script("op.lua", "local mn = require 'mneme'\nmn.relu(3)\n"), "^op.lua:2: relu", 1)

@@ -175,8 +175,43 @@ t.test("mneme check RUN examines a folder", function()
   damaged("printf '{\"step\": 7' >> hurt/metrics.jsonl", "line %d+ is not whole")
   damaged("echo >> hurt/source/*/tmaze.lua || echo >> $(find hurt/source -name '*.lua')", "was changed after the run wrote it")
   damaged("printf 'x' | dd of=$(ls hurt/episodes/*.mnt) bs=1 seek=400 conv=notrunc", "episodes/")
-  said, status = mneme "check g"
+  damaged("rm $(find hurt/source -name '*.lua')", "source/.-tmaze.lua: is not there")
+  damaged("printf 'x' | dd of=hurt/events.out.tfevents.mneme bs=1 seek=600 conv=notrunc", "events.-: record %d+ is damaged")
+  damaged("for i in 1 2 3 4; do head -c 42 sound/events.out.tfevents.mneme >> hurt/events.out.tfevents.mneme; done",
+    "events.-: has %d+ records after its first two, the log has %d+ lines")
+  damaged("cd hurt/checkpoints; cp $(ls | tail -1) step-99999.safetensors", "step%-99999.safetensors: holds step %d+")
+end)
+
+t.test("mneme check names code, data and program that have changed since", function()
+  sh "cp text.txt new; sed 's/dog jumps over the lazy fox/fox jumps over the lazy dog/g' new > text.txt"          -- as it was at the start
+  local said, status = mneme "check lm"
+  t.ok(status == 0 and not said:find "text.txt", said)
+  sh "cp -r lm other; sed -i 's/\"program_checksum\": \"[^\"]*\"/\"program_checksum\": \"0\"/' other/config.json; echo x >> text.txt"
+  said, status = mneme "check other"
+  t.ok(status == 0 and said:find "note: text.txt has changed since the run began" and said:find "note: it was made by another build of Mneme", said)
+  write("rules.lua", "return 1\n")
+  said = mneme "check r"
+  t.ok(said:find "note: rules.lua has changed since the run began %(line 1%)", said)
+  sh "rm rules.lua"
+  t.ok(mneme("check r"):find "note: rules.lua is gone since the run began")
+end)
+
+t.test("mneme check of a study checks each run, and its result against it", function()
+  local said, status = mneme "check g"
   t.ok(status == 0 and said:find "ok +g/runs/a=1,seed=1", said)
+  write("pair.lua", [[
+local mn = require "mneme"
+return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { steps = 2048, num_envs = 2, num_steps = 32, hidden = 4,
+  core = { "gru", d_model = 4 } }, seeds = 1, metrics = { score = { "score" } } }
+]])
+  said, status = mneme "sweep pair.lua run=pair estimate=0 jobs=2"
+  t.eq(status, 0, said)
+  t.eq(select(2, mneme "check pair"), 0)
+  sh "sed -i 's/\"steps\": 2048/\"steps\": 4096/' pair/runs/corridor=3,seed=1/result.json"
+  sh "printf x | dd of=$(ls pair/runs/corridor=4,seed=1/checkpoints/*) bs=1 seek=5000 conv=notrunc"
+  said, status = mneme "check pair"
+  t.ok(status == 1 and said:find "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is of step 4096, the newest checkpoint of step 2048", said)
+  t.ok(said:find "DAMAGED +pair/runs/corridor=4,seed=1 .-step%-2048.safetensors: ", said)
 end)
 
 files.remove_folder(dir)

@@ -40,6 +40,17 @@ t.test("a log that lost its end is reported, and goes on in order", function()
   t.eq(lines "power/metrics.jsonl", #list)
 end)
 
+t.test("a log that is gone is reported, and lines are counted from there", function()
+  t.eq(select(2, train("gone", "steps=60000")), 0)
+  sh "rm gone/metrics.jsonl"
+  local said = mneme "run resume=gone steps=90000"
+  t.ok(said:find "gone/metrics.jsonl has 0 of the %d+ lines that the checkpoint counts", said)
+  said = mneme "check gone"
+  local n = lines "gone/metrics.jsonl"
+  t.ok(n > 0 and said:find(("%d lines of log"):format(n)), said)
+  t.ok(not said:find(("step%%-9%%d+.safetensors: counts")), said)
+end)
+
 t.test("a line of an earlier step that the checkpoint does not count is kept aside", function()
   t.eq(select(2, train("odd", "steps=60000")), 0)
   local log = read "odd/metrics.jsonl" .. '{"step": 7, "mine": 1}\n'
@@ -67,6 +78,37 @@ t.test("a checkpoint that counts no lines is damaged, not an empty log", functio
     else t.ok(said:find "damaged: lines is", said) end
     t.ok(read("lines/metrics.jsonl"):find(before, 1, true) or read("lines/earlier-log.jsonl") == before)
   end
+end)
+
+t.test("a checkpoint with a right checksum and other counters or shapes is damaged, in words", function()
+  t.eq(select(2, train("odd-state", "steps=20000 checkpoint_every=1e9")), 0)
+  local name = files.list(dir .. "/odd-state/checkpoints")[1]
+  local safetensors = require "mneme.tensor.safetensors"
+  local path = dir .. "/odd-state/checkpoints/" .. name
+  local whole = read("odd-state/checkpoints/" .. name)
+  for _, case in ipairs { { '"logged": %d+', '"logged": "x"', "logged is x" }, { '"logged": %d+', '"logged": -5', "logged is %-5" },
+    { '"episodes": {', '"episodes": 1, "x": {', "it has no list of its episodes" }, { '"total": %d+', '"total": 1e300', "number of episodes is" },
+    { '"sum_score": [%d.]+', '"sum_score": []', "sum_score is not a number" }, { '"scores": %[', '"scores": ["x", ', "scores" },
+    { '"step": %d+', '"step": 0.5', "step is 0.5" }, { '"score": [%d.]+', '"score": "x"', "its score is not a number" } } do
+    local file, list = safetensors.load(path), {}
+    for tensor_name, tensor in pairs(file.tensors) do list[#list + 1] = { tensor_name, tensor } end
+    local changed
+    file.metadata.state, changed = file.metadata.state:gsub(case[1], case[2], 1)
+    t.eq(changed, 1, case[1])
+    safetensors.write(path, list, file.metadata)
+    local said = mneme "run resume=odd-state steps=30000"
+    t.ok(said:find("damaged: .-" .. case[3]) and not said:find "lua/mneme", case[2] .. ": " .. said)
+    sh "rm -f odd-state/checkpoints/* odd-state/earlier-log*"
+    files.write(path, { whole })
+  end
+  local file, list = safetensors.load(path), {}
+  for tensor_name, tensor in pairs(file.tensors) do
+    local mn = require "mneme"
+    list[#list + 1] = { tensor_name, tensor_name == "worlds" and mn.zeros { 1, 8 } or tensor }
+  end
+  safetensors.write(path, list, file.metadata)
+  local said, status = mneme "run resume=odd-state steps=30000"
+  t.ok(status == 1 and said:find "worlds is f32 %[1,8%], expected u8 %[4, bytes%]", said)
 end)
 
 -- A training in the background, at work when `line` is run.

@@ -105,6 +105,14 @@ t.test("two runs: the first line that differs, not counting the clock", function
   t.raises(function() diff.runs(a, a_run("f", { one[1], "{" })) end, "metrics.jsonl: line 2: .*not valid JSON")
 end)
 
+t.test("a run that was stopped between: lines of the same spans are compared, the others counted", function()
+  local a = a_run("g", { '{"step": 10, "x": 1}', '{"step": 20, "x": 2}', '{"step": 30, "x": 3}', '{"step": 40, "x": 4}' })
+  local same, text = diff.runs(a, a_run("h", { '{"step": 10, "x": 1}', '{"step": 15, "x": 9}', '{"step": 30, "x": 8}', '{"step": 40, "x": 4}' }))
+  t.ok(not same and text:find "equal in 2 lines; the logs have 3 that", text)
+  same, text = diff.runs(a, a_run("i", { '{"step": 15, "x": 9}', '{"step": 30, "x": 8}', '{"step": 40, "x": 5}' }))
+  t.ok(not same and text:find "they differ from line 4, step 40", text)
+end)
+
 t.test("the command line of mneme diff", function()
   walk(nil, right, nil, "one.mnt")
   local function says(pattern, ...)

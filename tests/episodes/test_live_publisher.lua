@@ -1,6 +1,10 @@
 -- test_live_publisher.lua -- what a training tells its window of what its memory reads: the weights of softmax are there at every
 -- step that is shown, however the rollout is cut, and those of the step that is shown.
 local t = require "tests.harness"
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local forge = require "tests.fuzz.forge"
 local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
 local recall = require "mneme.models.implicit_attention"
@@ -78,6 +82,33 @@ t.test("weights that are told are those of the step that is shown", function()
     last = frame
   end)
   t.ok(last.step > 6)
+end)
+
+t.test("a live file with other shapes, places, names or counters is refused in words", function()
+  local learner, path = forge.learner(), folder .. "/forged"
+  local writer = live_publisher.writer(learner, path, "a title", function() return 0 end)
+  writer.due = function() return true end
+  for _ = 1, 2 do learner:advance() end
+  writer:close()
+  local whole, snapshot = forge.live_parts((files.read(path)))
+  local function says(text, bytes)
+    files.write(path, { forge.live_file(text, bytes or snapshot) })
+    local ok, problem = pcall(function() frames.new():add(live_channel.reader(path):next()) end)
+    return not ok and errors.is(problem) and tostring(problem) or ok and "taken" or "raw: " .. tostring(problem)
+  end
+  t.eq(says(whole), "taken")
+  for _, change in ipairs { { '("world", "shape": )%b[]', "%1[312000000, 1e-06]", "has no shape" },
+    { '("world", "shape": )%b[]', "%1[-4, -100]", "has no shape" },
+    { '"at": 0,', '"at": 4,', "lies outside" }, { '"name": "history"', '"name": "policy"', "not one of a snapshot" },
+    { '("y"%], "num_envs": )2', "%10.5", "counts no" },
+    { '"title": "a title"', '"title": {}', "not a text" }, { '"counters": %[', '"counters": ["canvas", ', "not one of Mneme's" },
+    { '"id": "tmaze%-v0"', '"id": "../x.lua"', "unknown environment" }, { '"dims": "%u+"', '"dims": "HHHHHH"', "has no shape" } } do
+    local text, n = whole:gsub(change[1], change[2], 1)
+    t.eq(n, 1, change[1] .. " in " .. whole)
+    t.ok(says(text):find(change[3]), change[2] .. ": " .. says(text))
+  end
+  local noted = ffi.new("double[1]", 1e9)
+  t.ok(says(whole, snapshot:sub(1, 64) .. ffi.string(noted, 8) .. snapshot:sub(73)):find "its noted is 1e%+09")
 end)
 
 os.execute("rm -r '" .. folder .. "'")

@@ -2,6 +2,7 @@
 -- tests/engine/test_forged_states.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
 local bit = require "bit"
 local ffi = require "ffi"
+local mn = require "mneme"
 
 -- engine/sim/vec_state.c: the check closes the stamp, and stands for all else.
 local STAMP = ffi.typeof [[struct { char kind[8], name[32]; int32_t version, stride, n_params, last, length, changed;
@@ -13,6 +14,18 @@ local forge = { first = BYTES }
 local function digest(h, data, n)
   for i = 0, n - 1 do h = bit.bxor(h, data[i]) * 1099511628211ULL end
   return h
+end
+
+ffi.cdef "int memfd_create(const char *name, unsigned flags); int ftruncate(int fd, long bytes); long pwrite(int fd, const void *p, size_t n, long at);"
+local memory
+
+---A file with these bytes, for readers in C; the next call's takes its place.
+---@return string path
+function forge.file(data, bytes)
+  memory = memory or ffi.C.memfd_create("fuzz", 0)
+  ffi.C.ftruncate(memory, 0)
+  ffi.C.pwrite(memory, data, bytes, 0)
+  return "/proc/self/fd/" .. memory
 end
 
 ---Whole numbers of 0 .. n-1, by turns as a seed has them.
@@ -50,6 +63,43 @@ function forge.changed(bytes, random)
       else for i = at, math.min(at + 3, n - 1) do self[i] = random(256) end end
     end
   end)
+end
+
+---A learner of the smallest size, after a few updates: the same each time.
+function forge.learner()
+  mn.manual_seed(1)
+  local env = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = 1 })
+  local learner = mn.a2c({ steps = 64, num_steps = 8, seed = 1 }, env, mn.agent { env = env, core = { "gru", d_model = 4 }, hidden = 4 })
+  learner:begin()
+  for _ = 1, 4 do learner:advance() end
+  return learner
+end
+
+local HEAD = 72                    -- bytes of a live file's head: engine/io/live_channel.c
+
+---A file RUN/live with this schema and one snapshot.
+---@param schema string
+---@param snapshot string
+---@return string
+function forge.live_file(schema, snapshot)
+  local head, slot = ffi.new("uint8_t[?]", HEAD), math.max(#snapshot, 1)
+  ffi.copy(head, "MNLIVE\r\n")
+  ffi.cast("uint32_t *", head + 8)[0], ffi.cast("uint32_t *", head + 12)[0] = 1, HEAD
+  local function up(n) return math.ceil(n / 64) * 64 end
+  local at = up(HEAD + #schema + 1)
+  local sizes = ffi.cast("uint64_t *", head + 16)
+  sizes[0], sizes[1], sizes[2], sizes[4], sizes[5] = #schema, slot, at + 2 * up(slot), 1, 1
+  return ffi.string(head, HEAD) .. schema .. ("\0"):rep(at - HEAD - #schema + up(slot)) .. snapshot .. ("\0"):rep(up(slot) - #snapshot)
+end
+
+---The schema and the newest snapshot's room of such a file.
+---@return string schema
+---@return string snapshot
+function forge.live_parts(bytes)
+  local sizes = ffi.cast("const uint64_t *", ffi.cast("const char *", bytes) + 16)
+  local schema, slot = tonumber(sizes[0]), tonumber(sizes[1])
+  local at = math.ceil((HEAD + schema + 1) / 64) * 64
+  return bytes:sub(HEAD + 1, HEAD + schema), bytes:sub(at + 1, at + slot)
 end
 
 ---An environment with the buffers of its steps.

@@ -1,12 +1,18 @@
 -- seeds.lua -- what the fuzzer begins with: for each target a few inputs that are in order, written into FOLDER/TARGET.
 --   luajit tests/fuzz/seeds.lua FOLDER
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
+local ffi = require "ffi"
 local mn = require "mneme"
+local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local forge = require "tests.fuzz.forge"
+local json = require "mneme.base.json"
+local live_publisher = require "mneme.episodes.live_publisher"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 
+local C = engine.C
 local folder = arg[1]
 local made = {}
 
@@ -49,3 +55,42 @@ put("text", "The cat sat on the mat; the cat sat.\n\tna\195\175ve 42\n")
 for i = 0, 120, 4 do put("ops", string.char(i, 1, 2, 3, 130, 0, 1, 2, 3, 66, 0, 1, 5, 66, 0, 1, 5, 66, 1, 1, 5)) end
 local canvas = files.read "tests/golden/tmaze.png"
 put("image", #canvas < 60000 and canvas or canvas:sub(1, 60000))
+
+-- ---- what lies in the folders of runs and studies ----
+
+local learner = forge.learner()
+local counters = learner:counters()
+counters.logged = 32
+for _, lines in ipairs { 0, 3 } do
+  put("checkpoint", json.encode { step = 64, lines = lines, score = 0.5, counters = counters } .. (lines > 0 and "\0\1\2\3\30\40\50\200\1\69" or ""))
+end
+local live, step = folder .. "/live-of-a-training", 0
+local writer = live_publisher.writer(learner, live, "a title", function() return step end)
+for _ = 1, 2 do
+  writer.due = function() return true end
+  learner:advance()
+  step = step + 16
+end
+writer:close()
+local bytes = files.read(live)
+put("live", bytes)
+put("live", table.concat({ forge.live_parts(bytes) }, "\0"))
+files.remove(live)
+put("metrics", '{"step": 4, "charts/score": 0.5}\n{"step": 8, "charts/score": "NaN", "x": 1}\n{"step": 12, "charts/score": 1e3}\n{"st')
+put("metrics", '{"step": 4}\n')
+local events = folder .. "/events-of-a-log"
+engine.check(C.mn_events_begin(engine.ctx, events, "hyperparameters", "|a|b|"))
+engine.check(C.mn_events_add(engine.ctx, events, 4, 1, ffi.new("const char *[1]", { "charts/score" }), ffi.new("float[1]", 0.5)))
+put("events", "\2" .. files.read(events))
+files.remove(events)
+put("run_info", json.encode { config = { core = { name = "gru", d_model = 4 }, lr = 0.5, threads = 1 }, script = "fuzz.lua", env = "tmaze-v0", seed = 1,
+  commit = "abc", host = "h", device = "cpu", source = { { path = "fuzz.lua", checksum = "0a" } }, data = { { path = "fuzz.txt", checksum = "0b", bytes = 3 } },
+  history = { { from_step = 0, program_checksum = "0c", program = "d" } } })
+put("study", json.encode { mneme = "0.2", script = "fuzz.lua", title = "t", settings = "a=1", commit = "c", host = "h",
+  runs = { { name = "a=1,seed=1", labels = { a = "1" }, seed = 1, words = { "a=1" } }, { name = "a=2,seed=1", labels = { a = "2" }, seed = 1, words = {} } } })
+put("result", json.encode { status = "done", point = { a = "1" }, seed = 1, words = { "a=1" }, metrics = { score = 0.5 },
+  series = { s = { x = { 1, 2 }, y = { 3, 4 } } }, resources = { wall_s = 1, cpu_s = 1, peak_mib = 9 }, estimate = { wall_s = 1, peak_mib = 9 } })
+put("archive", json.encode { run = "a=1,seed=1", study = "fuzz", seed = 1, info = { config = { a = 1 }, commit = "c", host = "h" }, metrics = { score = 1 },
+  resources = { wall_s = 1 }, curves = { step = { 1, 2 }, score = { 0.5, json.null } } } .. "\n")
+put("resources", '{"wall_s": 1.5, "cpu_s": 1, "peak_mib": 20}')
+put("report_words", "## Scope\nWords.\n\n- one\n  more\n- two\n\n## Hyperparameters\n- lr, gamma: released code\n- optimiser (Adam): paper\n")

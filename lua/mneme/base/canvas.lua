@@ -192,7 +192,9 @@ end
 ---@param room number in pixels
 ---@return string
 function methods:fit(text, size, room)
-  if self:text_width(text, size) <= room then return text end
+  local most = 4 * math.floor(5 * room / (size * self.unit) + 16)        -- bytes: no letter is narrower than a fifth of its height
+  if #text <= most and self:text_width(text, size) <= room then return text end
+  text = text:sub(1, math.max(0, most)):gsub("[\192-\255][\128-\191]*$", "")
   while #text > 0 do
     text = text:gsub("[%z\1-\127\192-\255][\128-\191]*$", "")    -- one character, however many bytes
     local short = text:gsub("%s+$", "") .. "…"

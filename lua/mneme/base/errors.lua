@@ -3,6 +3,7 @@
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
 local traps = require "mneme.base.lua_traps"
 local nearest = require "mneme.base.nearest"
+local tables = require "mneme.base.tables"
 local errors = { nearest = nearest.one, closest = nearest.several }
 local ours = traps.ours
 
@@ -98,7 +99,8 @@ function errors.is(e) return getmetatable(e) == Error end
 ---the position it has; one from inside the library gets the user's line in front.
 function errors.handler(e)
   if errors.is(e) then return e end
-  local message, where, hint = tostring(e):gsub("\n.*", ""), nil, nil
+  local given = type(e) == "table" and not (getmetatable(e) or {}).__tostring and tables.in_words(e)
+  local message, where, hint = given and "error was given " .. given .. ", expected a text" or tostring(e):gsub("\n.*", ""), nil, nil
   local file = message:match "^(.-):%d+: "
   if not file or file:find("lua/mneme/", 1, true) then
     message = traps.call() or message

@@ -70,7 +70,7 @@ function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text,
 ---Shorten a file to `bytes`; a shorter or missing one is left alone.
 function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) end
 
----What was appended to a file reaches the disk before this returns.
+---What was appended to a file, or the names in a folder, reach the disk before this returns.
 function files.sync(path) check(C.mn_file_sync(engine.ctx, path)) end
 
 ---Make a file this process's own until it ends, whatever ends it; an error where another process has it.  A file system without

@@ -2,6 +2,7 @@
 -- Exit status 0: they are equal; 1: they differ.
 local ffi = require "ffi"
 local lfs = require "lfs"
+local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -10,6 +11,7 @@ local next_step = require "mneme.base.next_step"
 local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
+local safetensors = require "mneme.tensor.safetensors"
 local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.commands.layout").table
 
@@ -176,6 +178,7 @@ end
 -- ---- runs ----
 
 -- The lines of a metrics.jsonl, without times.
+---@return table[] lines
 local function read_log(path)
   local lines = {}
   for text in (files.read(path)):gmatch "[^\n]+" do
@@ -187,7 +190,30 @@ local function read_log(path)
   return lines
 end
 
----Compare what two runs logged.
+-- Is a line of an earlier step than another?  Lines without steps are of the same one.
+local function before(x, y) return (tonumber(x.step) or 0) < (tonumber(y.step) or 0) end
+
+-- Compares the newest checkpoints of one step that two runs have: are they equal?  nil: there are none.
+local function compare_checkpoints(out, a, b)
+  local there, last, paths = {}, nil, nil
+  for _, at in ipairs(files.is_folder(a) and checkpoints.list(a) or {}) do there[at.step] = at.path end
+  for _, at in ipairs(files.is_folder(b) and checkpoints.list(b) or {}) do
+    if there[at.step] then last, paths = at.step, { there[at.step], at.path } end
+  end
+  if not last then return nil end
+  local p, q, rows = safetensors.read(paths[1]).tensors, safetensors.read(paths[2]).tensors, {}
+  for _, name in ipairs(tables.keys(p)) do
+    local x, y = p[name], q[name]
+    if not y or x.dtype ~= y.dtype or x.bytes ~= y.bytes or ffi.string(x.data, x.bytes) ~= ffi.string(y.data, y.bytes) then rows[#rows + 1] = { name } end
+  end
+  for _, name in ipairs(tables.keys(q)) do if not p[name] then rows[#rows + 1] = { name } end end
+  if #rows > 0 then say(out, ("their checkpoints at step %.0f differ in:"):format(last), rows)
+  else out[#out + 1] = ("their checkpoints at step %.0f hold equal tensors\n"):format(last) end
+  return #rows == 0
+end
+
+---Compare what two runs logged, step by step, and the newest checkpoints of one step.  A run that was stopped has logged that step besides,
+---and the means of its next line begin there: such lines are counted, not compared.
 ---@param a string RUN or metrics.jsonl
 ---@param b string
 ---@return boolean same
@@ -200,19 +226,28 @@ function diff.runs(a, b)
   end
   local function log_of(path) return files.is_folder(path) and path .. "/metrics.jsonl" or path end
   local p, q = read_log(log_of(a)), read_log(log_of(b))
-  for i = 1, math.min(#p, #q) do
-    local found = compare_tables({}, "", p[i], q[i])
+  local i, k, common, alone, aligned = 1, 1, 0, 0, true
+  while p[i] and q[k] do
+    local x, y = p[i], q[k]
+    local same = x.step == y.step
+    local found = same and aligned and compare_tables({}, "", x, y) or {}
     if #found > 0 then
-      say(out, ("they differ from line %d, step %s:"):format(i, show(p[i].step)), found)
+      say(out, ("they differ from line %d, step %s:"):format(i, show(x.step)), found)
       return false, table.concat(out)
     end
+    if same and aligned then common = common + 1 else alone = alone + 1 end
+    aligned = same
+    if not before(y, x) then i = i + 1 end
+    if not before(x, y) then k = k + 1 end
   end
-  if #p ~= #q then
-    out[#out + 1] = ("equal for %d lines; then one ends, and the other has %d\n"):format(math.min(#p, #q), math.max(#p, #q))
-  else
-    out[#out + 1] = ("equal in all %d lines\n"):format(#p)
-  end
-  return #rows == 0 and #p == #q, table.concat(out)
+  local left = #p - i + #q - k + 2
+  if alone > 0 then
+    out[#out + 1] = ("equal in %d lines; the logs have %d that the other has not, or that measure since another step\n"):format(common, alone + left)
+  elseif left > 0 then out[#out + 1] = ("equal for %d lines; then one ends, and the other has %d\n"):format(common, common + left)
+  else out[#out + 1] = ("equal in all %d lines\n"):format(common) end
+  local same = compare_checkpoints(out, a, b)
+  if same == nil then same = alone + left == 0 end
+  return #rows == 0 and same, table.concat(out)
 end
 
 -- ---- the command ----

@@ -20,6 +20,7 @@ local known = { "observation", "dtype", "codes", "actions", "reset", "step", "dr
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
+local LARGEST = 3.4028234663852886e38         -- that float32 holds
 local MOST_ACTIONS, MOST_ENVS, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
 
 -- ---- saving ----
@@ -240,7 +241,7 @@ end
 function world:observe(i, list, p, from)
   if type(list) ~= "table" or #list ~= self.size or list[0] ~= nil then refuse_list(self, from, list) end
   for k = 1, self.size do
-    if type(list[k]) ~= "number" or list[k] - list[k] ~= 0 then
+    if type(list[k]) ~= "number" or not (math.abs(list[k]) <= LARGEST) then
       if list[k] == nil then refuse_list(self, from, list) end
       local given = type(list[k]) == "number" and tostring(list[k]) or "a " .. type(list[k])
       refuse(self, from, ("%s in place %d of the observation"):format(given, k), "a finite number",
@@ -282,7 +283,7 @@ function world:step(action, obs, reward, terminated, truncated)
   for i = 0, self.settings.num_envs - 1 do
     local env = self.envs[i]
     local seen, r, done, score = ordered(self.spec.step, env.self, action[i], env.random)
-    if type(r) ~= "number" or r - r ~= 0 then
+    if type(r) ~= "number" or not (math.abs(r) <= LARGEST) then
       refuse(self, "step", (type(r) == "number" and tostring(r) or tables.in_words(r)) .. " as the reward", "a finite number", RESULTS)
     end
     if done ~= nil and type(done) ~= "boolean" then

@@ -1,6 +1,7 @@
 -- live_channel.lua -- snapshots of a training for a viewer in another process, through the mapped file RUN/live
 -- (engine/io/live_channel.c).  The trainer writes one environment at most twenty times a second and never waits; the viewer
 -- reads the newest.  The layout of a snapshot is JSON in the head of the file.
+local bit = require "bit"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
@@ -9,6 +10,7 @@ local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local state_arrays = require "mneme.models.state_arrays"
 local numbers = require "mneme.base.format"
+local safetensors = require "mneme.tensor.safetensors"
 
 local C = engine.C
 local live_channel = { per_second = 20, history = 1024 }
@@ -160,34 +162,53 @@ Reader.__index = Reader
 
 -- An environment to restore snapshots into; nil where it cannot be made.
 local function env_of(schema)
-  if type(schema.env) ~= "table" then return nil end
+  if not schema.env then return nil end
   local settings = {}
   for key, value in pairs(schema.env.settings) do settings[key] = value end
   settings.num_envs = 1
   return envs.new(schema.env.id, settings)
 end
 
--- The schema comes from a file, so everything in it is checked: every field must lie inside a snapshot.
+local function is_texts(list)
+  if type(list) ~= "table" then return false end
+  for _, text in ipairs(list) do if type(text) ~= "string" then return false end end
+  return true
+end
+
+local function is_text(x) return x == nil or type(x) == "string" end
+local function equal(a, b) return is_texts(a) and table.concat(a, "\n") == table.concat(b, "\n") end
+
+-- What is wrong with a schema's fields: their names, types, and that they lie one after another in a snapshot.  nil: nothing.
+local function fault_of_fields(schema, bytes)
+  local need, at, seen = { counters = "f64", observation = "f32 or u8", policy = "f32", world = "u8", history = "f32" }, 0, {}
+  local count = { counters = #counters, policy = #schema.actions, history = live_channel.history * (#noted + #schema.gates) }
+  for _, field in ipairs(schema.fields) do
+    if type(field) ~= "table" or not is_text(field.name) or not bytes_of[field.dtype] or not state_arrays.is_shape(field.shape, field.dims) then
+      return "a field has no shape"
+    end
+    local name, n = field.name, state_arrays.size(field.shape)
+    local dtype = need[name] or tostring(name):find "^memory:." and "f32" or tostring(name):find "^probes:." and "f32"
+    if not dtype or not dtype:find(field.dtype, 1, true) or seen[name] then return ("field %s is not one of a snapshot"):format(tostring(name)) end
+    if count[name] and n ~= count[name] then return ("field %s has %.0f values, expected %d"):format(name, n, count[name]) end
+    if field.at ~= at or at + n * bytes_of[field.dtype] > bytes then return ("field %s lies outside of a snapshot"):format(name) end
+    seen[name], at = true, at + math.ceil(n * bytes_of[field.dtype] / 16) * 16
+  end
+  for name in pairs(need) do if not seen[name] then return "its schema has no " .. name end end
+end
+
+-- The schema comes from a file, so everything in it is checked.
 local function read_schema(path, text, bytes)
   local schema, why = json.decode(text, path)
   local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
-  if type(schema) ~= "table" or type(schema.fields) ~= "table" or type(schema.actions) ~= "table"
-    or type(schema.counters) ~= "table" then refuse(why or "its schema is not one of Mneme's") end
-  if type(schema.gates) ~= "table" then refuse "its schema names no gates" end
-  local need = { counters = #schema.counters, observation = 0, policy = #schema.actions, world = 0,
-    history = live_channel.history * (#noted + #schema.gates) }
-  for _, field in ipairs(schema.fields) do
-    local n = type(field) == "table" and type(field.shape) == "table" and bytes_of[field.dtype]
-    if not n then refuse "a field has no shape" end
-    for _, length in ipairs(field.shape) do n = n * (tonumber(length) or -1) end
-    local inside = type(field.at) == "number" and field.at >= 0 and n > 0 and field.at + n <= bytes
-    if type(field.name) ~= "string" or not inside then
-      refuse(("field %s lies outside of a snapshot"):format(tostring(field.name)))
-    end
-    if need[field.name] and need[field.name] <= state_arrays.size(field.shape) then need[field.name] = nil end
-  end
-  local missing = next(need)
-  if missing then refuse("its schema has no " .. missing) end
+  if type(schema) ~= "table" or type(schema.fields) ~= "table" or not is_texts(schema.actions) or #schema.actions == 0
+    or not equal(schema.counters, counters) or not equal(schema.noted, noted) then refuse(why or "its schema is not one of Mneme's") end
+  if not is_texts(schema.gates) then refuse "its schema names no gates" end
+  local n, env = schema.num_envs, schema.env
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 or n > 2 ^ 31 then refuse "its schema counts no environments" end
+  if not is_text(schema.title) or not is_text(schema.reads) then refuse "its title is not a text" end
+  if env ~= nil and (type(env) ~= "table" or type(env.id) ~= "string" or type(env.settings) ~= "table") then refuse "its environment has no name" end
+  local fault = fault_of_fields(schema, bytes)
+  if fault then refuse(fault) end
   return schema
 end
 
@@ -198,7 +219,7 @@ function live_channel.reader(path)
   local bytes = C.mn_live_reader_bytes(peek)
   local schema = read_schema(path, ffi.string(C.mn_live_reader_schema(peek)), bytes)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
-  self.num_envs = tonumber(schema.num_envs) or 1
+  self.num_envs = schema.num_envs
   self.buffer = ffi.new("uint8_t[?]", bytes)
   self.env = env_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
@@ -214,10 +235,13 @@ function Reader:next_env()
   engine.check(C.mn_live_reader_want(self.peek, self.env_index))
 end
 
--- The steps of the history, as entries of a frame.
+-- The steps of the history, as entries of a frame; their steps go up.
 local function read_history(schema, at, n)
-  local history, columns = {}, #noted + #schema.gates
-  for i = 1, math.min(n, live_channel.history) do
+  local history, columns, last = {}, #noted + #schema.gates, -1
+  for i = 1, n do
+    local step = at[(i - 1) * columns]
+    if not (step > last and step < math.huge) then break end
+    last = step
     local row, entry = at + (i - 1) * columns, { gates = {} }
     for k, name in ipairs(noted) do
       if row[k - 1] == row[k - 1] then entry[name] = row[k - 1] end
@@ -231,27 +255,55 @@ local function read_history(schema, at, n)
   return #history > 0 and history or nil
 end
 
+-- Every NaN becomes the plain one: see safetensors.plain_nans.
+local function make_plain(schema, buffer)
+  for _, field in ipairs(schema.fields) do
+    if field.dtype == "f32" then safetensors.plain_nans(buffer + field.at, state_arrays.size(field.shape)) end
+    local high = ffi.cast("int32_t *", buffer + field.at)
+    for i = 1, field.dtype == "f64" and 2 * #counters or 0, 2 do
+      if bit.band(high[i], 0x7ff00000) == 0x7ff00000 then high[i - 1], high[i] = 0, bit.bor(bit.band(high[i], 0x80000000), 0x7ff80000) end
+    end
+  end
+end
+
+local any_number = { value = true, reward = true, ret = true }
+
+-- Counters as a training has them.
+local function read_counters(self, at, now)
+  local most = { env_index = self.num_envs - 1, action = #self.schema.actions - 1, noted = live_channel.history }
+  for i, counter in ipairs(counters) do
+    local x = at[i - 1]
+    if not any_number[counter] and not (x >= 0 and x <= (most[counter] or 2 ^ 53) and x % 1 == 0) then
+      errors.fail(("%s can no longer be watched: its %s is %g"):format(self.path, counter, x))
+    end
+    now[counter] = x
+  end
+end
+
 ---The newest snapshot, as `now` for frames.lua; nil: nothing new.
 function Reader:next()
   if engine.check(C.mn_live_reader_read(self.peek, self.buffer)) == 0 then return nil end
   local schema = self.schema
+  make_plain(schema, self.buffer)
   local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$",
     actions = schema.actions, memory = {}, probes = {}, truth = {} }
+  local history
   for _, field in ipairs(schema.fields) do
     local at = ffi.cast(pointer[field.dtype], self.buffer + field.at)
     local group, name = field.name:match "^(%a+):(.+)$"
     if group == "memory" or group == "probes" then
       now[group][name] = { shape = field.shape, dims = field.dims, values = at }
     elseif field.name == "counters" then
-      for i, counter in ipairs(schema.counters) do now[counter] = at[i - 1] end
+      read_counters(self, at, now)
     elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
     elseif field.name == "policy" then now.policy = at
-    elseif field.name == "history" then now.history = read_history(schema, at, now.noted)
+    elseif field.name == "history" then history = at
     elseif field.name == "world" and self.env then
       self.env:restore(0, ffi.string(at, field.shape[1]))
       now.canvas, now.truth = self.env:draw(0), self.env:truth(0)
     end
   end
+  now.history = read_history(schema, history, now.noted)
   now.canvas = now.canvas or self.nothing
   now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.env_index, self.num_envs)
   return now

@@ -14,10 +14,11 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local count_of = require("mneme.models.state_arrays").size
+local state_arrays = require "mneme.models.state_arrays"
 local plain_nans = require("mneme.tensor.safetensors").plain_nans
 
 local C = engine.C
+local count_of = state_arrays.size
 local trajectory = { block = 256, most_steps = 2 ^ 28 }     -- block: observations under one check
 local VERSION, FIRST_LINE, MOST_HEADER = 1, 37, 16e6
 local MOST_VALUES = 4096                    -- more different rewards than this are stored as they are
@@ -215,12 +216,6 @@ end
 
 local function whole(x, lo, hi) return type(x) == "number" and x % 1 == 0 and x >= lo and x <= hi end
 
-local function is_shape(shape)
-  if type(shape) ~= "table" or #shape > 8 then return false end
-  for _, length in ipairs(shape) do if not whole(length, 1, 2 ^ 31) then return false end end
-  return count_of(shape) < 2 ^ 31
-end
-
 -- What is wrong with a header that is JSON; nil: nothing.
 local function fault(h)
   if type(h) ~= "table" or json.is_array(h) then return "the header is not an object" end
@@ -238,11 +233,12 @@ local function fault(h)
   if #h.actions == 0 then return "there are no actions" end
   for _, name in ipairs(h.actions) do if type(name) ~= "string" then return "the name of an action is no text" end end
   if h.script and type(h.script) ~= "string" then return "script is no text" end
-  if not is_shape(h.observation.shape) or not dtypes[h.observation.dtype] then return "observation has no shape or type" end
+  if not state_arrays.is_shape(h.observation.shape) or not dtypes[h.observation.dtype] then return "observation has no shape or type" end
   local at = 0
   for _, f in ipairs(h.fields) do
-    if type(f) ~= "table" or type(f.name) ~= "string" or not is_shape(f.shape) or not dtypes[f.dtype] or f.at ~= at
-      or (f.dims and type(f.dims) ~= "string") then return "the fields of its records are not one after another" end
+    if type(f) ~= "table" or type(f.name) ~= "string" or not state_arrays.is_shape(f.shape, f.dims) or not dtypes[f.dtype] or f.at ~= at then
+      return "the fields of its records are not one after another"
+    end
     at = at + round_up(count_of(f.shape) * dtypes[f.dtype].bytes, 4)
   end
 end

@@ -1,5 +1,6 @@
 -- checkpoint_contents.lua -- what a checkpoint holds of a learner that acts, and how training continues from it: methods of OnPolicy.
 local ffi = require "ffi"
+local errors = require "mneme.base.errors"
 local ranks = require "mneme.tensor.mpi"
 local tensor = require "mneme.tensor.tensor"
 
@@ -58,12 +59,16 @@ function M:counters() return { episodes = self.finished:counters() } end
 ---@param checkpoint table
 function M:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
-  local bytes, n = worlds:shape()[2], self.x:size() / (self.T + 1) / self.B
+  local shape, all = worlds:shape(), self.env.num_envs * ranks.size
+  if worlds:dtype() ~= "u8" or #shape ~= 2 or shape[1] ~= all then
+    errors.fail(("%s: worlds is %s [%s], expected u8 [%d, bytes]"):format(checkpoint.path, worlds:dtype(), table.concat(shape, ","), all))
+  end
+  local bytes, n = shape[2], self.x:size() / (self.T + 1) / self.B
   for b = 0, self.B - 1 do
     self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
   end
   if self.normaliser then self.normaliser:restored(self) end
-  self.finished:restore(checkpoint.counters.episodes)
+  self.finished:restore(checkpoint.counters.episodes, checkpoint.path)
   self.step = checkpoint.step
   local told = self.agent.core.as_trained
   if told and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, told)) end

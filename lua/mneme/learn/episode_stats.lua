@@ -1,5 +1,7 @@
 -- episode_stats.lua -- outcomes of finished episodes: those since the last line of the log, and the last hundred.
 local ffi = require "ffi"
+local checkpoints = require "mneme.runs.checkpoints"
+local errors = require "mneme.base.errors"
 
 local WINDOW = 100                 -- episodes behind the running score
 
@@ -66,8 +68,20 @@ function Episodes:counters()
     sum_length = self.sum_length, scores = list_of(self.scores, n), returns = list_of(self.returns, n) }
 end
 
-function Episodes:restore(c)
-  for i, v in ipairs(c.scores) do self.scores[i - 1], self.returns[i - 1] = v, c.returns[i] end
+---@param c table of a checkpoint, of its counters
+---@param path string the checkpoint's
+function Episodes:restore(c, path)
+  local function refuse(what) errors.fail(("%s: damaged: %s of its episodes"):format(path, what)) end
+  if type(c) ~= "table" then refuse "it has no list" end
+  checkpoints.whole(path, "count of episodes", c.count, checkpoints.whole(path, "number of episodes", c.total))
+  for _, key in ipairs { "sum_score", "sum_return", "sum_length" } do if type(c[key]) ~= "number" then refuse(key .. " is not a number:") end end
+  for _, key in ipairs { "scores", "returns" } do
+    if type(c[key]) ~= "table" or #c[key] ~= math.min(c.total, WINDOW) then refuse("there are not as many " .. key .. " as there were") end
+    for i, v in ipairs(c[key]) do
+      if type(v) ~= "number" then refuse("not a number among the " .. key) end
+      self[key][i - 1] = v
+    end
+  end
   for _, key in ipairs { "total", "count", "sum_score", "sum_return", "sum_length" } do self[key] = c[key] end
 end
 

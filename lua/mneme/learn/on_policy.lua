@@ -404,7 +404,8 @@ function OnPolicy:warning() return reach_warning(self.agent.core, self.env) end
 function OnPolicy:metrics(m)
   self.finished:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
-  self.optimiser:metrics(m, self.extra.module:parts(self.agent.module:parts(), "extra"))
+  self.part_names = self.part_names or self.extra.module:parts(self.agent.module:parts(), "extra")
+  self.optimiser:metrics(m, self.part_names)
 end
 
 ---What the progress bar shows.

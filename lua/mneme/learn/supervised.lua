@@ -5,6 +5,7 @@
 -- which decide how far its memory reaches.
 local ffi = require "ffi"
 local agents = require "mneme.models.agent"
+local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local held_out = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
@@ -14,6 +15,7 @@ local ranks = require "mneme.tensor.mpi"
 local schedule = require "mneme.tensor.lr_schedule"
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
+local values = require "mneme.base.setting_types"
 local ops = tensor.ops
 local sums = ffi.new "double[2]"
 
@@ -165,9 +167,13 @@ function Supervised:counters() return { updates = self.updates, evaluated = self
 ---Go on from a checkpoint, whose tensors are in place.
 ---@param checkpoint table
 function Supervised:restored(checkpoint)
-  local c = checkpoint.counters
-  self.updates, self.evaluated, self.result = c.updates, c.evaluated, c.result
-  for key, value in pairs(c.result or {}) do c.result[key] = tonumber(value) end       -- a perplexity may be "Infinity"
+  local c, path = checkpoint.counters, checkpoint.path
+  self.updates, self.evaluated = checkpoints.whole(path, "updates", c.updates), checkpoints.whole(path, "evaluated", c.evaluated)
+  if c.result ~= nil and type(c.result) ~= "table" then errors.fail(path .. ": damaged: its result is not a table") end
+  self.result = c.result
+  for key, value in pairs(c.result or {}) do                                           -- a perplexity may be "Infinity"
+    c.result[key] = type(key) == "string" and tonumber(value) or errors.fail(("%s: damaged: %s of its result"):format(path, values.show(key)))
+  end
 end
 
 -- The share of right answers in the last batch.
@@ -183,7 +189,8 @@ end
 ---@param m table<string, number> to fill
 function Supervised:metrics(m)
   m["losses/loss"], m["charts/accuracy"] = self.losses.loss, batch_accuracy(self)
-  self.optimiser:metrics(m, self.model.module:parts())
+  self.part_names = self.part_names or self.model.module:parts()
+  self.optimiser:metrics(m, self.part_names)
   for _, key in ipairs(self.result and { "loss", "accuracy", "perplexity", "bits_per_character" } or {}) do
     m["eval/" .. key] = self.result[key]
   end

@@ -21,6 +21,7 @@
 --   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
+local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -55,8 +56,10 @@ local function contents(learner)
   return list
 end
 
--- Put a checkpoint back: everything that is in `contents`, by name, type and shape.
-local function restore(learner, checkpoint)
+---Puts a checkpoint back: everything that is in `contents`, by name, type and shape.
+---@param learner table
+---@param checkpoint table of checkpoints.read
+function trainer.restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do
     local name, mine = item[1], item[2]
     local stored = checkpoint.tensors[name]
@@ -117,8 +120,8 @@ function trainer.train(learner)
   learner:begin()
   local from = run.resumed and run:latest()
   if from then
-    restore(learner, from)
-    step, logged = from.step, from.counters.logged
+    trainer.restore(learner, from)
+    step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))

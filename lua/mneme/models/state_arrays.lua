@@ -25,6 +25,20 @@ function state_arrays.size(shape)
   return n
 end
 
+local MOST = 2 ^ 31
+
+---Is this, from a file, a shape: up to 8 whole lengths of at least 1, fewer than 2^31 values?
+---@param shape any
+---@param dims any a letter for each axis, or nil
+---@return boolean
+function state_arrays.is_shape(shape, dims)
+  if type(shape) ~= "table" or #shape > 8 or dims ~= nil and (type(dims) ~= "string" or #dims ~= #shape) then return false end
+  for _, length in ipairs(shape) do
+    if type(length) ~= "number" or length % 1 ~= 0 or length < 1 or length > MOST then return false end
+  end
+  return state_arrays.size(shape) < MOST
+end
+
 ---A core's state of one environment, as arrays without values yet: name -> { shape, dims }, from the core's own
 ---declaration.
 ---@param core Core

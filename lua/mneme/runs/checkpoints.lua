@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
+local values = require "mneme.base.setting_types"
 
 local checkpoints = {}
 checkpoints.KEPT = 3               -- newest ones, besides the best, unless keep_checkpoints says otherwise
@@ -56,6 +57,20 @@ function checkpoints.list(path)
   return list
 end
 
+---A whole number of 0 .. most that a checkpoint holds; an error where it is none.
+---@param path string of the checkpoint
+---@param key string what it is called
+---@param n any
+---@param most number?
+---@return number n
+function checkpoints.whole(path, key, n, most)
+  most = most or 2 ^ 53
+  if type(n) ~= "number" or n < 0 or n % 1 ~= 0 or n > most then
+    errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, values.show(n)) .. (most < 2 ^ 53 and (" up to %.0f"):format(most) or ""))
+  end
+  return n
+end
+
 ---Read one; an error if it is damaged.
 ---@param path string of the file
 ---@return table { step, score, lines of the log, counters, tensors, path }
@@ -67,12 +82,7 @@ function checkpoints.read(path)
   end
   local state = json.decode(metadata.state or "", path)
   if type(state) ~= "table" then errors.fail(path .. ": damaged: it has no state") end
-  for _, key in ipairs { "step", "lines" } do
-    local n = state[key]
-    if type(n) ~= "number" or n < 0 or n % 1 ~= 0 or n > 2 ^ 53 then
-      errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, tostring(n)))
-    end
-  end
+  for _, key in ipairs { "step", "lines" } do checkpoints.whole(path, key, state[key]) end
   if type(state.counters) ~= "table" or state.score ~= nil and type(state.score) ~= "number" then
     errors.fail(path .. ": damaged: its counters are not a table, or its score is not a number")
   end

@@ -11,6 +11,7 @@ local C, check = engine.C, files.check
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
+---@field named boolean? the files' names are on the disk
 local Log = {}
 Log.__index = Log
 
@@ -31,7 +32,7 @@ local function warn(text, ...) io.stderr:write(("mneme: warning: " .. text .. "\
 
 -- Cut metrics.jsonl to its first `lines` lines, all of them of steps up to `step`; nil: there is no checkpoint.
 local function cut(path, folder, lines, step)
-  local text = files.read(path)
+  local text = files.is_file(path) and files.read(path) or ""
   local at, have = end_of(text, lines)
   local first = text:match('^{"step": ([^,}]+)', at + 1)
   if have < lines then
@@ -53,9 +54,8 @@ end
 ---@param step number? of the checkpoint that is resumed
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
-  local self = setmetatable({ metrics = folder .. "/metrics.jsonl", lines = lines,
-    events = folder .. "/events.out.tfevents.mneme" }, Log)
-  if files.is_file(self.metrics) then self.lines = cut(self.metrics, folder, lines, step) end
+  local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {} }, Log)
+  self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
     files.rename(self.events, aside(folder, "events"))
@@ -68,10 +68,14 @@ local function open(folder, lines, hyperparameters, step)
   return self
 end
 
----What was written reaches the disk.
+---What was written reaches the disk; the first time, the files' names, too.
 function Log:sync()
   files.sync(self.metrics)
   files.sync(self.events)
+  if self.lines > 0 and not self.named then
+    files.sync(self.folder)
+    self.named = true
+  end
 end
 
 ---Append one line.
@@ -84,7 +88,8 @@ function Log:write(step, values)
   local parts = { '{"step": ' .. json.encode(step) }
   local tags, numbers = ffi.new("const char *[?]", #names), ffi.new("float[?]", #names)
   for i, name in ipairs(names) do
-    parts[i + 1] = json.encode(name) .. ": " .. json.encode(values[name])
+    local key = self.keys[name] or json.encode(name) .. ": "
+    self.keys[name], parts[i + 1] = key, key .. json.encode(values[name])
     tags[i - 1], numbers[i - 1] = name, values[name]
   end
   files.append(self.metrics, table.concat(parts, ", ") .. "}\n")

@@ -31,6 +31,7 @@ Run.__index = Run
 
 local function command(line)
   local pipe = io.popen(line .. " 2>/dev/null")
+  if not pipe then return nil end                      -- no descriptor or process is left
   local text = pipe:read "*l"
   pipe:close()
   return text ~= "" and text or nil
@@ -119,6 +120,10 @@ local function lock(path) files.lock(path .. "/lock") end          -- two that t
 
 local function new_run(cfg, about)
   local path = cfg.run ~= "" and folder.plain(cfg.run) or new_folder(config.meta(cfg).name)
+  local made_by = config.meta(cfg).script
+  if made_by and json.decode(json.encode(made_by)) ~= made_by then
+    errors.usage(made_by .. ": its name is not UTF-8, and config.json could not name it", "rename the file")
+  end
   if files.is_file(path .. "/config.json") then
     errors.usage(path .. " already holds a run", "resume=" .. path .. " goes on with it")
   end

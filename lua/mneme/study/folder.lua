@@ -23,11 +23,32 @@ local function read(path, hint)
   return value
 end
 
+local function is_numbers(t)
+  for _, x in pairs(t) do if type(x) ~= "number" then return false end end
+  return true
+end
+
+-- What is wrong with a result; nil: nothing.
+local function fault_of(result)
+  if result.status ~= "done" and result.status ~= "failed" then return "it has no status" end
+  for _, key in ipairs { "metrics", "series", "resources", "estimate", "kept" } do
+    if result[key] ~= nil and (type(result[key]) ~= "table" or json.is_array(result[key]) and #result[key] > 0) then return key .. " is not an object" end
+  end
+  if not is_numbers(result.metrics or {}) then return "a metric is not a number" end
+  if not is_numbers(result.resources or {}) then return "one of its resources is not a number" end
+  for _, s in pairs(result.series or {}) do
+    if type(s) ~= "table" or type(s.x) ~= "table" or type(s.y) ~= "table" then return "a series has no x and y" end
+  end
+  if result.error ~= nil and type(result.error) ~= "string" then return "its error is not a text" end
+end
+
 -- Is this what write_info wrote?
 local function is_info(info)
   if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
   for _, c in ipairs(info.runs) do
     if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
+    if c.words ~= nil and type(c.words) ~= "table" or type(c.seed) ~= "number" then return false end
+    for _, word in ipairs(c.words or {}) do if type(word) ~= "string" then return false end end
   end
   return true
 end
@@ -43,7 +64,8 @@ function folder.result(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file the run is open: mneme sweep goes on with it"
   local result = read(file, hint)
-  if result.status ~= "done" and result.status ~= "failed" then errors.fail(file .. ": damaged: it has no status", hint) end
+  local fault = fault_of(result)
+  if fault then errors.fail(("%s: damaged: %s"):format(file, fault), hint) end
   return result
 end
 

@@ -1,5 +1,6 @@
 -- grid.lua -- the runs of a study from its axes: the name of each run, and the command-line arguments that run
 -- it.  The same study, settings and arguments give the same runs in the same order, on every machine.
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
@@ -95,7 +96,14 @@ function grid.find(name, axis, text, size)
   return { label = text, words = { name .. "=" .. text }, plain = text, unknown = true }
 end
 
-local function clean(label) return (label:gsub("[^%w_.+-]", "_")) end
+local LONGEST = 150              -- bytes of a label in a folder's name
+
+-- A label as a part of a folder's name.  Letters of other alphabets and very long labels get a checksum: else two could be one.
+local function clean(label)
+  local plain = label:gsub("[^%w_.+-]", "_")
+  if #label <= LONGEST and not label:find "[\128-\255]" then return plain end
+  return ("%s-%08x"):format(plain:sub(1, LONGEST), C.mn_crc32c(0, label, #label))
+end
 
 -- The values in a comma-separated text: labels, which may contain commas, or their form in a run's name.
 local function items_of(name, axis, text)

@@ -1,5 +1,8 @@
 -- run.lua -- checks the folders of runs and studies: files whole, steps in order, log and checkpoints of one run, code and data as they were.
+local bit = require "bit"
+local ffi = require "ffi"
 local checkpoints = require "mneme.runs.checkpoints"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -10,14 +13,18 @@ local study_folder = require "mneme.study.folder"
 local trajectory = require "mneme.episodes.trajectory"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 
+local C = engine.C
 local check_run = {}
 
 ---@class Findings what was found in one run: `bad`, what is wrong; `notes`, what has changed since
 ---@field bad string[]
 ---@field notes string[]
 
--- Adds what is wrong with the log; its steps, line by line.
-local function check_log(path, found)
+---Adds what is wrong with the log.
+---@param path string of the run
+---@param found Findings
+---@return number[] steps of its lines
+function check_run.log(path, found)
   local steps, text = {}, files.is_file(path .. "/metrics.jsonl") and files.read(path .. "/metrics.jsonl") or ""
   local n = 0
   for line, stop in text:gmatch "([^\n]*)(\n?)" do
@@ -33,6 +40,36 @@ local function check_log(path, found)
     end
   end
   return steps
+end
+
+-- TensorFlow's checksum of a record: engine/io/tensorboard.c.
+local function masked(data, n)
+  local crc = bit.tobit(C.mn_crc32c(0, data, n))
+  return bit.tobit(bit.ror(crc, 15) + bit.tobit(0xa282ead8))
+end
+
+---Adds what is wrong with TensorBoard's events: a record for each line of the log, after two that begin the file.
+---@param path string of the run
+---@param lines integer of the log
+---@param found Findings
+function check_run.events(path, lines, found)
+  local name = "events.out.tfevents.mneme"
+  if not files.is_file(path .. "/" .. name) then return end
+  local data, bytes, owner = files.block(path .. "/" .. name)
+  local at, n = 0, 0
+  while at < bytes do
+    n = n + 1
+    local size = bytes - at >= 16 and tonumber(ffi.cast("const uint64_t *", data + at)[0]) or math.huge
+    if size > bytes - at - 16 or masked(data + at, 8) ~= ffi.cast("const int32_t *", data + at + 8)[0]
+      or masked(data + at + 12, size) ~= ffi.cast("const int32_t *", data + at + 12 + size)[0] then
+      found.bad[#found.bad + 1] = ("%s: record %d is damaged"):format(name, n)
+      break
+    end
+    at = at + 16 + size
+  end
+  if owner and at == bytes and n ~= lines + 2 then
+    found.bad[#found.bad + 1] = ("%s: has %d records after its first two, the log has %d lines"):format(name, n - 2, lines)
+  end
 end
 
 -- Adds what is wrong with the checkpoints, by themselves and against the log.
@@ -65,13 +102,12 @@ local function check_episodes(path, found)
   return count
 end
 
----Checks a run's folder.
----@param path string
----@return Findings found
----@return string summary what was there
-function check_run.run(path)
-  local found = { bad = {}, notes = {} }
-  local info = run_folder.read_info(path)
+---Adds what is wrong with the copies of the code, and which code, data and program are others now.
+---@param path string of the run
+---@param info table its config.json
+---@param found Findings
+---@return integer starts entries of its history
+function check_run.code(path, info, found)
   for _, problem in ipairs(run_sources.damaged(path, info)) do found.bad[#found.bad + 1] = problem end
   for _, change in ipairs(run_sources.changes(path, info)) do
     found.notes[#found.notes + 1] = ("%s %s since the run began%s"):format(change.path, change.gone and "is gone" or "has changed",
@@ -82,13 +118,37 @@ function check_run.run(path)
   if type(last) == "table" and last.program_checksum ~= run_sources.program() then
     found.notes[#found.notes + 1] = "it was made by another build of Mneme" .. (last.program and " (" .. tostring(last.program) .. ")" or "")
   end
-  local steps = check_log(path, found)
+  if type(info.source) ~= "table" then found.notes[#found.notes + 1] = "it kept no code: an earlier version of Mneme made it" end
+  return #history
+end
+
+---Checks a run's folder.
+---@param path string
+---@return Findings found
+---@return string summary what was there
+---@return number? step of its newest checkpoint
+function check_run.run(path)
+  local found = { bad = {}, notes = {} }
+  local info = run_folder.read_info(path)
+  local starts = check_run.code(path, info, found)
+  local steps = check_run.log(path, found)
+  check_run.events(path, #steps, found)
   local list = check_checkpoints(path, steps, found)
   local episodes = check_episodes(path, found)
   if #list == 0 then found.notes[#found.notes + 1] = "it has no checkpoint" end
-  if type(info.source) ~= "table" then found.notes[#found.notes + 1] = "it kept no code: an earlier version of Mneme made it" end
   return found, ("%d lines of log, %d checkpoints, %d episodes, %d source files, %d starts"):format(#steps, #list, episodes,
-    type(info.source) == "table" and #info.source or 0, #history)
+    type(info.source) == "table" and #info.source or 0, starts), list[1] and list[#list].step
+end
+
+-- Checks a run of a study, and its result against it.
+local function check_run_of_study(r)
+  local found, summary, step = check_run.run(r.path)
+  local steps = r.status == "done" and r.metrics.steps
+  if r.status == "done" and r.kept then found.notes[#found.notes + 1] = "it was imported from " .. tostring(r.kept.file)
+  elseif steps and steps ~= step then
+    found.bad[#found.bad + 1] = ("result.json: is of step %.0f, the newest checkpoint of step %.0f"):format(steps, step or 0)
+  end
+  return found, summary
 end
 
 -- Prints what was found; is it sound?
@@ -112,7 +172,7 @@ function check_run.main(path)
   for _, r in progress.each(study_folder.load(path).runs, "runs") do
     if not files.is_file(r.path .. "/config.json") then open = open + 1
     else
-      local ok, found, summary = xpcall(check_run.run, errors.handler, r.path)
+      local ok, found, summary = xpcall(check_run_of_study, errors.handler, r)
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
       if not report(r.path, found, summary) then status = 1 end
     end

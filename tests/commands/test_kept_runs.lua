@@ -1,0 +1,66 @@
+-- test_kept_runs.lua -- runs and a study of earlier versions (tests/fixtures/kept_runs, an archive for each) are read by this one: evaluated,
+-- resumed, compared, reported, checked, shown, exported, swept on.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+local function check_version(version, archive)
+  local dir = shell.folder()
+  t.eq(select(2, shell.run(dir, ("tar xzf '%s'"):format(archive))), 0)
+
+  local function works(words, expected)
+    local said, status = shell.mneme(dir, words)
+    t.eq(status, 0, words .. ": " .. said)
+    if expected then t.ok(said:find(expected), words .. ": " .. said) end
+    return said
+  end
+
+  local runs = {}
+  for _, name in ipairs(files.list(dir)) do if files.is_file(dir .. "/" .. name .. "/config.json") then runs[#runs + 1] = name end end
+  for _, name in ipairs(files.list(dir .. "/two/runs")) do runs[#runs + 1] = "two/runs/" .. name end
+
+  t.test(version .. ": there are runs of each learner, of a script's own environment, of sequences, and of a study", function() t.eq(#runs, 8) end)
+
+  t.test(version .. ": the study is reported, compared, swept on, and its results are taken from a file", function()
+    works "check two"
+    works "report two export=two.jsonl"
+    works("report two", "two/report.html")
+    works("sweep two.lua run=two estimate=0 jobs=1 seeds=3", "6 of 6 runs done")
+    works "report two"
+    works("sweep two.lua run=again import=two.jsonl estimate=0 jobs=0", "4 of the 4 runs of two.jsonl were open here and are taken")
+  end)
+
+  for _, run in ipairs(runs) do
+    t.test(version .. ": " .. run .. " is checked, evaluated, shown and exported", function()
+      works("check " .. run, "^ok ")
+      local acts = files.is_file(("%s/%s/config.json"):format(dir, run)) and run ~= "sequences"
+      works("eval " .. run .. (acts and " episodes=4 seed=1" or ""), acts and "return" or "accuracy")
+      if acts then works("view " .. run .. " out=picture.png size=640x480") end
+      works("export " .. run .. " to=weights.safetensors")
+      for _, name in ipairs(files.list(("%s/%s/episodes"):format(dir, run))) do
+        works(("export %s/episodes/%s to=episode.npz"):format(run, name))
+        works(("view %s/episodes/%s out=picture.png size=640x480"):format(run, name))
+      end
+    end)
+
+    t.test(version .. ": " .. run .. " is resumed", function()
+      local step = 0
+      for _, name in ipairs(files.list(("%s/%s/checkpoints"):format(dir, run))) do step = math.max(step, tonumber(name:match "%d+")) end
+      works(("run resume=%s steps=%d"):format(run, step + 2048), ("going on at step %d"):format(step))
+      works("check " .. run, "^ok ")
+    end)
+  end
+
+  t.test(version .. ": runs are compared", function()
+    works "compare a2c ppo signs"
+    works("compare two", "core=gru")
+    t.ok(select(2, shell.mneme(dir, "diff a2c ppo")) == 1)
+  end)
+
+  files.remove_folder(dir)
+end
+
+for _, name in ipairs(files.list(shell.root .. "tests/fixtures/kept_runs")) do
+  local version = name:match "^(.*)%.tar%.gz$"
+  if version then check_version(version, shell.root .. "tests/fixtures/kept_runs/" .. name) end
+end

@@ -1,0 +1,89 @@
+-- test_odd_conditions.lua -- few descriptors, errors that are tables, odd names and numbers: one line says what is wrong, and nothing hangs.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+local trajectory = require "mneme.episodes.trajectory"
+
+local dir = shell.folder()
+local SMALL = "tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1"
+local function mneme(words) return shell.mneme(dir, words) end
+local function write(name, text) files.write(dir .. "/" .. name, { text }) end
+
+-- A script with an environment whose observation's first value is `seen`.
+local function script(seen)
+  return ([[
+local mn = require "mneme"
+local cfg = mn.config { steps = 200, num_envs = 2, num_steps = 32, hidden = 8, core = { "gru", d_model = 8 }, threads = 1 }
+local env = mn.env { name = "odd", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+  reset = function(self) self.t = 0 return { 1, 0 } end,
+  step = function(self, a) self.t = self.t + 1 return { %s, 1 }, 0, self.t > 5, 0 end }
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 8 }):train()
+]]):format(seen)
+end
+
+t.test("no descriptor for another program: the run goes on, or says so", function()
+  local said, status = shell.run(dir, ("ulimit -n 5; '%s' run %s steps=200 run=few"):format(shell.program, SMALL))
+  t.ok(not said:find "attempt to", said)
+  t.ok(status == 0 or said:find "Too many open files", said)
+end)
+
+t.test("an error that is a table says what it holds", function()
+  write("e.lua", "local mn = require 'mneme'\nerror({ code = 3, why = 'because' })\n")
+  local said, status = mneme "run e.lua"
+  t.ok(status == 1 and said:find "e.lua:2: error was given a table with code, why, expected a text", said)
+end)
+
+t.test("threads: what was given, and the same range everywhere", function()
+  local said, status = mneme("run " .. SMALL .. " threads=1025 steps=100")
+  t.ok(status == 2 and said:find "threads=1025, expected 1%.%.256", said)
+  t.ok(mneme("run tmaze --help"):find "threads [^\n]*%(0%.%.256%)")
+end)
+
+t.test("a number that float32 does not hold is the environment's mistake, not a divergence", function()
+  write("big.lua", script "1e300")
+  local said, status = mneme "run big.lua run=big"
+  t.ok(status ~= 3 and said:find "1e%+300 in place 1 of the observation, expected a finite number", said)
+end)
+
+t.test("a script whose name is not UTF-8 is refused, which it would be when resumed", function()
+  write("caf\233.lua", script "0")
+  local said, status = mneme "run 'caf\233.lua' run=latin"
+  t.ok(status == 2 and said:find "its name is not UTF%-8", said)
+  t.ok(not files.is_file(dir .. "/latin/config.json"))
+end)
+
+t.test("labels of other alphabets, and labels longer than a file's name may be, are runs of their own", function()
+  write("labels.lua", [[
+local mn = require "mneme"
+return mn.study { title = "labels", axes = { name = { "größe", "grüße", "日本", "中国", ("x"):rep(300), ("x"):rep(299) .. "y" } },
+  settings = { steps = 10, name = "a" }, seeds = 1, run = function(cfg) return { score = #cfg.name } end, metrics = { score = { "score" } } }
+]])
+  local said, status = mneme "sweep labels.lua run=labels estimate=0 jobs=2"
+  t.ok(status == 0 and said:find "6 of 6 runs done", said)
+  said, status = mneme "report labels"
+  t.eq(status, 0, said)
+  said, status = mneme "sweep labels.lua run=one name=grüße estimate=0 jobs=1"
+  t.ok(status == 0 and said:find "1 of 1 runs done", said)
+end)
+
+t.test("an action's name of 100,000 letters is drawn at once", function()
+  t.eq(select(2, mneme("run " .. SMALL .. " steps=2000 run=long")), 0)
+  local path = dir .. "/long/episodes/" .. files.list(dir .. "/long/episodes")[1]
+  local recorded = trajectory.read(path)
+  recorded.names[1] = ("W"):rep(100000)
+  trajectory.write(path, recorded)
+  local said, status = shell.run(dir, ("timeout 30 '%s' view %s out=h.png"):format(shell.program, path))
+  t.eq(status, 0, said)
+end)
+
+t.test("a config.json with values of other kinds is refused in words", function()
+  for _, change in ipairs { 's/"device": "cpu"/"device": 9e15/', 's/"d_model": 8/"d_model": "x"/', 's/"d_model": 8/"d_model": -1/',
+    's/"name": "gru"/"name": 7/', 's/"z_bias": 0/"z_bias": {}/', 's/"hidden": 8/"hidden": "a"/', 's/"env": "tmaze-v0"/"env": "nope"/',
+    's/"config": {/"config": 3, "y": {/' } do
+    shell.run(dir, ("rm -rf odd; cp -r long odd; sed -i '%s' odd/config.json"):format(change))
+    local said, status = mneme "eval odd episodes=2"
+    t.ok((status == 1 or status == 2) and not said:find "attempt to" and not said:find "traceback", change .. ": " .. said)
+  end
+end)
+
+files.remove_folder(dir)

@@ -1,0 +1,196 @@
+-- run_targets.lua -- targets of the fuzzer for what lies in the folders of runs and studies: see targets.lua.
+local bit = require "bit"
+local ffi = require "ffi"
+local lfs = require "lfs"
+local mn = require "mneme"
+local archive = require "mneme.study.result_archive"
+local check_run = require "mneme.commands.check.run"
+local checkpoints = require "mneme.runs.checkpoints"
+local diff = require "mneme.commands.diff"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local forge = require "tests.fuzz.forge"
+local frames = require "mneme.episodes.frames"
+local live_channel = require "mneme.episodes.live_channel"
+local metrics_log = require "mneme.runs.metrics_log"
+local metrics_reader = require "mneme.runs.metrics_reader"
+local report_markdown = require "mneme.study.report_markdown"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.folder"
+local run_sources = require "mneme.runs.run_sources"
+local safetensors = require "mneme.tensor.safetensors"
+local scene = require "mneme.view.scene"
+local script = require "mneme.runs.script"
+local study_folder = require "mneme.study.folder"
+local trainer = require "mneme.learn.trainer"
+
+local C = engine.C
+
+local once = {}
+-- What is made at first use; it may need files that are there.
+local function first(name, make)
+  once[name] = once[name] or make()
+  return once[name]
+end
+
+-- How often what takes long is done: in one of so many inputs, as the bytes have it.
+local function chosen(data, bytes, one_of) return bytes > 0 and (data[bytes - 1] + 7 * bytes) % one_of == 0 end
+
+return function(target, block)
+  files.write, files.append, files.cut, files.sync, files.rename = function() end, function() end, function() end, function() end, function() end
+  files.make_folder, files.list = function() return false end, function() return {} end
+  local open = io.open
+  io.open = function(path, mode)                                       -- luacheck: ignore
+    if type(path) == "string" and path:find "^fuzz" then return open(forge.file(block.data, block.bytes)) end
+    return open(path, mode)
+  end
+  local attributes, size = lfs.attributes, nil
+  lfs.attributes = function(path, what) if path:find "^fuzz" then return size end return attributes(path, what) end
+
+  -- f(...); nil where the input was refused in words.
+  local function tried(f, ...)
+    local ok, result = pcall(f, ...)
+    if ok then return result end
+    if not errors.is(result) then error(result, 0) end
+  end
+
+  -- The same while files of such a name are not there.
+  local function absent(pattern, f, ...)
+    local before = block.absent
+    block.absent = pattern
+    local ok, result = pcall(tried, f, ...)
+    block.absent = before
+    if not ok then error(result, 0) end
+    return result
+  end
+
+  -- ---- RUN/live: a schema, a zero, the snapshot's bytes; or, where it begins with the mark of one, the whole file ----
+
+  local scenes = { "tmaze", "mind", "memory" }
+  target("live", function(data, bytes)
+    local text = ffi.string(data, bytes)
+    if text:sub(1, 6) ~= "MNLIVE" then
+      local schema, snapshot = text:match "^(%Z*)%z?(.*)$"
+      text = forge.live_file(schema, snapshot)
+    end
+    local path = forge.file(ffi.cast("const uint8_t *", text), #text)
+    local reader = live_channel.reader(path)
+    local now = reader:next()
+    if now then
+      local film = first("film", frames.new)
+      film:rewind()
+      local frame = film:add(now)
+      if chosen(data, bytes, 64) then
+        local painter = first("painter", scene.painter)
+        for _, name in ipairs(scenes) do painter:draw(first(name, function() return scene.load(name) end), frame, 640, 480) end
+      end
+    end
+    if reader.env then reader.env:close() end
+    C.mn_live_reader_free(ffi.gc(reader.peek, nil))
+  end)
+
+  -- ---- a checkpoint: its state as JSON, a zero, then changes of three bytes to its tensors, or of a tensor's shape ----
+
+  local load = safetensors.load
+  target("checkpoint", function(data, bytes)
+    local mine = first("learner", forge.learner)
+    local contents = first("contents", function()
+      local list = {}
+      for _, item in ipairs(mine:contents()) do
+        local t = item[2]
+        list[#list + 1] = { name = item[1], shape = t:shape(), dtype = t:dtype(), bytes = ffi.string(t:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) }
+      end
+      return list
+    end)
+    local text = ffi.string(data, bytes)
+    local state, changes = text:match "^(%Z*)%z?(.*)$"
+    safetensors.load = function()
+      local tensors = {}
+      for _, item in ipairs(contents) do
+        local t = mn.tensor { shape = item.shape, dtype = item.dtype }
+        ffi.copy(t:data(), item.bytes, #item.bytes)
+        tensors[item.name] = t
+      end
+      for i = 1, #changes - 2, 3 do
+        local which, at, value = changes:byte(i, i + 2)
+        local item = contents[which % #contents + 1]
+        local t = tensors[item.name]
+        if which < 128 then ffi.cast("uint8_t *", t:data())[(at * 31) % #item.bytes] = value
+        else tensors[item.name] = mn.tensor { shape = { at % 9 + 1, value % 70 + 1 }, dtype = value % 3 == 0 and "u8" or item.dtype } end
+      end
+      for _, t in pairs(tensors) do if t:dtype() == "f32" then safetensors.plain_nans(t:data(), t:size()) end end
+      return { metadata = { format = "mneme-checkpoint-1", state = state }, tensors = tensors }
+    end
+    local ok, checkpoint = pcall(checkpoints.read, "fuzz.safetensors")
+    safetensors.load = load
+    if not ok then error(checkpoint, 0) end
+    checkpoints.whole("fuzz", "logged", checkpoint.counters.logged, checkpoint.step)
+    trainer.restore(mine, checkpoint)
+    if chosen(data, bytes, 256) then
+      mine:advance()
+      local m = {}
+      mine:metrics(m)
+    end
+  end)
+
+  -- ---- logs ----
+
+  target("metrics", function(_, bytes)
+    size = 0
+    metrics_reader.read "fuzz"
+    size = bytes
+    for _, curve in pairs(metrics_reader.read "fuzz") do if #curve.x ~= #curve.y then error "a curve of unequal lists" end end
+    check_run.log("fuzz", { bad = {}, notes = {} })
+    absent("%.jsonl$", diff.runs, "fuzz.jsonl", "fuzz.jsonl")
+    local stderr = io.stderr
+    io.stderr = { write = function() end }                             -- luacheck: ignore
+    local ok, e = pcall(tried, metrics_log.open, "fuzz", 2, "", 4)
+    io.stderr = stderr                                                 -- luacheck: ignore
+    if not ok then error(e, 0) end
+  end)
+
+  target("events", function(data, bytes)
+    if bytes == 0 then return end
+    engine.check(C.mn_events_cut(engine.ctx, forge.file(data + 1, bytes - 1), bit.band(data[0], 7)))
+  end)
+
+  -- ---- JSON of runs and studies ----
+
+  target("run_info", function()
+    local info = run_folder.read_info "fuzz"
+    check_run.code("fuzz", info, { bad = {}, notes = {} })
+    run_sources.choice = "stored"
+    local ok, e = pcall(tried, run_sources.adopt, "fuzz", info)
+    run_sources.choice = nil
+    if not ok then error(e, 0) end
+    script.peek "fuzz"
+  end)
+
+  target("study", function()
+    local study = absent("result%.json$", study_folder.load, "fuzz")
+    if not study then return end
+    study_folder.groups(study.runs)
+    for _, c in ipairs(study.runs) do study_folder.number(c, "score") end
+  end)
+
+  target("result", function()
+    local result = study_folder.result "fuzz"
+    local sum = 0
+    for _, value in pairs(result.metrics or {}) do sum = sum + value end
+    study_folder.number({ metrics = result.metrics or {}, resources = result.resources }, "wall_s")
+  end)
+
+  target("archive", function()
+    script.survey = function() return { cfg = { a = 1 } } end
+    local runs = { { name = "a=1,seed=1", labels = { a = "1" }, seed = 1, words = {} } }
+    archive.take("fuzz", "fuzz", absent("result%.json$", archive.wanted, "fuzz", "fuzz", "fuzz.lua", runs) or {})
+  end)
+
+  target("resources", function()
+    local used = resources.begin():write "fuzz"
+    if used.peak_mib ~= used.peak_mib then error "the peak is NaN" end
+  end)
+
+  target("report_words", function() report_markdown.read "fuzz.md" end)
+end

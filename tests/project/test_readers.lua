@@ -1,0 +1,112 @@
+-- test_readers.lua -- every place that reads a file has a target of the fuzzer: tests/fuzz/targets.lua.  A reader is found by the calls by
+-- which files are read; what it reads is named here, and for Lua the targets are run, to see that they get there.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+-- Calls that read a file, in Lua and in C.
+local lua_calls = { "files%.read%(", "files%.block%(", "io%.open%(", "io%.open ", "io%.lines", "loadfile%(", "dofile%(", "C%.mn_image_read%(",
+  "C%.mn_live_reader_new%(", "C%.mn_events_cut%(" }
+local c_calls = { "mn_file_new%(", "[^%w_>]open%(", "fopen%(", "[^%w_]p?read%(", "[^%w_]mmap%(", "FT_New_Face" }
+
+-- What each of them reads: targets, or in round brackets why it needs none.
+local PROGRAM = "(the program's own files, or a script, which is a program)"
+local SYSTEM = "(what the system says of the machine)"
+local OWN = "(what the same command has just written)"
+local readers = {
+  ["lua/mneme/base/catalogue.lua"] = PROGRAM,
+  ["lua/mneme/base/engine.lua"] = PROGRAM,
+  ["lua/mneme/base/files.lua"] = "(reads for all others)",
+  ["lua/mneme/base/lua_traps.lua"] = PROGRAM,
+  ["lua/mneme/base/machine.lua"] = SYSTEM,
+  ["lua/mneme/base/source_files.lua"] = PROGRAM,
+  ["lua/mneme/commands/api.lua"] = PROGRAM,
+  ["lua/mneme/commands/bench/ranks.lua"] = OWN,
+  ["lua/mneme/commands/bench/sweep.lua"] = OWN,
+  ["lua/mneme/commands/check/run.lua"] = "metrics events",
+  ["lua/mneme/commands/diff.lua"] = "metrics",
+  ["lua/mneme/commands/play.lua"] = "map",
+  ["lua/mneme/commands/run_seeds.lua"] = OWN,
+  ["lua/mneme/envs/corpus.lua"] = "text",
+  ["lua/mneme/episodes/live_channel.lua"] = "live",
+  ["lua/mneme/episodes/trajectory.lua"] = "trajectory",
+  ["lua/mneme/learn/learners.lua"] = PROGRAM,
+  ["lua/mneme/runs/config.lua"] = "config",
+  ["lua/mneme/runs/folder.lua"] = "run_info config",
+  ["lua/mneme/runs/metrics_log.lua"] = "metrics events",
+  ["lua/mneme/runs/metrics_reader.lua"] = "metrics",
+  ["lua/mneme/runs/resources.lua"] = "resources",
+  ["lua/mneme/runs/run_sources.lua"] = "run_info",
+  ["lua/mneme/runs/script.lua"] = "run_info",
+  ["lua/mneme/study/cluster.lua"] = "(a list of runs, compared as a text with the one that would be written)",
+  ["lua/mneme/study/estimate.lua"] = OWN,
+  ["lua/mneme/study/folder.lua"] = "study result",
+  ["lua/mneme/study/progress_table.lua"] = "metrics",
+  ["lua/mneme/study/report.lua"] = PROGRAM,
+  ["lua/mneme/study/report_markdown.lua"] = "report_words",
+  ["lua/mneme/study/result_archive.lua"] = "archive",
+  ["lua/mneme/study/sweep.lua"] = "(the last line of a log, which is printed)",
+  ["lua/mneme/tensor/safetensors.lua"] = "safetensors checkpoint",
+  ["engine/base/process.c"] = "(/dev/null)",
+  ["engine/graph/context.c"] = SYSTEM,
+  ["engine/graph/device_cpu.c"] = SYSTEM,
+  ["engine/io/file.c"] = "(reads for all others)",
+  ["engine/io/live_channel.c"] = "live",
+  ["engine/io/png.c"] = "image",
+  ["engine/io/tensorboard.c"] = "events",
+}
+-- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
+local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
+  ["lua/mneme/runs/script.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true }
+
+local function found(folder, kind, calls, list)
+  for _, name in ipairs(files.list(shell.root .. folder)) do
+    local path = folder .. "/" .. name
+    if files.is_folder(shell.root .. path) then found(path, kind, calls, list)
+    elseif name:find("%." .. kind .. "$") then
+      local text = " " .. files.read(shell.root .. path):gsub("%-%-[^\n]*", ""):gsub("/%*.-%*/", "")
+      for _, call in ipairs(calls) do if text:find(call) then list[path] = true end end
+    end
+  end
+  return list
+end
+
+t.test("every reader of files has a target, or a reason", function()
+  local there = found("lua/mneme", "lua", lua_calls, {})
+  for path in pairs(found("engine", "c", c_calls, {})) do there[path] = true end
+  local targets = files.read(shell.root .. "tests/fuzz/targets.lua") .. files.read(shell.root .. "tests/fuzz/run_targets.lua")
+  local missing = {}
+  for path in pairs(there) do
+    local what = readers[path]
+    if not what then missing[#missing + 1] = path .. " reads files: name its target here"
+    elseif not what:find "^%(" then
+      for name in what:gmatch "%S+" do
+        if not targets:find(('target("%s"'):format(name), 1, true) then missing[#missing + 1] = path .. ": there is no target " .. name end
+      end
+    end
+  end
+  for path in pairs(readers) do if not there[path] then missing[#missing + 1] = path .. " reads no file" end end
+  t.eq(table.concat(missing, "\n"), "")
+end)
+
+t.test("make fuzz runs every target", function()
+  local list = files.read(shell.root .. "Makefile"):match "\nTARGET  := (.-[^\\])\n"
+  for _, name in ipairs { "targets", "run_targets" } do
+    for target in files.read(shell.root .. "tests/fuzz/" .. name .. ".lua"):gmatch '\n *target%("([%w_]+)"' do
+      t.ok((" " .. list .. " "):find("[%s\\]" .. target .. "[%s\\]"), target .. " is not in the Makefile's TARGET")
+    end
+  end
+end)
+
+t.test("targets reach the readers that they are for", function()
+  local folder = shell.folder()
+  local build = ("MNEME_BUILD='%s' luajit tests/fuzz/"):format(shell.build)
+  local said, status = shell.run(shell.root, ("%sseeds.lua '%s' && %ssmoke.lua '%s' 8 2>'%s/last'"):format(build, folder, build, folder, folder))
+  t.eq(status, 0, said)
+  for path, what in pairs(readers) do
+    if path:find "^lua/" and not what:find "^%(" and not not_seen[path] then
+      t.ok(said:find("read by " .. path .. " in", 1, true), path .. " was not reached by any target")
+    end
+  end
+  files.remove_folder(folder)
+end)
