@@ -67,6 +67,7 @@ local parts = {
   study = { "mneme.study.study", "new" },
   sized = { "mneme.models.match_parameters", "sized" },
   interventions = { "mneme.episodes.interventions" },
+  causal_map = { "mneme.episodes.causal_map", "new" },
   stats = { "mneme.stats" },
   figures = { "mneme.figures" },
   svg = { group = { new = { "mneme.figures.svg_writer", "new" }, css = { "mneme.figures.style", "css" },

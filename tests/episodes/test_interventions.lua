@@ -10,6 +10,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
 local interventions = require "mneme.episodes.interventions"
 local stepper = require "mneme.episodes.stepper"
+local cue_agent = require "tests.support.cue_agent"
 local shell = require "tests.support.shell"
 
 -- Live for some steps; the next is between step() and forward().
@@ -135,25 +136,8 @@ end
 
 -- ---- an agent made by hand: it keeps the cue in one number, and turns as that says ----
 
-local CORRIDOR = 12
-
--- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
-local function by_hand(copies)
-  local env = mn.env("tmaze", { corridor = CORRIDOR, num_envs = copies })
-  local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
-  local p = agent:state_dict()
-  for _, x in pairs(p) do x:fill(0) end
-  local function set(name, values) for i, v in pairs(values) do p[name]:data()[i] = v end end
-  set("core.layers.0.iz.bias", { [0] = 30, -30 })                     -- z = 1: kept
-  set("core.layers.0.iz.weight", { [0] = -60, -60 })                   -- where the cue shows: taken in
-  set("core.layers.0.in.weight", { [0] = -10, 10 })                    -- down, up
-  set("core.layers.0.in.weight", { [16 + 6] = 20, [16 + 7] = 20, [16 + 8] = 20, [16 + 9] = -20 })
-  set("core.layers.0.in.bias", { [1] = -50 })                         -- 1 at the junction, else -1
-  set("actor.0.weight", { [0] = 5, 0, 0, 5 })
-  set("actor.1.weight", { [0] = 10, 40, -10, 40 })                     -- up, down: the cue, and only at the junction
-  set("actor.1.bias", { [2] = -30, [3] = 25 })
-  return stepper.new(env, agent, { seed = 3 })
-end
+local CORRIDOR = cue_agent.corridor
+local by_hand = cue_agent.new
 
 local function experiment(list, o)
   local p = by_hand(50)

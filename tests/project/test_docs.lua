@@ -31,6 +31,7 @@ end
 local shorter = {
   { "build/mneme run overwrite", " steps=12288" }, { "build/mneme sweep gates.lua", " steps=8192 seeds=2 estimate=0" },
   { "build/mneme intervene", " num_envs=32" }, { "build/mneme run latch.lua", " steps=16384" }, { "build/mneme run fast.lua", " steps=16384" },
+  { "build/mneme run demo checkpoint_every", " steps=81920" }, { "build/mneme where", " episodes=6 time_limit=25" },
 }
 local function shortened(line)
   for _, rule in ipairs(shorter) do
@@ -86,7 +87,7 @@ local guides = {
   { "first-ablation", 7, 1, 3 }, { "write-an-environment", 14, 3, 5, tree = true }, { "write-a-core", 12, 1, 6, tree = true },
   { "write-an-op", 18, 3, 5, tree = true }, { "from-study-to-report", 10, 2, 6 },
   { "faq", 15, 0, 12, tree = true }, { "write-a-loop", 4, 4, 4 }, { "write-a-learner", 5, 2, 2 }, { "tensors", 2, 2, 2 },
-  { "tuning", 4, 1, 2 },
+  { "tuning", 4, 1, 2 }, { "where", 5, 1, 2 },
 }
 for _, page in ipairs(guides) do
   local name, said, commands, saved, compared = page[1], "", 0, 0, 0

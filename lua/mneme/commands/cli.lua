@@ -172,6 +172,9 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
+    doc = "where is it remembered: success lost by erasing each part of the memory at each step",
+    run = module "mneme.commands.where", comment = "commands/where" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
   { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
@@ -199,7 +202,8 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, report = true, compare = true, export = true, check = true }
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true,
+  report = true, compare = true, export = true, check = true }
 
 local function dispatch(words)
   local name = words[1]

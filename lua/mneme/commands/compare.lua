@@ -21,7 +21,7 @@ local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score]"
 local POINTS, SIDE_BY_SIDE = 48, 4          -- of a curve; groups that stand as columns, more stand as rows
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
-local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true,
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
 
 -- ---- what is compared ----

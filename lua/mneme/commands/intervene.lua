@@ -9,6 +9,7 @@
 --                                    the environment: cue, position; mneme help ENV lists its facts
 -- Several interventions (comma-separated or repeated) apply at the same step.
 --   episodes=200 greedy=1 best=1 seed=N num_envs=N
+--   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
 -- Other keys are settings of the environment.
 local engine = require "mneme.base.engine"
@@ -211,9 +212,21 @@ function intervene.report(pairs_of, at)
   return table.concat(out)
 end
 
+-- erase=each at=each is a map of its own: the remaining words, or nil.
+local function words_of_map(words)
+  local rest, each = {}, 0
+  for _, word in ipairs(words) do
+    if word:find "^%-*erase=each$" or word:find "^%-*at=each$" then each = each + 1 else rest[#rest + 1] = word end
+  end
+  if each == 1 then errors.usage("intervene: each is for both, every part at every step", "erase=each at=each") end
+  return each > 1 and rest or nil
+end
+
 ---@param words string[]
 ---@return integer status
 function intervene.main(words)
+  local map = words_of_map(words)
+  if map then return require("mneme.commands.where").main(map) end
   local o, list, env = intervene.parse(words)
   if run_folder.read_info(o.folder).sequence_task then
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))

@@ -25,6 +25,7 @@ local window = require "mneme.view.window"
 local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
+local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
@@ -105,6 +106,19 @@ local function opener(o, run, what)
   end
 end
 
+-- The map of a checkpoint of a run: see episodes/causal_map.lua.
+local function map_of(o, run)
+  local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
+  return function(step)
+    local function agent()
+      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
+    end
+    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED })
+    require("mneme.episodes.causal_map_file").attach(map, run, true)
+    return map
+  end
+end
+
 -- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
@@ -124,7 +138,7 @@ local function track_of(o, thing)
     local what = scene.load(o.scene or scene.for_env(type(id) == "string" and id or ""))
     local open = opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
-    return { source = source or open {}, scene = what, open = open }
+    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing) }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
@@ -180,8 +194,12 @@ end
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
   local function paint()
-    local what, frame = shown:page()
-    return painter:paint(what, frame, o.width, o.height)
+    local function page()
+      local what, frame = shown:page()
+      return painter:paint(what, frame, o.width, o.height)
+    end
+    local pixels = page()
+    return shown:measure() and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)

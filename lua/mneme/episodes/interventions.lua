@@ -6,8 +6,8 @@
 --   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   keeps its value of step `at`
 --   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
 -- Each applies at step `at`, before the agent processes its observation; a change of the environment changes the observation, too.
--- Parts of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, a state's name, or that with an index of its
--- first axis, memory.2.  A probe: its name, or layers.0.head.1.beta.
+-- Parts of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, layers.2.channels.0-15, a state's name, or that with an
+-- index of its first axis, memory.2; memory_rows.lua lists them.  A probe: its name, or layers.0.head.1.beta.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -77,10 +77,24 @@ local function parts_of_head(core, word, prefix, head, kind)
   return list
 end
 
+-- Channels first..last of a layer, or of one state, whose states are vectors.
+local function parts_of_channels(core, word, prefix, first, last)
+  local list = core.states[prefix] and { { name = prefix } } or beginning(core, prefix)
+  for _, part in ipairs(list) do
+    local shape, batch = core:state_shape(part.name, 1), core:batch_axis(part.name)
+    part.axis, part.index, part.last = 3 - batch, first, last
+    if #shape ~= 2 then errors.usage(("%s: %s of %s is not a vector, it has no channels"):format(word, part.name, core.name)) end
+    if first > last or last >= shape[part.axis] then
+      errors.usage(("%s: %s of %s has channels 0..%d"):format(word, part.name, core.name, shape[part.axis] - 1))
+    end
+  end
+  return list
+end
+
 ---The parts of a core's memory that a word names.
 ---@param core Core
 ---@param word string
----@return table[] parts { name = state, axis = nil|from 1, index = nil|from 0 }
+---@return table[] parts { name = state, axis = nil|from 1, index = nil|from 0, last = nil|of several indices }
 function interventions.parts(core, word)
   local list = {}
   if next(core.states) == nil then errors.usage(("%s: %s has no memory"):format(word, core.name)) end
@@ -93,6 +107,9 @@ function interventions.parts(core, word)
   if prefix and #beginning(core, prefix) > 0 then
     return parts_of_head(core, word, prefix, head, kind ~= "" and kind or nil)
   end
+  local vectors, first, last = word:match "^(.+)%.channels%.(%d+)%-(%d+)$"
+  if vectors then list = parts_of_channels(core, word, vectors, tonumber(first), tonumber(last)) end
+  if #list > 0 then return list end
   list = beginning(core, word)
   local name, index = word:match "^(.+)%.(%d+)$"
   if #list == 0 and core.states[name] then
@@ -138,15 +155,15 @@ end
 
 -- Ranges { offset, length } of one environment's part in a tensor.
 local function stretches(shape, batch_axis, env, part)
-  local fixed, last, list = { [batch_axis] = env }, batch_axis, {}
-  if part.axis then fixed[part.axis], last = part.index, math.max(last, part.axis) end
+  local from, upto, last, list = { [batch_axis] = env }, { [batch_axis] = env }, batch_axis, {}
+  if part.axis then from[part.axis], upto[part.axis], last = part.index, part.last or part.index, math.max(last, part.axis) end
   local function walk(axis, offset)
     if axis > last then
       local n = 1
       for i = axis, #shape do n = n * shape[i] end
       list[#list + 1] = { offset * n, n }
     else
-      for i = fixed[axis] or 0, fixed[axis] or shape[axis] - 1 do walk(axis + 1, offset * shape[axis] + i) end
+      for i = from[axis] or 0, upto[axis] or shape[axis] - 1 do walk(axis + 1, offset * shape[axis] + i) end
     end
   end
   walk(1, 0)

@@ -301,22 +301,39 @@ local function row_of(self, name, row)
   return t:data() + row * size, 4 * size
 end
 
----Saves the full state, between step() and forward(), where the plan restarts (every few rows, and where an episode of a
----seeded stepper begins); elsewhere a state cannot be restored bit for bit.
----@return table? moment for restore(), of this stepper or an equal one; nil: not now
----@return integer bytes its approximate size
-function Stepper:save()
-  if self.row ~= 0 or self.thought then return nil, 0 end
-  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(self.state), steps_taken = self.steps_taken, seed = self.env.seed,
-    held = {} }, 0
+-- The full state between step() and forward(), as a plan that restarts here finds it.
+local function moment_of(self)
+  local row, clock = self.row, self.clock:data()
+  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(row == 0 and self.state or self.after), steps_taken = self.steps_taken,
+    seed = self.env.seed, held = {} }, 0
   for b = 0, self.num_envs - 1 do moment.worlds[b] = self.env:save(b) end
+  local drawn = clock[1]
+  clock[1] = (drawn + row) % 2 ^ 31                -- as rebase() leaves it
   for i, buffer in ipairs(buffers(self)) do moment.rows[i] = ffi.string(buffer[1], buffer[2]) end
+  clock[1] = drawn
   for name, held in pairs(self.held) do
     local values, size = row_of(self, name, self.row_before or 0)
     moment.held[name] = { now = tensor.keep(held), before = ffi.string(values, size) }
   end
   for _, t in pairs(moment.state) do bytes = bytes + 4 * t:size() end
   return moment, bytes + #moment.worlds[0] * self.num_envs + 512
+end
+
+---Saves the full state, between step() and forward(), where the plan restarts (every few rows, and where an episode of a
+---seeded stepper begins); elsewhere a state cannot be restored bit for bit.
+---@return table? moment for restore(), of this stepper or an equal one; nil: not now
+---@return integer bytes its approximate size
+function Stepper:save()
+  if self.row ~= 0 or self.thought then return nil, 0 end
+  return moment_of(self)
+end
+
+---The full state at any step, between step() and forward(), for an equal stepper, which continues as this one would after
+---restart_plan(); this one goes on as if nothing had been saved.
+---@return table moment for restore()
+function Stepper:branch()
+  if self.thought then errors.raise "stepper: it cannot branch between forward() and step()" end
+  return (moment_of(self))
 end
 
 ---Restore a moment: next() returns it again, and the same steps follow.

@@ -10,9 +10,9 @@ local ROW, GAP, STRIPES = 22, 1, 48
 
 local function range_of(fig)
   local low, high = math.huge, -math.huge
-  for _, row in ipairs(fig.cells) do
+  for r, row in ipairs(fig.cells) do
     for c = 1, #fig.x.categories do
-      if row[c] then low, high = math.min(low, row[c]), math.max(high, row[c]) end
+      if row[c] and not (fig.faint and fig.faint[r][c]) then low, high = math.min(low, row[c]), math.max(high, row[c]) end
     end
   end
   low, high = axes.limits(fig.value.range, low, high)
@@ -103,7 +103,8 @@ function heat.draw(paper, fig, y0, narrow)
     for c = 1, #columns do
       local v, x = fig.cells[r][c], left + (c - 1) * width
       local title = ("%s, %s: %s"):format(name, columns[c], v and numbers.short(v, fig.value.unit) or "–")
-      if v then
+      if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
+      elseif v then
         local color, ink = look.shade(share_of(fig.value, v, low, high))
         paper:rect(x, y, width - GAP, height - GAP, nil, { fill = color, title = title })
         if texts then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end

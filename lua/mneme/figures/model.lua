@@ -9,7 +9,8 @@
 --   other_x  { { x = axis, lines = lines }, ... }: the same points against another x; a page has a switch
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil }, ... };
 --            y nil: unknown
---   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values
+--   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values;
+--            faint, nil or the same with booleans: known, but drawn without its colour
 --   references  { { name, y }, ... }: horizontal lines at published values
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -21,7 +22,7 @@ local texts = { title = "string", note = "string" }
 local known = {
   lines = { kind = true, title = true, note = true, x = true, y = true, lines = true, references = true, other_x = true },
   bars = { kind = true, title = true, note = true, x = true, y = true, bars = true, references = true },
-  heat = { kind = true, title = true, note = true, x = true, y = true, cells = true, value = true },
+  heat = { kind = true, title = true, note = true, x = true, y = true, cells = true, faint = true, value = true },
 }
 local kinds = { curves = "lines", lines = "lines", profile = "lines", bars = "bars", heat = "heat" }
 local axis_keys = { label = "string", unit = "string", log = "boolean", range = "table", ticks = "table", categories = "table" }
@@ -138,6 +139,10 @@ local function check_cells(fig)
       if row[c] ~= false then number(row[c], fig.value, ("cells, row %d, column %d,"):format(r, c)) end
     end
   end
+  for r, row in each(fig.faint, "faint") do
+    if type(row) ~= "table" then refuse("faint, row %d, is a %s, expected a list of true and false", r, type(row)) end
+  end
+  if fig.faint and #fig.faint ~= #fig.cells then refuse("faint: expected %d rows, as of cells", #fig.cells) end
 end
 
 ---Refuse what is no figure.

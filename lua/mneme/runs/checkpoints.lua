@@ -6,18 +6,19 @@ local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
 
 local checkpoints = {}
-local KEPT = 3                     -- newest ones, besides the best
+checkpoints.KEPT = 3               -- newest ones, besides the best, unless keep_checkpoints says otherwise
 
 -- ---- writing ----
 
 ---Keep the newest ones and the best (the later of equals).
 ---@param list table[] those that a run has; changed
-function checkpoints.prune(list)
+---@param kept integer how many of the newest
+function checkpoints.prune(list, kept)
   local best
   for _, at in ipairs(list) do
     if at.score and (not best or at.score >= best.score) then best = at end
   end
-  for i = #list - KEPT, 1, -1 do
+  for i = #list - kept, 1, -1 do
     if list[i] ~= best then
       local ok, problem = pcall(files.remove, list[i].path)
       if not ok then io.stderr:write(("mneme: warning: %s\n"):format(problem.message or problem)) end
@@ -26,17 +27,18 @@ function checkpoints.prune(list)
   end
 end
 
----Write one; older ones but the last three and the best go.
+---Write one; older ones but the last ones and the best go.
 ---@param path string the run's folder
 ---@param list table[] those that it has: see checkpoints.list; changed
 ---@param state table { step, score = number?, lines = of the log, counters = whatever JSON can hold }
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
-function checkpoints.write(path, list, state, tensors)
+---@param kept integer how many of the newest stay
+function checkpoints.write(path, list, state, tensors, kept)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
   safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = { step = state.step, path = file, score = state.score }
-  checkpoints.prune(list)
+  checkpoints.prune(list, kept)
 end
 
 -- ---- reading ----

@@ -33,6 +33,8 @@ config.standard = {
     .. "core.d_model=N wins" } },
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
+  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best; mneme where RUN checkpoints=1 shows all that stay", whole = true,
+    range = { 1, 2 ^ 31 } } },
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "CPU threads; 0: all processors, or one per MPI rank", whole = true, range = { 0, 1024 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "

@@ -101,7 +101,7 @@ function Run:due(step)
   return C.mn_clock(false) - self.last_time >= 60
 end
 
----Write a checkpoint; older ones but the last three and the best go.
+---Write a checkpoint; older ones but the last keep_checkpoints and the best go.
 ---@param step number
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param counters table whatever JSON can hold: what training needs to go on
@@ -109,7 +109,7 @@ end
 function Run:checkpoint(step, tensors, counters, score)
   self.log_file:sync()                          -- the checkpoint counts its lines
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
-    counters = counters }, tensors)
+    counters = counters }, tensors, self.kept)
   self.last_step, self.last_time = step, C.mn_clock(false)
 end
 
@@ -146,7 +146,7 @@ local function old_run(cfg)
     local checkpoint = checkpoints.read_unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
-  checkpoints.prune(self.checkpoints)    -- the process that wrote the last one may have been killed before pruning
+  checkpoints.prune(self.checkpoints, cfg.keep_checkpoints)    -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
     io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
@@ -176,7 +176,7 @@ function run.open(cfg, about)
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
-  self.script = config.meta(cfg).script
+  self.script, self.kept = config.meta(cfg).script, cfg.keep_checkpoints
   follower.lead(self)
   C.mn_watch_signals(true)
   return self

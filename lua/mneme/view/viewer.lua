@@ -1,5 +1,6 @@
 -- viewer.lua -- a playback in a window: keys, pointer, and the page with its control bar.  Separate from the window itself, so that
 -- tests can press keys.
+local background_map = require "mneme.view.background_map"
 local divergence = require "mneme.episodes.divergence"
 local screen_capture = require "mneme.view.screen_capture"
 local errors = require "mneme.base.errors"
@@ -8,6 +9,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local keyboard = require "mneme.view.keyboard"
 local menu = require "mneme.view.menu"
 local intervention_options = require "mneme.episodes.intervention_options"
+local interventions = require "mneme.episodes.interventions"
 local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
 local export_episode = require "mneme.episodes.timeline_export"
@@ -19,7 +21,7 @@ local BAR = 62                               -- design pixels of the controls
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see playback.lua
+---@param tracks table[] see playback.lua; the first one's map = function(step): the map of a checkpoint, nil: there is none
 ---@param options table? theme; controls = false: no bar
 ---@return Viewer
 local function new(tracks, options)
@@ -27,6 +29,8 @@ local function new(tracks, options)
   local self = setmetatable(playback.new(tracks), Viewer)
   self.zoom, self.pan, self.selection, self.screen_capture = 1, { 0, 0 }, {}, screen_capture()
   self.theme, self.bar = options.theme, options.controls ~= false
+  local first = tracks[1]
+  if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
   return self
 end
 
@@ -173,6 +177,42 @@ local function write_track(track, frame_number)
   return path .. (problem and " – " .. problem or whole and "" or (", first %d steps only"):format(rec.steps))
 end
 
+---Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says.
+---@param word string the part
+---@param at integer
+function Viewer:erase(word, at, clock)
+  if #self.tracks > 1 and self.original then self:close(1, clock) end
+  local problem = self:unchangeable()
+  if problem and not problem:find "ended" then return self:say(problem, clock) end
+  self.playing = false
+  self:look_ahead()
+  local from, to = self:episode()
+  for slot = from, to do
+    local tick = self.tracks[1].timeline.ticks[self.slots[slot][1]]
+    if tick.step == at and not tick.ended and not tick.over then
+      self:seek(slot)
+      local spec = { kind = "erase", what = word }
+      if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then self.erased = { word = word, at = at } end
+      return
+    end
+  end
+  self:say(("this episode ends before step %d; Page Down shows another"):format(at), clock)
+end
+
+---Advances with the clock; what is left of the time goes to the map, if it is shown.
+---@param clock number seconds
+---@param deadline number? of engine.C.mn_clock(false)
+function Viewer:tick(clock, deadline)
+  playback.tick(self, clock, deadline)
+  if self.causes and deadline and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
+end
+
+---Completes the map of the memory, if the page shows it: for pictures.
+---@return boolean changed
+function Viewer:measure()
+  return self.causes ~= nil and self.causes:work(self:source().steps, 0, math.huge)
+end
+
 ---Save the displayed episode of every track as a trajectory.
 function Viewer:write(clock)
   local written = {}
@@ -246,6 +286,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
   elseif spot and spot.action and self.taken then self:act(spot.action, clock)
+  elseif spot and spot.erase then self:erase(spot.erase, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y } end
 end
@@ -277,6 +318,10 @@ local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+  if self.causes then
+    more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
+    more.erased = self.original and self.erased or nil
+  end
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
   if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })

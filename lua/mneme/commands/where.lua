@@ -1,0 +1,316 @@
+-- where.lua -- where is it remembered?  mneme where RUN: what the agent loses when each part of its memory is erased at each step.
+-- Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.
+--   episodes=64 seed=N greedy=1   which episodes; best=1 checkpoint=STEPS: which checkpoint
+--   by=head|layer                 the parts: heads (or groups of channels) and layers, or layers alone
+--   every=N                       steps between columns; default: about 24 columns
+--   measure=success|return|kl     what is lost; default: success where each score is 0 or 1, else the return.  kl: how far the policy is from
+--                                 the untouched one (nats, added up over the steps that follow, same actions): a few episodes are enough
+--   checkpoints=1                 a map of each kept checkpoint, as a film: out=FILE.gif or .mp4
+--   out=FILE                      .json .csv .svg .pdf: the numbers, a figure; .png .gif .mp4: a picture, size=WxH theme=dark|light
+--   threads=N                     CPU threads; default: all processors
+-- The map is kept in RUN/where after each column: killed, the same command resumes it.  Other keys are settings of the environment.
+local causal_map = require "mneme.episodes.causal_map"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local figures = require "mneme.figures"
+local json = require "mneme.base.json"
+local map_file = require "mneme.episodes.causal_map_file"
+local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.folder"
+local scene = require "mneme.view.scene"
+local stats = require "mneme.stats"
+local stepper = require "mneme.episodes.stepper"
+local window = require "mneme.view.window"
+local columns = require("mneme.commands.layout").table
+local width = require("mneme.commands.layout").width
+
+local C = engine.C
+local where = {}
+local USAGE = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [checkpoints=1] [out=FILE.svg]"
+local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, frames of a map, more of the last one
+
+-- ---- the command line ----
+
+local whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }
+local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure", png = "picture", gif = "film", mp4 = "film" }
+
+---Read the command line.
+---@param words string[]
+---@return table options
+---@return table environment settings
+function where.parse(words)
+  local o, env = { episodes = 64, seed = 12345, width = scene.default_width, height = scene.default_height }, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("where: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
+      o.folder = word
+    elseif whole[key] then
+      o[key] = tonumber(text)
+      if not o[key] or o[key] % 1 ~= 0 or o[key] < whole[key] then
+        errors.usage(("where: %s=%s, expected a whole number of at least %d"):format(key, text, whole[key]))
+      end
+    elseif key == "by" or key == "measure" then o[key] = text
+    elseif key == "out" then
+      o.out, o.kind = text, kinds[text:lower():match "%.(%w+)$" or ""]
+      if not o.kind then errors.usage(("where: out=%s, expected a name ending in .json, .csv, .svg, .pdf, .png, .gif or .mp4"):format(text)) end
+    elseif not window.option(o, key, text) then env[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("where: which run?", USAGE) end
+  o.greedy, o.best, o.checkpoints = o.greedy == 1, o.best == 1, o.checkpoints == 1
+  if o.checkpoints and (o.best or o.checkpoint) then errors.usage "where: checkpoints=1 is a map of each, expected no best= and no checkpoint=" end
+  return o, env
+end
+
+-- ---- measuring ----
+
+-- The map of one checkpoint, at the steps of another map or its own; resumed where it was begun.
+local function open(o, env, checkpoint, steps)
+  local function agent()
+    return stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = checkpoint,
+      settings = env })
+  end
+  local map = causal_map.new(agent(), agent(), { by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
+  local path, found = map_file.attach(map, run_folder.plain(o.folder))
+  if found > 0 then io.stderr:write(("mneme: %s: %d of %d columns were there\n"):format(path, found, #map.steps)) end
+  return map, path
+end
+
+-- Works on a map until it is done or a signal comes.
+local function measure(map)
+  local bar, shown
+  local started = C.mn_clock(false)
+  repeat
+    local done = map:work(C.mn_clock(false) + 0.1)
+    local cells, of = map:progress()
+    if of and not bar then bar = progress.new { steps = math.max(1, of), start = cells, unit = "cells" } end
+    if bar and not done and C.mn_clock(false) - started > 1 then
+      bar:update(cells, {})
+      shown = true
+    end
+  until done or C.mn_interrupted() ~= 0
+  if shown then bar:finish(map:progress(), {}) end
+  return map.done
+end
+
+-- ---- what came of it ----
+
+local names = { success = "success", ["return"] = "return", kl = "nats of policy" }
+
+-- The loss in words, for titles and axes.
+local function what(map) return map.measure == "kl" and "change of the policy, in nats" or names[map.measure] .. " lost" end
+
+---A map with its cells and test, as pictures and tables need them.
+---@param map CausalMap
+---@return table { map, cells, test, most = the largest loss }
+function where.result(map)
+  local cells, most = map:cells(), 0
+  for _, row in ipairs(cells) do for _, cell in pairs(row) do most = math.max(most, cell.loss) end end
+  return { map = map, cells = cells, test = map:test(cells), most = most }
+end
+
+local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
+
+-- One row as text: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise.
+local function strip(result, r, every)
+  local texts = {}
+  for c = 1, #result.map.steps, every do
+    local cell = result.cells[r][c]
+    local height = cell and result.most > 0 and math.floor(8 * cell.loss / result.most + 0.5) or 0
+    local noise = cell and result.test and not cell.clear or height < 1
+    texts[#texts + 1] = not cell and " " or noise and "·" or BLOCKS[math.min(8, height)]
+  end
+  return table.concat(texts)
+end
+
+-- The episodes as they are.
+local function baseline(map)
+  local list, successes = {}, 0
+  for i, o in ipairs(map.outcomes) do
+    list[i], successes = map.measure == "success" and o.score or o.ret, successes + o.score
+  end
+  if map.measure == "success" then return ("success %.3f [%.3f, %.3f]"):format(stats.wilson(successes, #list)) end
+  local mean, low, high = stats.t_interval(list)
+  return low and ("return %.3f [%.3f, %.3f]"):format(mean, low, high) or ("return %.3f"):format(mean)
+end
+
+-- What the noise is, in a sentence.
+local function note(result)
+  local test, map = result.test, result.map
+  if not test then
+    return map.measure == "kl" and "Divergences are never negative: there is no test of no effect; compare with the largest." or ""
+  end
+  return ("%d of %d cells stand out: p <= 0.05 for all cells together (largest statistic under random signs of the episodes)%s."):format(test.clear,
+    test.of, test.noise and ("; the least of these losses is %.2g"):format(test.noise) or "")
+end
+
+---The table of a map.
+---@param result table of where.result
+---@return string
+function where.report(result)
+  local map, rows, widest = result.map, {}, 0
+  if #map.steps == 0 then return "the episodes end at step 0: there is nothing to erase before\n" end
+  for _, row in ipairs(map.rows) do widest = math.max(widest, #row.word) end
+  local every = math.ceil(#map.steps / math.max(8, width() - widest - 52))
+  rows[1] = { "", ("steps %d .. %d"):format(map.steps[1], map.steps[#map.steps]), "most, with its 95 % interval", result.test and "stands out" or "" }
+  for r, row in ipairs(map.rows) do
+    local best, clear, at = nil, 0, nil
+    for c = 1, #map.steps do
+      local cell = result.cells[r][c]
+      if cell and (not best or cell.loss > best.loss) then best, at = cell, map.steps[c] end
+      if cell and cell.clear then clear = clear + 1 end
+    end
+    local interval = best and best.low and (" [%.2f, %.2f]"):format(best.low, best.high) or ""
+    rows[#rows + 1] = { row.word, strip(result, r, every), best and ("%.2f%s at %d"):format(best.loss, interval, at) or "-",
+      result.test and ("%d of %d"):format(clear, #map.steps) or "" }
+  end
+  return columns(rows) .. note(result) .. "\n"
+end
+
+---The figure of a map.
+---@param result table of where.result
+---@param title string
+---@return table figure see mneme.figures.model
+function where.figure(result, title)
+  local map, cells, faint, x, y = result.map, {}, {}, {}, {}
+  for c, at in ipairs(map.steps) do x[c] = tostring(at) end
+  for r, row in ipairs(map.rows) do
+    cells[r], faint[r], y[r] = {}, {}, row.text
+    for c = 1, #map.steps do
+      local cell = result.cells[r][c]
+      cells[r][c] = cell and cell.loss or false
+      faint[r][c] = cell and result.test and not cell.clear or false
+    end
+  end
+  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = "erased at step", categories = x },
+    y = { categories = y }, value = { label = what(map), range = { 0, math.max(result.most, 1e-6) } },
+    note = ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
+end
+
+-- Everything as JSON.
+local function numbers(result, o)
+  local map, rows = result.map, json.array {}
+  for r, row in ipairs(map.rows) do
+    local list = json.array {}
+    for c = 1, #map.steps do list[c] = result.cells[r][c] or json.null end
+    rows[r] = { part = row.word, layer = row.layer, head = row.head, cells = list }
+  end
+  return { run = o.folder, checkpoint = map.carrier.steps, episodes = #map.outcomes, seed = map.seed, measure = map.measure,
+    steps = json.array(map.steps), rows = rows, outcomes = json.array(map.outcomes), test = result.test }
+end
+
+-- ---- pictures ----
+
+-- A page with the map of one checkpoint; `most` is the end of the colours.
+local function page(o, result, most)
+  return { draw = function(view)
+    local box = view:inset(view.box, 24)
+    local head, body = view:split(box, "rows", { 44, "1*" })
+    local map, u = result.map, view.unit
+    view:text(("%s at %.0f steps"):format(o.folder:match "([^/]+)/*$", map.carrier.steps), head.x, head.y + 26 * u, 20, view.theme.text)
+    view:text(("%d episodes, %s"):format(#map.outcomes, baseline(map)), head.x + head.w, head.y + 26 * u, 14, view.theme.dim, "right")
+    scene.panels.causes(view, body, { causes = function() return setmetatable({ most = most }, { __index = result }) end })
+  end }
+end
+
+local function draw(o, results)
+  local painter, most = scene.painter(nil, o), 0
+  for _, result in ipairs(results) do most = math.max(most, result.most) end
+  local function paint(result) return painter:paint(page(o, result, most), {}, o.width, o.height) end
+  if o.kind == "picture" then
+    return engine.check(C.mn_image_write(engine.ctx, o.out, paint(results[#results]), o.width, o.height))
+  end
+  local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, FPS))
+  local ok, why = pcall(function()
+    for i, result in ipairs(results) do
+      local pixels = paint(result)
+      for _ = 1, HOLD + (i == #results and END or 0) do engine.check(C.mn_movie_add(movie, pixels)) end
+    end
+    engine.check(C.mn_movie_end(movie))
+  end)
+  C.mn_movie_free(movie)
+  if not ok then error(why, 0) end
+end
+
+local function write(o, results)
+  local result = results[#results]
+  if o.kind == "numbers" then
+    local list = {}
+    for i, one in ipairs(results) do list[i] = numbers(one, o) end
+    files.write(o.out, { json.encode(o.checkpoints and json.array(list) or list[1], " "), "\n" })
+  elseif o.kind == "figure" then
+    figures.export(where.figure(result, ("Where %s remembers, at %.0f steps"):format(o.folder:match "([^/]+)/*$", result.map.carrier.steps)), o.out)
+  else draw(o, results) end
+  print(o.out)
+end
+
+-- ---- the command ----
+
+-- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
+local function top(result)
+  local best, word, at, fine = 0, nil, nil, false
+  local function small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
+  for _, row in ipairs(result.map.rows) do fine = fine or small(row) end
+  for r, row in ipairs(result.map.rows) do
+    for c, cell in pairs(result.cells[r]) do
+      if (small(row) or not fine) and cell.loss > best then best, word, at = cell.loss, row.word, result.map.steps[c] end
+    end
+  end
+  return word, at, best
+end
+
+-- One line of a map among several.
+local function line(result)
+  local word, at, best = top(result)
+  return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
+    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
+    result.test and (", %d cells stand out"):format(result.test.clear) or "")
+end
+
+-- The maps of the checkpoints, oldest first: nil where a signal came.  The newest is measured first, and the others at its steps.
+local function measure_all(o, env, which)
+  local results, steps = {}, nil
+  for i = #which, 1, -1 do
+    local map, path = open(o, env, which[i] or nil, steps)
+    if not measure(map) then
+      local cells, of = map:progress()
+      print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
+      return nil
+    end
+    local result = where.result(map)
+    table.insert(results, 1, result)
+    steps, o.measure = map.steps, map.measure
+    map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil       -- their memory, before the next one's
+    if i == #which then
+      print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
+        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), what(map)))
+      io.stdout:write(where.report(result))
+    end
+    if #which > 1 then print(line(result)) end
+  end
+  return results
+end
+
+---@param words string[]
+---@return integer status
+function where.main(words)
+  local o, env = where.parse(words)
+  if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to erase in"):format(o.folder)) end
+  if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
+  local which = { o.checkpoint or false }
+  if o.checkpoints then
+    for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
+  end
+  C.mn_watch_signals(true)
+  local results = measure_all(o, env, which)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if not results then return status end
+  if o.out then write(o, results) end
+  local word, at = top(results[#results])
+  if word then print(("see it: mneme view %s erase=%s at=%d"):format(o.folder, word, at)) end
+  return status
+end
+
+return where

@@ -1,0 +1,303 @@
+-- causal_map.lua -- where is it remembered?  What an agent loses when each part of its memory is erased at each step: the same
+-- episodes with the same random numbers, and each continues from the state kept at that step.  It is measured in small pieces, so that a
+-- window can work on it between two frames, and column by column, so that a half-done map can be stored.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local interventions = require "mneme.episodes.interventions"
+local memory_rows = require "mneme.episodes.memory_rows"
+local stats = require "mneme.stats"
+
+local C = engine.C
+local causal_map = {}
+local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
+local LEAST = 0.5                  -- of the episodes reach the last of them
+
+---@class CausalMap
+---@field rows MemoryRow[] the parts
+---@field steps integer[] in which they are erased, ascending; nil until the episodes without any intervention are over
+---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
+---  loss = { [row] = what each of them loses } }
+---@field outcomes table[] of the episodes without any intervention: { score, ret, length }
+---@field measure string "success", "return" or "kl"; nil: not known before the outcomes are
+---@field done boolean
+local Map = {}
+Map.__index = Map
+
+-- ---- episodes ----
+
+-- Between two steps: a window's time for this frame may be over.
+local function pause(self)
+  if C.mn_clock(false) > self.deadline then coroutine.yield() end
+end
+
+-- Runs the episodes of some environments to their ends.
+---@param watch fun(out: table)? called between forward() and step()
+local function finish(self, p, envs, watch)
+  local out, left = {}, #envs
+  while left > 0 do
+    p:forward()
+    if watch then watch(out) end
+    p:step()
+    local ended = p.env.ended
+    for _, b in ipairs(envs) do
+      if not out[b] and p.done[b] ~= 0 then
+        out[b], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b] }, left - 1
+      end
+    end
+    pause(self)
+  end
+  return out
+end
+
+local function begin(self, p)
+  local seeds = {}
+  for b = 0, p.num_envs - 1 do seeds[b + 1] = (self.seed + b) % 2 ^ 53 end
+  p:restart(seeds, self.seed)
+end
+
+-- The episodes as they are: how they end says what can be measured, and at which steps.
+local function survey(self)
+  local p, envs, lengths, graded = self.carrier, {}, {}, false
+  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
+  begin(self, p)
+  local out = finish(self, p, envs)
+  for i, b in ipairs(envs) do
+    self.outcomes[i], lengths[i] = out[b], out[b].length
+    graded = graded or out[b].score ~= 0 and out[b].score ~= 1
+  end
+  self.measure = self.measure or graded and "return" or "success"
+  if self.steps then return end
+  table.sort(lengths)
+  local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
+  local every = self.every or math.max(1, math.ceil(last / COLUMNS))
+  self.steps = {}
+  for at = last, 1, -every do table.insert(self.steps, 1, at) end
+end
+
+-- ---- one column ----
+
+local function erase(worker, word, at, envs)
+  interventions.new(worker, { { kind = "erase", what = word, at = at } }):before(at, envs)
+end
+
+local function value_of(self, outcome) return self.measure == "success" and outcome.score or outcome.ret end
+
+-- Logarithms of the probabilities of n actions.
+local function log_policy(logits, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, logits[a]) end
+  for a = 0, n - 1 do sum = sum + math.exp(logits[a] - top) end
+  for a = 0, n - 1 do into[a] = logits[a] - top - math.log(sum) end
+end
+
+-- What the agent does without any intervention: the policy and action of every step.
+local function recorder(p, kept)
+  local B, A = p.num_envs, p.env.action_space.n
+  return function()
+    local step = { policy = ffi.new("double[?]", B * A), actions = ffi.new("int32_t[?]", B) }
+    local logits = p.logits:data() + p.row * B * A
+    for b = 0, B - 1 do log_policy(logits + b * A, A, step.policy + b * A) end
+    ffi.copy(step.actions, p.actions:data() + p.row * B, 4 * B)
+    kept[#kept + 1] = step
+  end
+end
+
+-- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
+local function comparer(p, kept, envs, total)
+  local B, A, k = p.num_envs, p.env.action_space.n, 0
+  local now = ffi.new("double[?]", A)
+  return function(out)
+    k = k + 1
+    local step, actions, logits = kept[k], p.actions:data() + p.row * B, p.logits:data() + p.row * B * A
+    for _, b in ipairs(envs) do
+      if not out[b] then
+        log_policy(logits + b * A, A, now)
+        local was, kl = step.policy + b * A, 0
+        for a = 0, A - 1 do kl = kl + math.exp(was[a]) * (was[a] - now[a]) end
+        total[b], actions[b] = (total[b] or 0) + math.max(0, kl), step.actions[b]
+      end
+    end
+  end
+end
+
+-- The column of a step: from the moment that the carrier is in.
+local function measure_column(self, at, envs)
+  local p, moment, kept = self.worker, self.carrier:branch(), {}
+  local by_policy = self.measure == "kl"
+  p:restore(moment)
+  local without = finish(self, p, envs, by_policy and recorder(p, kept))
+  local column = { at = at, envs = envs, base = {}, loss = {} }
+  for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
+  for r, row in ipairs(self.rows) do
+    local total, loss = {}, {}
+    p:restore(moment)
+    erase(p, row.word, at, envs)
+    local with = finish(self, p, envs, by_policy and comparer(p, kept, envs, total))
+    for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or column.base[i] - value_of(self, with[b]) end
+    column.loss[r] = loss
+    self.cells_done = self.cells_done + 1
+  end
+  return column
+end
+
+-- The whole map.  The carrier plays the episodes once more, untouched; at each step of the map the worker takes over its state.
+local function run(self)
+  if #self.outcomes == 0 then survey(self) end
+  local p, column, step, envs = self.carrier, 1, 0, {}
+  begin(self, p)
+  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
+  while self.steps[column] do
+    if #envs == 0 then                              -- no episode is that long
+      for c = column, #self.steps do self.columns[c] = { at = self.steps[c], envs = {}, base = {}, loss = {} } end
+      break
+    elseif step == self.steps[column] then
+      if not self.columns[column] then
+        self.columns[column] = measure_column(self, step, envs)
+        if self.on_column then self.on_column(self) end
+      end
+      column = column + 1
+    else
+      p:forward()
+      p:step()
+      local left = {}
+      for _, b in ipairs(envs) do if p.done[b] == 0 then left[#left + 1] = b end end
+      envs, step = left, step + 1
+      pause(self)
+    end
+  end
+  self.done = true
+end
+
+-- ---- a map ----
+
+local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true }
+local measures = { success = true, ["return"] = true, kl = true }
+
+---A map of an agent's memory, not measured yet: call work().
+---@param carrier Stepper plays the episodes, one for each of its environments
+---@param worker Stepper another one of the same agent, with equal settings
+---@param options table? { by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|"return"|"kl", nil: success where
+---  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns; steps = those of
+---  another map, in place of every; on_column = function(map) called after each column }.
+---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
+---@return CausalMap
+function causal_map.new(carrier, worker, options)
+  errors.need("causal map: the carrier", carrier, "agent", "a Stepper")
+  errors.need("causal map: the worker", worker, "agent", "a Stepper")
+  options = options or {}
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps" }) end
+  end
+  if options.measure and not measures[options.measure] then
+    errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
+  end
+  if options.by and options.by ~= "head" and options.by ~= "layer" then
+    errors.unknown("rows of a causal map:", options.by, { "head", "layer" })
+  end
+  local every = options.every
+  if every and (type(every) ~= "number" or every % 1 ~= 0 or every < 1) then
+    errors.usage(("causal map: every=%s, expected a whole number of at least 1"):format(tostring(every)))
+  end
+  if carrier == worker or carrier.num_envs ~= worker.num_envs then
+    errors.raise("causal map: expected two steppers with the same number of environments")
+  end
+  local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345,
+    every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
+  self.routine = coroutine.create(run)
+  return self
+end
+
+---Takes over what was measured before, by a map of equal settings: see causal_map_file.lua.
+---@param steps integer[]
+---@param measure string
+---@param outcomes table[]
+---@param columns table[] the first ones
+function Map:take(steps, measure, outcomes, columns)
+  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, columns
+  self.cells_done = #columns * #self.rows
+  self.done = #columns == #steps
+end
+
+---Measures until the deadline, or all of it.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Map:work(deadline)
+  if self.done then return true end
+  self.deadline = deadline or math.huge
+  local ok, problem = coroutine.resume(self.routine, self)
+  if not ok then error(problem, 0) end
+  return self.done
+end
+
+---How much is done.
+---@return integer cells
+---@return integer? of how many; nil: not known yet
+function Map:progress() return self.cells_done, self.steps and #self.steps * #self.rows end
+
+-- The columns that are done, in order.
+local function done_columns(self)
+  local list = {}
+  for c = 1, #(self.steps or {}) do if self.columns[c] and #self.columns[c].envs > 0 then list[#list + 1] = c end end
+  return list
+end
+
+-- The mean loss of one cell with its interval.
+local function estimate(self, base, loss)
+  if self.measure ~= "success" then
+    local mean, low, high = stats.t_interval(loss)
+    return mean, low and self.measure == "kl" and math.max(0, low) or low, high          -- a divergence is not negative
+  end
+  local both, first, second, neither = 0, 0, 0, 0
+  for i, lost in ipairs(loss) do
+    if lost > 0 then first = first + 1 elseif lost < 0 then second = second + 1
+    elseif base[i] > 0 then both = both + 1 else neither = neither + 1 end
+  end
+  return stats.paired_shares(both, first, second, neither)
+end
+
+---What is known: a cell for each row and each step, nil where it is not measured yet.
+---@return table[][] cells cells[row][step] = { loss, low, high: 95 %, n: episodes that reach the step }
+function Map:cells()
+  local cells = {}
+  for r = 1, #self.rows do
+    cells[r] = {}
+    for _, c in ipairs(done_columns(self)) do
+      local column = self.columns[c]
+      local loss, low, high = estimate(self, column.base, column.loss[r])
+      cells[r][c] = { loss = loss, low = low, high = high, n = #column.envs }
+    end
+  end
+  return cells
+end
+
+---Which cells stand out of the noise, all cells asked at once: fills p, noise and clear of each (stats.max_sign_test over episodes).
+---A divergence of policies is never negative and has no such test.
+---@param cells table[][] of Map:cells
+---@return table? test { threshold of the statistic, noise = the least loss that stood out, clear = how many do, of = how many cells }; nil: none
+function Map:test(cells)
+  local differences, at, columns = {}, {}, done_columns(self)
+  if self.measure == "kl" or #columns == 0 then return nil end
+  for r = 1, #self.rows do
+    for _, c in ipairs(columns) do
+      local column, list = self.columns[c], {}
+      for i, b in ipairs(column.envs) do list[b + 1] = column.loss[r][i] end
+      differences[#differences + 1], at[#at + 1] = list, cells[r][c]
+    end
+  end
+  local p, threshold = stats.max_sign_test(differences, self.carrier.num_envs, { seed = self.seed })
+  local test = { threshold = threshold, clear = 0, of = #at }
+  for k, cell in ipairs(at) do
+    local squares = 0
+    for _, d in pairs(differences[k]) do squares = squares + d * d end
+    cell.p, cell.noise = p[k], threshold * math.sqrt(squares) / cell.n
+    cell.clear = p[k] <= 0.05
+    if cell.clear then
+      test.clear, test.noise = test.clear + 1, math.min(test.noise or math.huge, math.abs(cell.loss))
+    end
+  end
+  return test
+end
+
+return causal_map

@@ -1,0 +1,80 @@
+-- causal_map_file.lua -- keeps a map of a run's memory in its folder, column by column, so that a map that was interrupted is resumed and one
+-- that is done is read: RUN/where/STEPS-CHECKSUM.json, by the checkpoint and by all that the map depends on.
+local bit = require "bit"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local tables = require "mneme.base.tables"
+
+local map_file = {}
+local FORMAT = "mneme-where-1"
+
+-- Everything that the numbers depend on, as a text.
+local function key_of(map)
+  local p, crc, settings, words = map.carrier, 0, {}, {}
+  local dict = p.agent:state_dict()
+  for _, name in ipairs(tables.keys(dict)) do crc = engine.C.mn_crc32c(crc, dict[name]:data(), 4 * dict[name]:size()) end
+  for name, value in pairs(p.env.settings) do settings[name] = tostring(value) end
+  for i, row in ipairs(map.rows) do words[i] = row.word end
+  return json.encode { parameters = bit.tohex(crc), env = p.env.id, settings = settings, greedy = p.greedy, seed = map.seed,
+    rows = words, every = map.every or 0, steps = map.steps and json.array(map.steps) or "",
+    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece }
+end
+
+-- A list of n numbers, whole ones where `most` is given, from 0.
+local function numbers(list, n, most)
+  if type(list) ~= "table" or #list ~= n then return false end
+  for i = 1, n do
+    local v = list[i]
+    if type(v) ~= "number" or v - v ~= 0 or most and (v % 1 ~= 0 or v < 0 or v > most) then return false end
+  end
+  return true
+end
+
+-- Does what a file holds fit this map?
+local function fits(map, got)
+  local envs = map.carrier.num_envs
+  if type(got.steps) ~= "table" or type(got.columns) ~= "table" or #got.columns > #got.steps or type(got.outcomes) ~= "table" then return false end
+  if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
+  for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
+  for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.score, o.ret, o.length }, 3) then return false end end
+  if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
+  for c, column in ipairs(got.columns) do
+    local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
+    if type(column) ~= "table" or column.at ~= got.steps[c] or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
+    if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
+    for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
+    for _, loss in ipairs(column.loss) do if not numbers(loss, n) then return false end end
+  end
+  return true
+end
+
+local function store(map, path, key)
+  files.write(path, { json.encode { format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
+    outcomes = json.array(map.outcomes), columns = json.array(map.columns) }, "\n" })
+end
+
+---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
+---@param map CausalMap not begun
+---@param folder string of the run
+---@param only_read boolean? store nothing
+---@return string path of the file
+---@return integer columns that were found
+function map_file.attach(map, folder, only_read)
+  local key = key_of(map)
+  local path = ("%s/where/%.0f-%s.json"):format(folder, map.carrier.steps or 0, bit.tohex(engine.C.mn_crc32c(0, key, #key)))
+  local got = files.is_file(path) and json.decode((files.read(path)), path)
+  if not only_read then
+    files.make_folder(folder .. "/where")
+    map.on_column = function() store(map, path, key) end
+  end
+  if not files.is_file(path) then return path, 0 end
+  if type(got) ~= "table" or got.format ~= FORMAT or got.key ~= key or not fits(map, got) then
+    io.stderr:write(("mneme: warning: %s: damaged; it is measured again\n"):format(path))
+    return path, 0
+  end
+  map:take(got.steps, got.measure, got.outcomes, got.columns)
+  return path, #got.columns
+end
+
+return map_file

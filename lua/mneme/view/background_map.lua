@@ -1,0 +1,85 @@
+-- background_map.lua -- the map of an agent's memory that a window measures while it is idle, of the checkpoint that is shown; while the
+-- agent is being trained of the newest one, again and again, and the last complete map stays until the next is complete.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+
+local C = engine.C
+local LOOK = 2                       -- seconds between two looks for a newer checkpoint
+
+---@class BackgroundMap
+local Background = {}
+Background.__index = Background
+
+---@param open fun(step: number): CausalMap the map of a checkpoint, not begun
+---@param steps fun(): number[] the run's checkpoints
+---@return BackgroundMap
+local function new(open, steps)
+  return setmetatable({ open = open, steps = steps, looked = -math.huge, why = "the map begins as soon as the window is idle" }, Background)
+end
+
+-- The map as a panel draws it.
+local function state_of(map)
+  local state = { map = map, cells = map:cells(), most = 0,
+    title = map.carrier.steps and ("at %.0f steps"):format(map.carrier.steps) }
+  for _, row in ipairs(state.cells) do for _, cell in pairs(row) do state.most = math.max(state.most, cell.loss) end end
+  if map.done then state.test = map:test(state.cells) end
+  return state
+end
+
+---What a panel shows; that it is drawn makes the map worth measuring.
+---@return table? state { map, cells, most, test = once it is complete }; nil: nothing yet
+---@return string? why not
+function Background:show()
+  self.wanted = true
+  return self.state, self.why
+end
+
+-- The checkpoint to measure: the one shown, or the newest of a training.
+local function choose(self, shown, clock)
+  if shown then return shown end
+  if clock > self.looked + LOOK then
+    local list = self.steps()
+    self.looked, self.newest = clock, list[#list]
+    if not self.newest then self.why = "the map begins with the first checkpoint: checkpoint_every=STEPS, else one a minute" end
+  end
+  return self.newest
+end
+
+---Measures until the deadline, if a panel shows the map.
+---@param shown number? the checkpoint of the displayed agent; nil: it is in training
+---@param clock number seconds
+---@param deadline number of engine.C.mn_clock(false)
+---@return boolean changed there is something new to draw
+function Background:work(shown, clock, deadline)
+  if not self.wanted then return false end
+  local wish = choose(self, shown, clock)
+  if not wish or wish == self.failed then return false end
+  if wish ~= self.of and (shown or not self.map or self.map.done) then
+    local ok, map = pcall(self.open, wish)
+    if not ok then
+      if not errors.is(map) then error(map, 0) end
+      self.failed, self.why = wish, map.message
+      return true
+    end
+    self.map, self.of = map, wish
+    if not self.state or shown then self.state, self.why = nil, nil end
+  end
+  local map = self.map
+  local shown_whole = map.done and self.state and self.state.map == map
+  if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
+  local before = #map.columns
+  local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
+  if not ok then
+    if not errors.is(problem) then error(problem, 0) end
+    self.failed, self.why, self.state = wish, problem.message, nil
+    return true
+  end
+  local first = not self.state or self.state.map == map         -- of a training, the complete map before stays
+  if map.done or first and map.steps and (not self.state or #map.columns > before) then
+    self.state = state_of(map)
+    return true
+  end
+  return false
+end
+
+return { new = new }

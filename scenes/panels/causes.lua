@@ -1,0 +1,79 @@
+-- causes.lua -- where it is remembered: what the agent loses when each part of its memory (a row) is erased at each step (a column).
+-- The map is measured in the background; a click on a cell opens that episode without and with the part erased.
+local ffi = require "ffi"
+local mn = require "mneme"
+local canvas = mn.ui.canvas
+
+local TITLE = "where it is remembered"
+local lost = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" }
+
+-- The value of a cell as drawn: noise and what is not measured yet have no colour.
+local function value_of(state, cell) return cell and (cell.clear or not state.test) and math.max(0, cell.loss) or 0 end
+
+-- What is known so far.
+local function notes(state, most)
+  local map = state.map
+  local scale = ("%s 0 … %.2g"):format(lost[map.measure], most)
+  local cells, of = map:progress()
+  if cells < of then return { ("%s, %d of %d cells"):format(scale, cells, of), ("%d of %d"):format(cells, of) } end
+  local rest = state.test and (", %d of %d stand out of the noise"):format(state.test.clear, state.test.of) or ""
+  return { ("%s, %d episodes%s"):format(scale, #map.outcomes, rest), scale }
+end
+
+-- The steps below the columns, as many as have room.
+local function steps_below(view, plot, steps, can_open)
+  local u, wide, below = view.unit, plot.w / #steps, plot.y + plot.h
+  local every = math.ceil((view:text_width(tostring(steps[#steps]), 11) + 8 * u) / wide)
+  for c = #steps, 1, -every do view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, below + 15 * u, 11, view.theme.dim, "center") end
+  view:text("erased at step", plot.x, below + 30 * u, 11, view.theme.dim)
+  if can_open then view:text("click a cell: the episode with it erased", plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
+end
+
+-- A cell is a spot; the one of the displayed episode's intervention has a frame.
+local function spots(view, plot, state, erased)
+  local rows, steps, u = state.map.rows, state.map.steps, view.unit
+  local wide, high = plot.w / #steps, plot.h / #rows
+  for r, row in ipairs(rows) do
+    for c, at in ipairs(steps) do
+      local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
+      if not state.cells[r][c] then view:rect(x, y, wide, high, view.theme.card) end
+      view:spot({ x = x, y = y, w = wide, h = high }, { erase = row.word, at = at })
+      if erased and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
+    end
+  end
+end
+
+return function(view, box, now)
+  local theme, u = view.theme, view.unit
+  local state, why = nil, "only an agent of a run has a map: mneme view RUN"
+  if now.causes then state, why = now.causes() end
+  local map = state and state.map
+  if not (map and map.steps and #map.steps > 0) then
+    local inner = view:card(box, TITLE)
+    return view:paragraph(map and map.steps and "the episodes end at step 0" or why or "the untouched episodes are played …", inner.x,
+      inner.y + 16 * u, 12, theme.dim, inner.w)
+  end
+  local most = math.max(state.most, 1e-6)
+  local inner = view:card(box, TITLE .. (state.title and ", " .. state.title or ""), notes(state, most), canvas.SEQUENTIAL)
+  local names, wide = {}, 0
+  for r, row in ipairs(map.rows) do
+    names[r] = row.text:gsub("^layer %d+, ", "  ")          -- heads are set in below their layer
+    wide = math.min(inner.w / 3, math.max(wide, view:text_width(names[r], 11)))
+  end
+  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 34 * u }
+  local values = ffi.new("float[?]", #map.rows * #map.steps)
+  for r = 1, #map.rows do
+    for c = 1, #map.steps do values[(r - 1) * #map.steps + c - 1] = value_of(state, state.cells[r][c]) end
+  end
+  view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
+  view:heat(plot, #map.rows, #map.steps, values, 0, most, canvas.SEQUENTIAL)
+  local high = plot.h / #map.rows
+  local size = math.min(11, high / u * 0.8)
+  for r, name in ipairs(names) do
+    local y = plot.y + high * (r - 1)
+    view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, map.rows[r].head and theme.dim or theme.text, "left", wide + 1)
+    if r > 1 and not map.rows[r].head then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
+  end
+  spots(view, plot, state, now.erased)
+  steps_below(view, plot, map.steps, now.can_open)
+end

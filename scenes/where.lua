@@ -1,0 +1,23 @@
+-- where.lua -- where an agent remembers, in any environment: the loss when each part of its memory is erased at each step, measured while
+-- the window is idle.  A click on a cell opens the episode with that part erased.
+--   mneme view runs/NAME scene=where
+local mn = require "mneme"
+local panels = mn.scene.panels
+
+local function draw(view, now)
+  local page = view:inset(view.box, 16)
+  local header, body = view:split(page, "rows", { 44, "1*" })
+  panels.header(view, header, now)
+  local above, causes = view:split(body, "rows", { "2*", "3*" })
+  local world, policy = view:split(above, "columns", { "1*", "1*" })
+  panels.world(view, world, now)
+  panels.policies(view, policy, now)
+  panels.causes(view, causes, now)
+end
+
+return mn.scene {
+  doc = "where it is remembered: what is lost when each head is erased at each step; click a cell to see it happen",
+  env = { "tmaze", corridor = 20 },
+  core = { "agalite" },
+  draw = draw,
+}

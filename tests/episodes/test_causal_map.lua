@@ -1,0 +1,227 @@
+-- test_causal_map.lua -- where it is remembered: erasing nothing changes nothing, erasing everything is a reset, a cell from a kept state
+-- is the cell from the beginning, for every core; an agent made by hand has its memory where the map says; stored, resumed, by pieces.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local rig = require "tests.support.core_rig"
+local cue_agent = require "tests.support.cue_agent"
+local shell = require "tests.support.shell"
+local mn = require "mneme"
+local causal_map = require "mneme.episodes.causal_map"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local intervene = require "mneme.commands.intervene"
+local interventions = require "mneme.episodes.interventions"
+local map_file = require "mneme.episodes.causal_map_file"
+local memory_rows = require "mneme.episodes.memory_rows"
+local stepper = require "mneme.episodes.stepper"
+
+local ENVS, SEED, LIMIT = 6, 40, 9
+
+-- A stepper of a small core that has learned nothing.
+local function wanderer(settings)
+  local env = mn.env("tmaze", { corridor = 3, num_envs = ENVS, time_limit = LIMIT })
+  mn.manual_seed(5)
+  return stepper.new(env, mn.agent { env = env, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }, { seed = SEED })
+end
+
+local function seeds()
+  local list = {}
+  for b = 0, ENVS - 1 do list[b + 1] = SEED + b end
+  return list
+end
+
+-- The numbers of a map, as a text.
+local function numbers(map) return mn.json.encode { map.steps, map.outcomes, map.columns } end
+
+-- Logits of the next steps, of all environments, as bytes.
+local function next_logits(p, steps)
+  local list, n = {}, ENVS * p.env.action_space.n
+  for i = 1, steps do
+    p:forward()
+    list[i] = ffi.string(p.logits:data() + p.row * n, 4 * n)
+    p:step()
+  end
+  return table.concat(list)
+end
+
+for _, case in ipairs(rig.cases()) do
+  local a, b = wanderer(case.settings), wanderer(case.settings)
+  local core = a.agent.core
+  if not next(core.states) then
+    t.test(case.name .. ": no memory, no map", function()
+      t.raises(function() causal_map.new(a, b) end, "has no memory")
+    end)
+  else
+    local map = causal_map.new(a, b, { measure = "return", every = 3, seed = SEED })
+    local apart = core.config.sees == "rollout"          -- a plan that restarts sees less
+
+    t.test(case.name .. ": erasing nothing changes nothing; every cell is that of an episode run from the beginning", function()
+      t.ok(map:work())
+      local p = wanderer(case.settings)
+      local nothing = { seeds = seeds(), draws = SEED, act = false, most = ENVS, first = 0 }
+      local untouched = intervene.round(p, interventions.new(p, {}), nothing)
+      t.eq(mn.json.encode(untouched), mn.json.encode(map.outcomes))
+      t.ok(#map.steps > 0 and #map.columns == #map.steps)
+      for _, column in ipairs(map.columns) do
+        if not apart then
+          for i, env in ipairs(column.envs) do t.eq(column.base[i], map.outcomes[env + 1].ret, "without, at step " .. column.at) end
+        end
+      end
+      local column = map.columns[#map.columns]
+      for r, row in ipairs(map.rows) do
+        local list = interventions.new(p, { { kind = "erase", what = row.word, at = column.at } })
+        local whole = intervene.round(p, list, { seeds = seeds(), draws = SEED, act = true, most = ENVS, first = 0 })
+        for i, env in ipairs(column.envs) do t.eq(column.base[i] - column.loss[r][i], whole[env + 1].ret, row.word) end
+      end
+    end)
+
+    t.test(case.name .. ": the parts of a map together are the whole memory", function()
+      local p = wanderer(case.settings)
+      for name, x in pairs(p.state) do if not core:is_constant(name) then x:fill(7) end end
+      local rows, of_layer = memory_rows.list(core), {}
+      for _, row in ipairs(rows) do if row.layer then of_layer[row.layer] = (of_layer[row.layer] or 0) + 1 end end
+      for _, row in ipairs(rows) do
+        local divided = row.word:find "^layers%.%d+$" and of_layer[row.layer] > 1
+        if row.word ~= "all" and not divided then
+          interventions.new(p, { { kind = "erase", what = row.word, at = 0 } }):before(0, { 0, 1, 2, 3, 4, 5 })
+        end
+      end
+      for name, x in pairs(p.state) do
+        local left, data = 0, x:data()
+        for i = 0, core:is_constant(name) and -1 or x:size() - 1 do left = left + (data[i] == 7 and 1 or 0) end
+        t.eq(left, 0, name)
+      end
+    end)
+
+    t.test(case.name .. ": erasing everything is a reset, and a branch leaves its stepper as it was", function()
+      local p, q, r = wanderer(case.settings), wanderer(case.settings), wanderer(case.settings)
+      for _, one in ipairs { p, q, r } do one:restart(seeds(), SEED) next_logits(one, 2) end
+      local envs, moment = {}, p:branch()
+      for env = 0, ENVS - 1 do envs[env + 1] = env end
+      t.ok(next_logits(p, 4) == next_logits(q, 4), "the stepper that branched goes on differently")
+      q:restore(moment)
+      if not apart then
+        p:restore(moment)
+        r:restart_plan()
+        t.ok(next_logits(p, 3) == next_logits(r, 3), "the branch is another memory")
+        r = wanderer(case.settings)
+        r:restart(seeds(), SEED)
+        next_logits(r, 2)
+      end
+      local list = { { kind = "erase", what = "all", at = 2 } }
+      if core.claims.reset ~= "exact" then               -- a reset leaves the clock as it is
+        for layer = 0, core.config.n_layers - 1 do list[layer + 1] = { kind = "erase", what = "layers." .. layer, at = 2 } end
+      end
+      interventions.new(q, list):before(2, envs)
+      r:restart_plan()
+      ffi.fill(r.resets:data(), ENVS, 1)
+      t.ok(next_logits(q, 3) == next_logits(r, 3), "erased, it is not as after a reset")
+    end)
+  end
+end
+
+-- ---- the truth ----
+
+local function cue_map(options)
+  options.seed = options.seed or 7
+  return causal_map.new(cue_agent.new(options.envs or 60), cue_agent.new(options.envs or 60), { measure = options.measure, seed = options.seed,
+    on_column = options.on_column, every = options.every })
+end
+
+t.test("an agent made by hand: the channel that keeps the cue stands out at every step, the other at none", function()
+  local map = cue_map {}
+  t.ok(map:work())
+  t.eq(map.measure, "success")
+  t.eq(map.steps[#map.steps], cue_agent.corridor - 1)
+  local cells, rows = map:cells(), {}
+  local test = map:test(cells)
+  for r, row in ipairs(map.rows) do rows[row.word] = cells[r] end
+  for c = 1, #map.steps do
+    local keeps, none = rows["layers.0.channels.0-0"][c], rows["layers.0.channels.1-1"][c]
+    t.ok(keeps.clear and keeps.loss > 0.3 and keeps.low > 0.1 and keeps.noise < keeps.loss, "the cue's channel at column " .. c)
+    t.eq(none.loss, 0) t.ok(not none.clear)
+    t.eq(keeps.loss, rows.all[c].loss)
+  end
+  t.eq(test.clear, 2 * #map.steps)
+  t.eq(test.of, 3 * #map.steps)
+end)
+
+t.test("the same by the policy: a few episodes are enough, and no divergence is negative", function()
+  local map = cue_map { measure = "kl", envs = 4 }
+  map:work()
+  local cells = map:cells()
+  t.eq(map:test(cells), nil)
+  for c = 1, #map.steps do
+    t.eq(cells[3][c].loss, 0)
+    t.ok(cells[2][c].loss > 0.2, ("the cue's channel: %g nats"):format(cells[2][c].loss))
+    t.eq(cells[1][c].loss, cells[2][c].loss)
+  end
+end)
+
+-- ---- pieces, threads, files ----
+
+t.test("by pieces, on any number of threads, resumed from any column: the same bits", function()
+  local whole, folder = cue_map { every = 4 }, shell.folder()
+  whole:work()
+  local pieces, calls = cue_map { every = 4 }, 0
+  while not pieces:work(0) do calls = calls + 1 end
+  t.ok(calls > 50, "one piece is one step")
+  t.eq(numbers(pieces), numbers(whole))
+  local threads = engine.C.mn_threads(engine.ctx)
+  engine.check(engine.C.mn_set_threads(engine.ctx, threads == 1 and 2 or 1))
+  local other = cue_map { every = 4 }
+  other:work()
+  engine.check(engine.C.mn_set_threads(engine.ctx, threads))
+  t.eq(numbers(other), numbers(whole))
+  for stop = 0, #whole.steps do
+    files.remove_folder(folder .. "/where")
+    local killed = cue_map { every = 4 }
+    local path, found = map_file.attach(killed, folder)
+    t.eq(found, 0)
+    while #killed.columns < stop do killed:work(0) end
+    local resumed = cue_map { every = 4 }
+    t.eq(select(2, map_file.attach(resumed, folder)), stop)
+    resumed:work()
+    t.eq(numbers(resumed), numbers(whole))
+    t.eq(mn.json.encode(resumed:cells()), mn.json.encode(whole:cells()))
+    local others = cue_map { every = 4, seed = 8 }
+    t.ok(map_file.attach(others, folder) ~= path, "another seed is another map")
+  end
+  os.execute("rm -r '" .. folder .. "'")
+end)
+
+t.test("a stored map that is damaged is measured again", function()
+  local folder, whole = shell.folder(), cue_map { every = 5 }
+  local path = map_file.attach(whole, folder)
+  whole:work()
+  local text = files.read(path)
+  local function found(damaged)
+    files.write(path, { damaged })
+    local map = cue_map { every = 5 }
+    local _, n
+    local err = io.stderr
+    io.stderr = { write = function() end }
+    local ok, why = pcall(function() _, n = map_file.attach(map, folder) end)
+    io.stderr = err
+    t.ok(ok, why)
+    return n, map
+  end
+  t.eq(found(text), #whole.steps)
+  for at = 1, #text - 2, math.ceil(#text / 60) do
+    t.eq(found(text:sub(1, at)), 0, "cut short")
+    local n, map = found(text:sub(1, at) .. "9" .. text:sub(at + 2))
+    t.ok(n == 0 or n == #whole.steps)
+    map:work()
+    map:test(map:cells())
+  end
+  os.execute("rm -r '" .. folder .. "'")
+end)
+
+t.test("options that do not exist are refused", function()
+  local p, q = cue_agent.new(2), cue_agent.new(2)
+  t.raises(function() causal_map.new(p, q, { measure = "loss" }) end, "loss")
+  t.raises(function() causal_map.new(p, q, { by = "neuron" }) end, "neuron")
+  t.raises(function() causal_map.new(p, q, { evry = 2 }) end, "evry")
+  t.raises(function() causal_map.new(p, q, { every = 0 }) end, "every=0")
+  t.raises(function() causal_map.new(p, p) end, "two steppers")
+end)

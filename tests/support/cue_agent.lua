@@ -1,0 +1,27 @@
+-- cue_agent.lua -- an agent made by hand whose one memory is the cue: channel 0 of its gru keeps it, channel 1 says in each step
+-- whether this is the junction, and remembers nothing.
+local mn = require "mneme"
+local stepper = require "mneme.episodes.stepper"
+
+local cue_agent = { corridor = 12 }
+
+-- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
+---@param options table? of the stepper
+function cue_agent.new(copies, options)
+  local env = mn.env("tmaze", { corridor = cue_agent.corridor, num_envs = copies })
+  local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
+  local p = agent:state_dict()
+  for _, x in pairs(p) do x:fill(0) end
+  local function set(name, values) for i, v in pairs(values) do p[name]:data()[i] = v end end
+  set("core.layers.0.iz.bias", { [0] = 30, -30 })                     -- z = 1: kept
+  set("core.layers.0.iz.weight", { [0] = -60, -60 })                   -- where the cue shows: taken in
+  set("core.layers.0.in.weight", { [0] = -10, 10 })                    -- down, up
+  set("core.layers.0.in.weight", { [16 + 6] = 20, [16 + 7] = 20, [16 + 8] = 20, [16 + 9] = -20 })
+  set("core.layers.0.in.bias", { [1] = -50 })                         -- 1 at the junction, else -1
+  set("actor.0.weight", { [0] = 5, 0, 0, 5 })
+  set("actor.1.weight", { [0] = 10, 40, -10, 40 })                     -- up, down: the cue, and only at the junction
+  set("actor.1.bias", { [2] = -30, [3] = 25 })
+  return stepper.new(env, agent, options or { seed = 3 })
+end
+
+return cue_agent
