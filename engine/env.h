@@ -45,12 +45,14 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             or more, which are then named by their numbers
 **   settable  or NULL: the facts of truth that mn_vec_set can change, written like params; the
 **             default only states whether the value must be an integer
+**   to_know   or NULL: the facts of truth that a memory may know, for linear readings: "cue=class position=number"; of a list
+**             each entry is one, and a class below 0 is not there yet
 **   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
-  const char *doc, *about, *params, *actions, *settable;                                           \
+  const char *doc, *about, *params, *actions, *settable, *to_know;                                 \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 

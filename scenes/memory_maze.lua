@@ -32,7 +32,8 @@ local function draw(view, now)
   local side, size = sides(now)
   local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
-  panels.world(view, world, now, { title = "maze", note = "border: target colour",
+  panels.world(view, world, now, { title = "maze", note = "frames: where the memory says the targets are", believed = "targets",
+    colour = function(k) return targets[(now.truth.colors[k] or 0) + 1] end,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
     panels.cells(view, observed, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },

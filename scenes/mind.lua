@@ -1,5 +1,5 @@
--- mind.lua -- how a memory works, in any environment: attention over past steps, retention of one step, half-life of each head,
--- state norms and gates.  Click a head or a step to see it alone.
+-- mind.lua -- how a memory works, in any environment: what each part of it contributes to what the agent does, how far back that goes,
+-- what is read of each past step, state norms and gates.  Click a head or a step to see it alone.
 --   mneme view runs/NAME scene=mind
 local mn = require "mneme"
 local panels = mn.scene.panels
@@ -15,16 +15,16 @@ local function draw(view, now)
   panels.policies(view, policy, now)
   panels.norms(view, norms, now)
 
-  local attention, retention, below = view:split(right, "rows", { "4*", "3*", "3*" })
+  local contribution, attention, below = view:split(right, "rows", { "4*", "3*", "3*" })
+  panels.contribution(view, contribution, now)
   panels.attention(view, attention, now)
-  panels.retention(view, retention, now)
   local horizon, gates = view:split(below, "columns", { "1*", "1*" })
   panels.horizon(view, horizon, now)
   panels.gates(view, gates, now)
 end
 
 return mn.scene {
-  doc = "how a memory works: attention over past steps, retention of a step, half-life of each head, gates",
+  doc = "how a memory works: what each head contributes to the actions, how far back, what it reads of each past step, gates",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

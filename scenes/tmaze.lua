@@ -1,5 +1,5 @@
--- tmaze.lua -- the corridor, policy, value, path, memory and gates: is the cue still in the memory when the agent stands at the
--- junction?    mneme view tmaze, or mneme view runs/NAME
+-- tmaze.lua -- the corridor lit by what the memory knows of the cue, policy, value, memory and gates: is the cue still in the memory
+-- when the agent stands at the junction?    mneme view tmaze, or mneme view runs/NAME
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -11,15 +11,14 @@ local function draw(view, now)
   local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")
   panels.world(view, world, now, {
     title = "corridor",
-    note = cue and ("cue: %s, shown at step 0 only"):format(cue),
+    note = cue and ("cue: %s, shown at step 0 only; green: the memory knows it there"):format(cue), known = "cue",
     place = function(entry) return entry.x and entry.x + 0.5, 0 end,
   })
 
-  local policy, value, trail = view:split(mind, "columns", { "3*", "4*", "4*" })
+  local policy, value, knowledge = view:split(mind, "columns", { "3*", "4*", "4*" })
   panels.policy(view, policy, now)
   panels.value(view, value, now)
-  local cells = now.truth.corridor and now.truth.corridor - 1
-  panels.trail(view, trail, now, { note = "cell at each step", cells = cells })
+  panels.knowledge(view, knowledge, now, { fact = "cue" })
 
   if #now.gates == 0 then return panels.memory(view, memory, now) end
   local state, gates = view:split(memory, "columns", { "3*", "2*" })
@@ -31,7 +30,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "T-Maze: corridor, policy, value, trail, memory and gates",
+  doc = "T-Maze: corridor lit by what the memory knows of the cue, policy, value, memory and gates",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

@@ -116,4 +116,5 @@ MN_ENV(associative_recall, .version = 0,
                 "pairs      more than symbols: keys recur with other values, and the last one counts\n"
                 "questions  0: one per pair",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
-       .actions = SYMBOLS_NAMES, .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .actions = SYMBOLS_NAMES, .to_know = "answer=class values=class",
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -142,4 +142,5 @@ MN_ENV(concentration, .version = 0, .doc = "find pairs of cards: the game Concen
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
+       .to_know = "cards=class open=class first=class",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -204,5 +204,6 @@ MN_ENV(gridworld, .version = 0,
                 "14-19 choices, 20-25 the cue naming a choice; after the cells, the keys carried.",
        .params = "map=\"\" view=5[3..15] occlusion=1[0..1] cue_steps=0[0..1000000] step_reward=0.0[-1..1]",
        .actions = "up down left right", .settable = "right=1[1..6] x=0[0..63] y=0[0..63]",
+       .to_know = "right=class x=number y=number",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
        .set = set, .observe = observe)

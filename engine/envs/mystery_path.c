@@ -54,5 +54,6 @@ MN_ENV(mystery_path, .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; in small steps",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",
+       .to_know = "path=class x=number y=number",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
        .truth = mystery_truth, .valid = mystery_valid)

@@ -45,5 +45,6 @@ MN_FN void step(mystery_path_grid *m, mn_io *io) {
 MN_ENV(mystery_path_grid, .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
+       .to_know = "path=class x=number y=number",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
        .truth = mystery_truth, .valid = mystery_valid)

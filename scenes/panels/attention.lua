@@ -1,11 +1,24 @@
--- attention.lua -- attention over past steps: a row for each head of each layer.  For softmax the attention weights, for a gated
--- linear memory the implicit ones (q.k times the decay since).  A selected head is drawn as a bar for each step.  Where a step
--- has no weight, the panel says why.
+-- attention.lua -- what is read of each past step: a row for each head of each layer.  For softmax the attention weights, for a gated
+-- linear memory the implicit ones (q.k times the decay since), as shares of what the head reads; a row is as bright as the head's
+-- memory contributes to the present action, so that heads that do not matter are dark.  A selected head is drawn as a bar for each
+-- step, with its shares alone.  Where a step has no weight, the panel says why.
 local mn = require "mneme"
-local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
+local attention_history, contributions, implicit_attention = mn.inspect.attention_history, mn.inspect.contributions, mn.inspect.implicit_attention
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
 
 local TITLE = "attention over past steps"
+
+-- What each head contributes to the present action; nil: it is not known.
+local function scales(view, now, rows)
+  local job, list = contributions.of_frame(now, nil, view.deadline), {}
+  if job.problem then return nil end
+  view.unfinished = view.unfinished or not job.done
+  for r, row in ipairs(rows) do
+    list[r] = job:of_head(row.layer, row.head, #now.history)
+    if not list[r] then return nil end
+  end
+  return list
+end
 
 -- The attention of one head as bars; the step with the largest share is marked.
 local function bars(view, box, now, row)
@@ -19,7 +32,7 @@ local function bars(view, box, now, row)
   if top then most_to = ("most to step %d: %.0f %%"):format(history[top + 1].step, 100 * share[top]) end
   local note = more and { more .. "; " .. most_to, most_to } or most_to
   local inner = view:card(box, TITLE .. ", " .. selection.name(row), note)
-  local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of attention")
+  local place = view:axes(inner, -0.5, steps - 0.5, 0, 100 * most, "step", "% of what it reads")
   local wide = place(0.5, 0) - place(-0.5, 0)
   local gap = wide > 4 * u and 1 or 0
   for i = 0, n - 1 do
@@ -44,20 +57,21 @@ return function(view, box, now)
   end
   local rows, layer = selection.rows(now, selection.all(implicit_attention.size(now)))
   if #rows == 1 then return bars(view, box, now, rows[1]) end
-  local all, most, unseen, aside = {}, 0.05, 0, 0
+  local all, scale, most, unseen, aside = {}, scales(view, now, rows), 0.05, 0, 0
   for r, row in ipairs(rows) do
     local n, beside
     all[r], n, unseen, beside = attention_history.of(now, #history, row.layer, row.head)
     aside = math.max(aside, beside)
-    for i = unseen, n - 1 do most = math.max(most, all[r][i]) end
+    for i = unseen, n - 1 do most = math.max(most, all[r][i] * (scale and scale[r] or 1)) end
   end
   local range = ("0 … %.0f %%"):format(100 * most)
-  local note = { "share, root scale, " .. range, "share, " .. range, range }
-  if unseen > 0 then note[1] = ("share in the last %d steps, root scale, "):format(#history - unseen) .. range end
+  local of = scale and "share × contribution of the head now" or "share of what each head reads, whether it matters or not"
+  local note = { of .. ", root scale, " .. range, (scale and "share × contribution, " or "share, ") .. range, range }
+  if unseen > 0 then note[1] = ("%s, in the last %d steps, root scale, "):format(of, #history - unseen) .. range end
   local more = implicit_attention.note(now, aside)
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1]) end)
+  local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end)
   local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer) })
   step_heatmap.mark(view, plot, now, over.steps)
   selection.spots(view, plot, now, rows)

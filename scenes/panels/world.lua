@@ -2,6 +2,7 @@
 local mn = require "mneme"
 local attention_history, implicit_attention = mn.inspect.attention_history, mn.inspect.implicit_attention
 local canvas, selection = mn.ui.canvas, mn.ui.selection
+local panels = mn.scene.panels
 
 local LITTLE = 0.02                              -- share of attention: less is not marked
 
@@ -16,6 +17,8 @@ local function mark_read(view, now, at)
   end
 end
 
+---options: title, note; place = function(entry) -> x, y in the units of the drawing; known = a fact, by which the path is lit; believed = a fact,
+---x and y of each of several places, which are framed where the memory says that they are, colour = function(k) of the kth
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local title, note, outcome = options and options.title or "world", options and options.note, now.outcome
@@ -29,6 +32,7 @@ return function(view, box, now, options)
   local place = view:append(now.canvas, inner)
 
   -- where positions are known in the units of the drawing: the path, fading with age
+  if options and options.known and now.run then panels.beliefs(view, inner, now, { fact = options.known, at = options.place, place = place }) end
   if options and options.place then
     local n = #now.history
     local function at(entry)
@@ -46,6 +50,9 @@ return function(view, box, now, options)
     mark_read(view, now, at)
   end
 
+  if options and options.believed and now.run then
+    panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, place = place })
+  end
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
     for _, part in ipairs { ret, ("  ·  %d steps"):format(outcome.length) } do

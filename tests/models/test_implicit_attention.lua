@@ -407,46 +407,15 @@ t.test("shares are the weights of each step as they were then, whichever is aske
     n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, feature = "outer_elu1" } }
   for i = 1, 12 do shown[i] = film:add(source:next()) end
   local rows = { { layer = 1, head = 0 }, { layer = 0, head = 1 } }
-  local none, all = shares.since(shown[12], 3, rows, -math.huge)
-  t.eq(next(none), nil) t.eq(all, false, "no time")
-  local at, whole = shares.since(shown[12], 3, rows)
-  t.ok(whole and not at[2])
   for i = 3, 12 do
-    for r, row in ipairs(rows) do
+    for _, row in ipairs(rows) do
       local w, n = recall.weights(shown[i], row.layer, row.head)
       local sum, share = 0, shares.of(shown[12], i, row.layer, row.head)
       for j = 0, n - 1 do sum = sum + math.abs(w[j]) end
       for j = 0, n - 1 do t.near(share[j], math.abs(w[j]) / sum, 1e-6) end
-      t.eq(at[i][r], share[2])
       t.eq(shares.of(shown[i], i, row.layer, row.head), share, "kept")
     end
   end
-  shown[12].history[4].probes = nil
-  at = shares.since(shown[12], 3, rows)
-  t.ok(at[12] and not at[3], "a step whose probes are gone")
-end)
-
-t.test("of a long episode some steps are looked at, the same ones as it goes on", function()
-  local history = {}
-  for i = 1, 700 do
-    local k = ffi.new("float[2]", 1, i % 7)
-    local probes = { ["layers.0.q"] = { shape = { 1, 2 }, values = k }, ["layers.0.k"] = { shape = { 1, 2 }, values = k } }
-    history[i] = { step = i - 1, probes = probes }
-  end
-  local function frame(n)
-    local so_far = {}
-    for i = 1, n do so_far[i] = history[i] end
-    return { reads = "gated", history = so_far, probes = history[n].probes, memory = {} }
-  end
-  local a, b = shares.since(frame(600), 5, { { layer = 0, head = 0 } }), shares.since(frame(700), 5, { { layer = 0, head = 0 } })
-  local count = 0
-  for i in pairs(a) do
-    t.ok(b[i] or i == 600)
-    count = count + 1
-  end
-  t.ok(count > 128 and count <= 257)
-  local share = shares.of(frame(700), 700, 0, 0)
-  t.eq(b[700][1], share[4])
 end)
 
 -- ---- how long it is kept ----

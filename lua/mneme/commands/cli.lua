@@ -175,6 +175,8 @@ commands = {
   { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
     doc = "where is it remembered: success lost by erasing each part of the memory at each step",
     run = module "mneme.commands.where", comment = "commands/where" },
+  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
+    run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
   { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
@@ -202,7 +204,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true,
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true,
   report = true, compare = true, export = true, check = true }
 
 local function dispatch(words)

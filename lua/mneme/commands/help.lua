@@ -94,6 +94,8 @@ local function env_text(i)
   rows[#rows + 1] = { "num_envs, seed, time_limit", "", "every environment has these" }
   local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
+  local to_know = C.mn_env_to_know(i)
+  if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=%w+", ""))) end
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
     ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end

@@ -194,6 +194,7 @@ end
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
   local function paint()
+    shown:look_ahead()                       -- panels show the whole episode
     local function page()
       local what, frame = shown:page()
       return painter:paint(what, frame, o.width, o.height)

@@ -21,6 +21,7 @@ local envs = { list = native.list, facts = native.facts }
 ---  one of n codes 0 .. n-1, nil if it is an intensity
 ---@field action_space table { n = number of actions, names = {...} }
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
+---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
 ---@field time_limit integer steps; 0: none
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
@@ -65,7 +66,7 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
-    action_space = { n = world.n_actions, names = world.names }, settable = world.settable }, Env)
+    action_space = { n = world.n_actions, names = world.names }, settable = world.settable, to_know = world.to_know }, Env)
 end
 
 local function open(env)

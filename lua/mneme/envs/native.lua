@@ -80,6 +80,13 @@ local function facts(names)
   end
 end
 
+-- What a memory may know, in the order of the declaration: "cue=class position=number".
+local function read_to_know(text)
+  local declared = {}
+  for name, kind in text:gmatch "([%w_]+)=(%w+)" do declared[#declared + 1] = { name = name, kind = kind } end
+  return declared
+end
+
 local function number_of_env(name)
   local i = type(name) == "string" and C.mn_env_find(name) or -1
   if i >= 0 then return i end
@@ -132,6 +139,7 @@ local function new(name, given)
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
+    to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end

@@ -15,7 +15,7 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "settable", "set", "name",
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "to_know", "settable", "set", "name",
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
@@ -75,6 +75,14 @@ local function check_spec(spec)
   if spec.settable and type(spec.settable) ~= "table" then
     errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
   end
+  for name, kind in pairs(type(spec.to_know) == "table" and spec.to_know or {}) do
+    if kind ~= "class" and kind ~= "number" then
+      errors.usage(("env: to_know.%s is %s, expected \"class\" or \"number\""):format(tostring(name), tostring(kind)))
+    end
+  end
+  if spec.to_know ~= nil and (type(spec.to_know) ~= "table" or not spec.truth) then
+    errors.usage "env: to_know names facts of truth, expected { cue = \"class\" } and the function truth"
+  end
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
@@ -102,6 +110,13 @@ local function action_names(what, actions)
   return names
 end
 
+-- What a memory may know, in the order of the names.
+local function read_to_know(list)
+  local facts = {}
+  for i, name in ipairs(tables.keys(list)) do facts[i] = { name = name, kind = list[name] } end
+  return facts
+end
+
 -- Settable facts in the order of their names, as mneme.env has them.
 local function read_facts(list)
   local facts = {}
@@ -126,6 +141,7 @@ end
 ---reward, whether the episode is over, score
 ---@field draw fun(self: table, view: Canvas)?
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
+---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
 ---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
 ---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
 ---@field name string?
@@ -142,6 +158,7 @@ end
 ---  step = function(self, action, random) return obs, reward, terminated, score end
 ---  draw = function(self, view) end                        optional
 ---  truth = function(self) return { name = number } end    optional
+---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
@@ -171,6 +188,7 @@ function world.new(spec)
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
+    to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }

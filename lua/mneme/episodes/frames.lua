@@ -34,9 +34,13 @@ local methods = {}
 ---@field ended_before integer
 ---@field reads string? how the core reads its memory: see implicit_attention.lua
 ---@field run string? the folder of its run
+---@field checkpoint integer? of its run
+---@field frame_of (fun(step: integer): Frame?)? the frame of another step of this episode, where it is kept
 ---@field range table<string, number> end of the colour scale of each kind of memory
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
+---@field agent Agent? that acts; nil: a recorded or live episode
+---@field episode_history Entry[]? every step of this episode, where its end is known
 ---@field selection table? { layer, head, step }; its old name is focus
 ---@field status table? of the playback: { playing, speed, hint, note }
 

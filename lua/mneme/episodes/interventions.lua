@@ -174,6 +174,42 @@ local function stretches_of_state(core, part, env, num_envs)
   return stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
 end
 
+---Copy parts of a memory of one environment into that of another.
+---@param core Core
+---@param parts table[] of interventions.parts
+---@param from table<string, Tensor> states of from_B environments
+---@param from_env integer from 0
+---@param from_B integer
+---@param to table<string, Tensor> likewise
+---@param to_env integer
+---@param to_B integer
+function interventions.copy(core, parts, from, from_env, from_B, to, to_env, to_B)
+  for _, part in ipairs(parts) do
+    local source, target = from[part.name]:data(), to[part.name]:data()
+    local theirs = stretches_of_state(core, part, from_env, from_B)
+    for k, s in ipairs(stretches_of_state(core, part, to_env, to_B)) do ffi.copy(target + s[1], source + theirs[k][1], 4 * s[2]) end
+  end
+end
+
+---The values of parts of the memory of one environment, one after another.
+---@param core Core
+---@param parts table[] of interventions.parts
+---@param values fun(name: string): ffi.cdata* of a state of B environments
+---@param env integer from 0
+---@param B integer
+---@param into ffi.cdata*? float *; nil: only count
+---@return integer n
+function interventions.gather(core, parts, values, env, B, into)
+  local n = 0
+  for _, part in ipairs(parts) do
+    for _, s in ipairs(stretches_of_state(core, part, env, B)) do
+      if into then ffi.copy(into + n, values(part.name) + s[1], 4 * s[2]) end
+      n = n + s[2]
+    end
+  end
+  return n
+end
+
 -- ---- making a list ----
 
 local function whole(spec, key, least)

@@ -71,7 +71,8 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 ---@param agent Agent where it has a normaliser, its statistics are used as they are
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is reset, as in a learner's
 ---  describe(), seeded = true: episode k uses the random numbers of seed + k, whatever came before (one
----  environment), episode = 0: the first of them }
+---  environment), episode = 0: the first of them, rows = steps between two packings of the parameters at most, where what the agent does
+---  does not depend on it: many environments take less memory }
 ---@return Stepper
 function stepper.new(env, agent, options)
   options = options or {}
@@ -82,6 +83,8 @@ function stepper.new(env, agent, options)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
+  local core = agent.core
+  if options.rows and (core.acts == "steps" or core.claims.steps == "exact") then self.piece = math.min(self.piece, options.rows) end
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
   self.normaliser = agent.normaliser
   self.x = tensor.new { shape = { self.rows, B, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype, time = true }
@@ -275,7 +278,7 @@ function Stepper:next(before, action)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
   now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
-  now.reads, now.run = rig.reading(self.agent.core), self.run
+  now.reads, now.run, now.checkpoint, now.agent = rig.reading(self.agent.core), self.run, self.steps, self.agent
   return now
 end
 
@@ -396,7 +399,7 @@ function stepper.from_run(folder, options)
   agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
   agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
-    episode = options.episode, memory = about.memory,
+    episode = options.episode, memory = about.memory, rows = options.rows,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   if agent.core.as_trained then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.as_trained)) end

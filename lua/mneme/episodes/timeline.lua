@@ -205,6 +205,18 @@ function Timeline:stop(i)
   return start.stop
 end
 
+---Every step of the episode of frame i, where its end is known and kept.
+---@return Entry[]?
+function Timeline:whole(i)
+  local stop = self:stop(i)
+  local last = stop and self.frames[stop]
+  return last and last.history
+end
+
+---The frame of another step of the episode of frame i, where it is kept.
+---@return Frame?
+function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[i].start + step] end
+
 ---The source was used elsewhere: it is restored when it is needed next.
 function Timeline:lost() self.here, self.waiting = math.huge, nil end
 

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
+local ridge = require "mneme.measure.ridge"
 local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -14,31 +15,6 @@ local LEAST = 20                   -- samples of a step: of fewer nothing is ask
 local kinds = { class = true, number = true }
 
 -- ---- ridge regression ----
-
--- L of the positive definite A = L L^T, in place, n x n doubles.
-local function cholesky(a, n)
-  for j = 0, n - 1 do
-    for i = j, n - 1 do
-      local sum = a[i * n + j]
-      for k = 0, j - 1 do sum = sum - a[i * n + k] * a[j * n + k] end
-      a[i * n + j] = i == j and math.sqrt(sum) or sum / a[j * n + j]
-    end
-  end
-end
-
--- x with L L^T x = b, in place.
-local function solve(l, n, b)
-  for i = 0, n - 1 do
-    local sum = b[i]
-    for k = 0, i - 1 do sum = sum - l[i * n + k] * b[k] end
-    b[i] = sum / l[i * n + i]
-  end
-  for i = n - 1, 0, -1 do
-    local sum = b[i]
-    for k = i + 1, n - 1 do sum = sum - l[k * n + i] * b[k] end
-    b[i] = sum / l[i * n + i]
-  end
-end
 
 -- Inner products of the samples, their columns brought to mean 0 and deviation 1 over the first `train` of them, which
 -- makes the answer independent of units; columns that never change there count nothing.
@@ -68,7 +44,7 @@ local function predict(l, products, n, train, targets)
     local mean = 0
     for i = 1, train do mean = mean + target[i] / train end
     for i = 1, train do b[i - 1] = target[i] - mean end
-    solve(l, train, b)
+    ridge.solve(l, train, b)
     said[k] = {}
     for i = train + 1, n do
       local sum = mean
@@ -178,7 +154,7 @@ function probing.examine(o)
   for i = 0, train - 1 do
     for j = 0, train - 1 do l[i * train + j] = products[i * n + j] + (i == j and more or 0) end
   end
-  cholesky(l, train)
+  ridge.cholesky(l, train)
   local function ask(answers) return score(o.kind, predict(l, products, n, train, questions(o.kind, answers, classes)), y, train, classes) end
   local own, control, chance = ask(y), 0, 0
   if not own then return nil end

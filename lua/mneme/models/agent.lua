@@ -22,6 +22,7 @@ local OWN = "a module of the script"
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field script_parameters integer? of the agent with the script's own core, of a core of a config's settings
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
+---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
@@ -119,7 +120,7 @@ local function agent(options)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions,
-    asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
+    observation_space = env.observation_space, asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
 end
 
 ---Is part of it made by the run's script alone?

@@ -1,12 +1,10 @@
 -- attention_history.lua -- the attention of each head at each step of an episode, as shares that sum to 1.  Computed once per
 -- step and cached with the step, since a page is painted far more often than an agent steps.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
 local implicit_attention = require "mneme.models.implicit_attention"
 
 local attention_history = {}
 local MAX_HEADS = 1024                           -- of a layer
-local MAX_STEPS = 256                            -- of a long episode, computed
 
 -- Entry -> layer * MAX_HEADS + head -> { share = float[n], n, unseen, beside }.
 local cache = setmetatable({}, { __mode = "k" })
@@ -45,30 +43,6 @@ function attention_history.of(now, i, layer, head)
     of_step[key] = known
   end
   return known.share, known.n, known.unseen, known.beside
-end
-
----The share of step `from` in the attention of some heads, at that step and at every later one (of a long episode at some).
----@param now Frame
----@param from integer index in now.history
----@param rows table[] { layer, head }
----@param deadline number? of engine.C.mn_clock(false): what is not computed by then is left out
----@return table<integer, number[]> at index in now.history -> the share of each row
----@return boolean complete nothing was left out
-function attention_history.since(now, from, rows, deadline)
-  local last, at, stride = #now.history, {}, 1
-  while (last - from) / stride > MAX_STEPS do stride = stride * 2 end
-  for k = last, from, -1 do
-    if k == last or k == from or k % stride == 0 then        -- the same ones whatever `from` is
-      if deadline and engine.C.mn_clock(false) > deadline then return at, false end
-      if not now.history[k].probes then break end
-      at[k] = {}
-      for r, row in ipairs(rows) do
-        local share, _, unseen = attention_history.of(now, k, row.layer, row.head)
-        at[k][r] = unseen < from and share[from - 1] or 0
-      end
-    end
-  end
-  return at, true
 end
 
 return attention_history

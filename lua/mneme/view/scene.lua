@@ -25,7 +25,7 @@ local function run(path, expected)
   return result
 end
 
-local successors = { forgot = "retention", seen = "explored" }
+local successors = { forgot = "contribution", retention = "contribution", seen = "explored" }
 
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.

@@ -322,6 +322,9 @@ local function shown_frame(self, k, status)
     more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
     more.erased = self.original and self.erased or nil
   end
+  local line, at = self.tracks[k].timeline, self.slots[self.at][k]
+  more.episode_history = line:whole(at)
+  more.frame_of = function(step) return line:kept(at, step) end
   if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
   if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })

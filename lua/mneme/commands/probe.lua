@@ -1,0 +1,183 @@
+-- probe.lua -- what does a memory know, step by step?  mneme probe RUN: linear readings of the facts that the environment declares, from all of
+-- the memory and from each part, on episodes that they were not fitted to.
+--   episodes=256 seed=N greedy=1   which episodes, of which 7 in 10 are learned from; best=1 checkpoint=STEPS: which checkpoint
+--   facts=cue,position             default: all that the environment declares (mneme help env NAME)
+--   every=N last=STEP              which steps are read; default: about 32, up to one that half of the episodes reach
+--   out=FILE                       .json: all numbers; .svg .png .pdf .csv: a figure for each fact, FILE-FACT where there are several
+--   threads=N                      CPU threads; default: all processors
+-- Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  control: the same
+-- with shuffled answers; what is not above it is not read.  What can be read need not be used: mneme where RUN.  Other keys are settings
+-- of the environment.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local figures = require "mneme.figures"
+local json = require "mneme.base.json"
+local progress = require "mneme.base.progress"
+local readings = require "mneme.measure.readings"
+local run_folder = require "mneme.runs.folder"
+local stepper = require "mneme.episodes.stepper"
+local columns = require("mneme.commands.layout").table
+
+local C = engine.C
+local probe = {}
+local USAGE = "mneme probe RUN [facts=cue,position] [episodes=256] [every=STEPS] [last=STEP] [out=FILE.json|svg]"
+local SHOWN = 8                    -- steps in the table
+
+local whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, threads = 1, greedy = 0, best = 0 }
+
+---Read the command line.
+---@param words string[]
+---@return table options
+---@return table environment settings
+function probe.parse(words)
+  local o, env = { episodes = 256, seed = 12345 }, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("probe: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
+      o.folder = word
+    elseif whole[key] then
+      o[key] = tonumber(text)
+      if not o[key] or o[key] % 1 ~= 0 or o[key] < whole[key] then
+        errors.usage(("probe: %s=%s, expected a whole number of at least %d"):format(key, text, whole[key]))
+      end
+    elseif key == "facts" then
+      o.facts = {}
+      for name in text:gmatch "[^,%s]+" do o.facts[#o.facts + 1] = name end
+      if #o.facts == 0 then errors.usage "probe: facts= is empty, expected names such as cue,position" end
+    elseif key == "out" then
+      o.out = text
+      if not text:lower():find "%.json$" then figures.kind_of_file(text) end
+    else env[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("probe: which run?", USAGE) end
+  return o, env
+end
+
+-- Works until it is done or a signal comes; says beforehand how long it takes.
+local function measure(job)
+  local bar, started, announced = nil, C.mn_clock(false), false
+  repeat
+    local done = job:work(C.mn_clock(false) + 0.1)
+    local at, of = job:progress()
+    if of and at > 0 and not announced then
+      announced = true
+      local seconds = (C.mn_clock(false) - started) / at * (of - at)
+      if seconds > 2 then io.stderr:write(("mneme: %d steps to read, about %.0f s\n"):format(of, seconds)) end
+      bar = progress.new { steps = of, unit = "readings", start = at, silent = seconds <= 2 }
+    end
+    if bar and not done then bar:update(at, {}) end
+  until done or C.mn_interrupted() ~= 0
+  if bar then bar:finish(job:progress(), {}) end
+  return job.done
+end
+
+-- ---- what came of it ----
+
+local function number(x) return x and ("%.2f"):format(x) or "-" end
+
+-- The mean of a key over the steps that were read.
+local function mean(job, fact, at, key)
+  local sum, n = 0, 0
+  for k in ipairs(job.steps) do
+    local cell = (job.cells[fact][k] or {})[at]
+    if cell then sum, n = sum + cell[key], n + 1 end
+  end
+  return n > 0 and sum / n or nil
+end
+
+-- The steps that a table has room for.
+local function some(steps)
+  local list = {}
+  for i = 1, math.min(SHOWN, #steps) do list[i] = math.floor((i - 1) * (#steps - 1) / math.max(1, math.min(SHOWN, #steps) - 1) + 0.5) + 1 end
+  return list
+end
+
+---The table of a fact.
+---@param job Readings
+---@param fact table { name, kind }
+---@return string
+function probe.report(job, fact)
+  local rows, shown = { { "step" } }, some(job.steps)
+  for _, k in ipairs(shown) do table.insert(rows[1], tostring(job.steps[k])) end
+  table.insert(rows[1], "mean")
+  table.insert(rows[1], "control")
+  for at, part in ipairs(job.parts) do
+    local row = { part.text }
+    for _, k in ipairs(shown) do row[#row + 1] = number(((job.cells[fact.name][k] or {})[at] or {}).p) end
+    row[#row + 1], row[#row + 2] = number(mean(job, fact.name, at, "p")), number(mean(job, fact.name, at, "control"))
+    rows[#rows + 1] = row
+  end
+  if not mean(job, fact.name, 1, "p") then return ("%s: nothing to read: it does not vary, or in too few episodes\n"):format(fact.name) end
+  return ("%s: %s\n"):format(fact.name, fact.kind == "class" and "probability of the right answer" or "share of variance") .. columns(rows)
+end
+
+---A fact as a figure: parts by steps.
+---@param job Readings
+---@param fact table
+---@return table see mneme.figures
+function probe.figure(job, fact)
+  local cells, names, steps = {}, {}, {}
+  for at, part in ipairs(job.parts) do
+    names[at], cells[at] = part.text, {}
+    for k in ipairs(job.steps) do cells[at][k] = ((job.cells[fact.name][k] or {})[at] or {}).p or false end
+  end
+  for k, step in ipairs(job.steps) do steps[k] = tostring(step) end
+  local what = fact.kind == "class" and "probability of the right answer" or "share of variance read"
+  return { kind = "heat", title = ("What the memory knows of %s"):format(fact.name), cells = cells,
+    note = ("linear readings on held-out episodes; with shuffled answers %s"):format(number(mean(job, fact.name, 1, "control"))),
+    x = { label = "step", categories = steps }, y = { label = "part of the memory", categories = names }, value = { label = what, range = { 0, 1 } } }
+end
+
+---All numbers, for JSON.
+---@param job Readings
+---@param about table what the file says besides
+---@return table
+function probe.numbers(job, about)
+  about.steps, about.parts, about.facts = job.steps, {}, {}
+  for at, part in ipairs(job.parts) do about.parts[at] = part.word end
+  for _, fact in ipairs(job.facts) do
+    local of = { kind = fact.kind, cells = {} }
+    for k in ipairs(job.steps) do
+      of.cells[k] = {}
+      for at in ipairs(job.parts) do of.cells[k][at] = (job.cells[fact.name][k] or {})[at] or false end
+    end
+    about.facts[fact.name] = of
+  end
+  return about
+end
+
+local function write(job, o, p)
+  if o.out:lower():find "%.json$" then
+    files.write(o.out, { json.encode(probe.numbers(job, { run = o.folder, checkpoint = p.steps, episodes = o.episodes, seed = o.seed })) })
+    return print(o.out)
+  end
+  for _, fact in ipairs(job.facts) do
+    local path = #job.facts == 1 and o.out or o.out:gsub("(%.%w+)$", "-" .. fact.name .. "%1")
+    figures.export(probe.figure(job, fact), path)
+    print(path)
+  end
+end
+
+---@param words string[]
+---@return integer status
+function probe.main(words)
+  local o, env = probe.parse(words)
+  if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to probe"):format(o.folder)) end
+  if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
+  local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy == 1, best = o.best == 1,
+    checkpoint = o.checkpoint, settings = env, rows = 4 })
+  local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
+  C.mn_watch_signals(true)
+  local done = measure(job)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if not done then errors.stop(status) end
+  print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))
+  for _, fact in ipairs(job.facts) do io.stdout:write("\n", probe.report(job, fact)) end
+  if o.out then write(job, o, p) end
+  return status
+end
+
+return probe

@@ -1,0 +1,292 @@
+-- contributions.lua -- what each part of a memory contributes to what an agent does in an episode: how much its policy changes when
+-- that part, at a step, is as it was before the episode, or as if one step had not been observed.  The observations stay as they were, so
+-- that what changes is the memory alone, through all layers and later steps.  One scale for all parts: the share of the policy's
+-- probability that moves.  Measured in small pieces, from states that are kept at some steps.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local interventions = require "mneme.episodes.interventions"
+local memory_rows = require "mneme.episodes.memory_rows"
+local plan = require "mneme.tensor.plan"
+local state_arrays = require "mneme.models.state_arrays"
+local tensor = require "mneme.tensor.tensor"
+
+local C = engine.C
+local contributions = {}
+local COLUMNS = 32                 -- steps in which parts are changed, of a longer episode
+local MOST_ROWS = 64               -- parts: of more, whole layers
+local TOLERANCE = 5e-3             -- of a probability: the episode is computed again, and must come out
+contributions.LITTLE = 0.02        -- of a policy's probability: less counts as nothing
+
+---@class Contributions
+---@field rows MemoryRow[] the parts: heads, or groups of channels, or what else a memory divides into
+---@field columns integer[] indices in the history, before whose step parts are changed, ascending
+---@field n integer steps of the history
+---@field problem string? why there is nothing to show; then the other fields are not there
+---@field done boolean
+local Job = {}
+Job.__index = Job
+
+---The parts that a memory divides into, without those that are sums of others.
+---@param core Core
+---@return MemoryRow[]
+function contributions.parts_of(core)
+  local function finest(by)
+    local list, divided = {}, {}
+    local rows = memory_rows.list(core, by)
+    for _, row in ipairs(rows) do if row.layer and row.word ~= "layers." .. row.layer then divided[row.layer] = true end end
+    for _, row in ipairs(rows) do
+      if row.word ~= "all" and not (divided[row.layer] and row.word == "layers." .. row.layer) then list[#list + 1] = row end
+    end
+    return #list > 0 and list or rows
+  end
+  local rows = finest "head"
+  return #rows <= MOST_ROWS and rows or finest "layer"
+end
+
+-- ---- the agent, some environments at a time ----
+
+-- An agent that is run a step at a time on given observations: { set = state, step(entry, entry before) -> policies }.
+local function runner(agent, space, B)
+  local self = { state = agent.core:initial(B), x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype, time = true },
+    done = tensor.new { shape = { 1, B }, dtype = "u8", time = true }, previous = agent:previous_leaves(1, B), B = B }
+  local normaliser = agent.normaliser
+  local inputs = normaliser and normaliser.norm_obs and tensor.new { shape = self.x:shape(), time = true } or self.x
+  local run = plan(function(x, done, state, previous)
+    local logits, _, after = tensor.off_tape(agent.act, agent, x, done, state, nil, previous)
+    return logits, after
+  end)
+  local n, actions = state_arrays.size(space.shape), agent.actions
+  local policy = ffi.new("float[?]", B * actions)
+  ---Processes the observation of an entry; its policies [B, actions], until the next call.
+  function self.step(entry, before, blank)
+    local x, done = self.x:data(), self.done:data()
+    for b = 0, B - 1 do
+      for i = 0, n - 1 do x[b * n + i] = blank and 0 or entry.observation.values[i] end
+      done[b] = before and 0 or 1
+    end
+    if inputs ~= self.x then normaliser:observations(x, inputs:data(), B) end
+    for name, t in pairs(self.previous or {}) do
+      local value = name == "action" and (before and before.action or -1) or before and entry.reward or 0
+      if name == "reward" and before and normaliser then value = normaliser:reward(value) end
+      for b = 0, B - 1 do t:data()[b] = value end
+    end
+    local logits, after = run(inputs, self.done, self.state, self.previous)
+    local p = logits:data()
+    for b = 0, B - 1 do agent.policy(p + b * actions, actions, policy + b * actions) end
+    tensor.keep(after, self.state)
+    return policy
+  end
+  return self
+end
+
+local function pause(self)
+  if C.mn_clock(false) > self.deadline then coroutine.yield() end
+end
+
+-- ---- the work ----
+
+-- The episode again, from its beginning: states before the steps of `columns`, and whether policies are those of the history.
+local function replay(self, run, blank)
+  local states, wanted = {}, {}
+  for _, i in ipairs(self.columns) do wanted[i] = true end
+  tensor.keep(self.agent.core:initial(1), run.state)
+  for i, entry in ipairs(self.history) do
+    if wanted[i] then states[i] = tensor.keep(run.state) end
+    local policy = run.step(entry, self.history[i - 1], i == blank)
+    if not blank then
+      self.policy[i] = ffi.new("float[?]", self.actions)
+      ffi.copy(self.policy[i], policy, 4 * self.actions)
+      for a = 0, self.actions - 1 do
+        if not (math.abs(policy[a] - entry.policy[a + 1]) < TOLERANCE) then return nil end
+      end
+    end
+    pause(self)
+  end
+  return states
+end
+
+-- Changes of the policy at this and every later step, for each part, if it is changed before step i.
+local function column(self, run, i, states, others)
+  local core, R, A, n = self.agent.core, #self.rows, self.actions, self.n
+  local start = others and others[i] or self.start
+  for r = 0, R - 1 do interventions.copy(core, self.whole, states[i], 0, 1, run.state, r, R) end
+  for r, row in ipairs(self.rows) do interventions.copy(core, row.parts, start, 0, 1, run.state, r - 1, R) end
+  local of = {}
+  for r = 1, R do of[r] = ffi.new("float[?]", n + 1) end
+  for k = i, n do
+    local policy, was = run.step(self.history[k], self.history[k - 1]), self.policy[k]
+    for r = 1, R do
+      local moved = 0
+      for a = 0, A - 1 do moved = moved + math.abs(policy[(r - 1) * A + a] - was[a]) / 2 end
+      of[r][k] = moved
+    end
+    pause(self)
+  end
+  self.moved[i] = of
+end
+
+-- The order in which columns are done: coarse ones first.
+local function order_of(columns)
+  local list, taken, stride = {}, {}, 1
+  while stride * 2 < #columns do stride = stride * 2 end
+  while stride >= 1 do
+    for k = #columns, 1, -stride do
+      if not taken[k] then list[#list + 1], taken[k] = columns[k], true end
+    end
+    stride = stride / 2
+  end
+  return list
+end
+
+local function work(self)
+  local one = runner(self.agent, self.space, 1)
+  local states = replay(self, one)
+  if not states then
+    self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
+      .. "acts on more than its memory (core.sees=rollout)"
+    return
+  end
+  local others = self.from and replay(self, one, self.from)
+  local all = runner(self.agent, self.space, #self.rows)
+  for _, i in ipairs(order_of(self.columns)) do column(self, all, i, states, others) end
+end
+
+local function resume(self)
+  local ok, problem = coroutine.resume(self.routine, self)
+  if not ok then error(problem, 0) end
+  self.done = coroutine.status(self.routine) == "dead"
+end
+
+---Work until the deadline, or to the end.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Job:work(deadline)
+  self.deadline = deadline or math.huge
+  if not self.done then resume(self) end
+  return self.done
+end
+
+-- ---- what came of it ----
+
+-- The last column at or before step i that is done.
+local function column_at(self, i)
+  while i > 1 do
+    if self.moved[i] then return i end
+    i = i - 1
+  end
+end
+
+---What a part contributes at a step to what the agent does then or later, up to step `last`: the largest change of its policy.
+---@param row integer index in rows
+---@param i integer index in the history; of a step between two columns the one before counts
+---@param last integer likewise
+---@return number? share of the policy's probability that moves, 0..1; nil: not measured yet, or nothing can be kept at this step
+function Job:of(row, i, last)
+  local at = column_at(self, i)
+  if not at or i < self.columns[1] then return nil end
+  local most = 0
+  for k = at, last do most = math.max(most, self.moved[at][row][k]) end
+  return most
+end
+
+---What a head contributes to the action of one step, if it is changed before that step, or, of a long episode, before a column.
+---@param layer integer from 0
+---@param head integer from 0
+---@param i integer index in the history
+---@return number? share of the policy's probability that moves; nil: not measured yet, or this memory does not divide into heads
+function Job:of_head(layer, head, i)
+  local at = column_at(self, i)
+  for r, row in ipairs(at and self.rows or {}) do
+    if row.layer == layer and row.head == head then return self.moved[at][r][i] end
+  end
+end
+
+---How many steps back a part's memory still matters: the greatest distance between a step at which it is changed and one whose policy
+---that changes by contributions.LITTLE.  What `of` shows is what this is read from: it is 0 where no cell is more than that.
+---@param row integer
+---@param last integer index in the history
+---@return integer steps
+---@return integer? i the step at which it is changed there
+function Job:horizon(row, last)
+  local most, where = 0, nil
+  for _, i in ipairs(self.columns) do
+    local of = self.moved[i]
+    for k = last, of and i or last + 1, -1 do
+      if k - i + 1 <= most then break end
+      if of[row][k] >= contributions.LITTLE then most, where = k - i + 1, i break end
+    end
+  end
+  return most, where
+end
+
+---The mean over the steps of what a part contributes: heads are ranked by it.
+---@param row integer
+---@param last integer
+---@return number
+function Job:mean(row, last)
+  local sum, n = 0, 0
+  for _, i in ipairs(self.columns) do
+    if i <= last and self.moved[i] then sum, n = sum + self:of(row, i, last), n + 1 end
+  end
+  return n > 0 and sum / n or 0
+end
+
+-- ---- a job ----
+
+-- Why nothing can be measured.
+local function problem_of(agent, history)
+  local first, last = history[1], history[#history]
+  if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
+  if not next(agent.core.states) then return "this core has no memory" end
+  if first.step ~= 0 or last.step ~= #history - 1 then return "not shown: not every step of this episode is known" end
+  for _, entry in ipairs(history) do
+    if not entry.observation then return "not shown: observations of this size are not kept for every step" end
+    if not entry.policy then return "not shown: the policy is not known at every step" end
+  end
+end
+
+---What the parts of a memory contribute in an episode, not measured yet: call work().
+---@param agent Agent? nil: a problem
+---@param history Entry[] of an episode, from its first step on
+---@param from integer? index in the history: only what was observed in that step counts; nil: all of the past
+---@return Contributions
+function contributions.new(agent, history, from)
+  local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, policy = {},
+    deadline = math.huge, done = false, problem = problem_of(agent, history) }, Job)
+  if self.problem then
+    self.done = true
+    return self
+  end
+  self.space, self.actions = agent.observation_space, agent.actions
+  self.rows, self.start = {}, agent.core:initial(1)
+  for r, row in ipairs(contributions.parts_of(agent.core)) do
+    self.rows[r] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(agent.core, row.word) }
+  end
+  self.whole = {}
+  for i, name in ipairs(agent.core:state_names()) do self.whole[i] = { name = name } end
+  local every = math.max(1, math.ceil((self.n - 1) / COLUMNS))
+  for i = self.n, (from or 1) + 1, -every do table.insert(self.columns, 1, i) end
+  self.routine = coroutine.create(work)
+  return self
+end
+
+local recent, RECENT = {}, 8                     -- jobs of the episodes shown last, the newest first
+
+---What the parts of a memory contribute in the episode that a frame belongs to: all of it where its end is known, else up to the frame.
+---@param now Frame
+---@param from integer? see new
+---@param deadline number? of engine.C.mn_clock(false): what is not measured by then is left out; call again to continue
+---@return Contributions
+function contributions.of_frame(now, from, deadline)
+  local history, job = now.episode_history or now.history, nil
+  for k, known in ipairs(recent) do
+    if known.history[known.n] == history[#history] and known.from == from and known.agent == now.agent then job = table.remove(recent, k) break end
+  end
+  job = job or contributions.new(now.agent, history, from)
+  table.insert(recent, 1, job)
+  recent[RECENT + 1] = nil
+  job:work(deadline)
+  return job
+end
+
+return contributions

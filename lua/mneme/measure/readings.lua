@@ -1,0 +1,444 @@
+-- readings.lua -- what an agent's memory knows, step by step: linear readings of the facts that its environment declares, from all of the
+-- memory and from each part, fitted on some episodes and scored on others, next to a control fitted to shuffled answers.  A class is read
+-- as the probability of the right answer, a number as the share of its variance.  One episode in each environment, all in step; the
+-- samples of a step are gone when it has been read.  Work is done in small pieces, so that a window can do it between two frames.
+local ffi = require "ffi"
+local draws = require "mneme.envs.example_random"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local contributions = require "mneme.episodes.contributions"
+local interventions = require "mneme.episodes.interventions"
+local ridge = require "mneme.measure.ridge"
+local tables = require "mneme.base.tables"
+local tensor = require "mneme.tensor.tensor"
+
+local C, ops = engine.C, tensor.ops
+local readings = {}
+local STEPS = 32                   -- that are read, of longer episodes
+local LEAST = 0.5                  -- of the episodes reach the last of them
+local SAMPLES = 16                 -- least number to learn from, and half of it to ask
+local ENTRIES = 12                 -- of a list: more are left out, evenly
+local CONTROLS = 3                 -- shufflings, of which the control is the mean
+local RIDGE, SHARE = 0.1, 0.7      -- of the mean square; of the episodes to learn from
+local KEPT = 2 ^ 18                -- values of a memory whose readings are kept, for pictures
+
+---@class Readings
+---@field parts table[] { word, text }: "all" of the memory, then each part
+---@field facts table[] { name, kind }
+---@field steps integer[] that are read, ascending, from 0; nil until the episodes have been played once
+---@field cells table<string, table[]> cells[fact][step index][part] = { p, right, control, control_right, chance } of a class, { p, control } of
+---  a number, both with test = samples it was asked; false: nothing to ask (all answers are alike, or too few)
+---@field done boolean
+local Job = {}
+Job.__index = Job
+
+local function pause(self)
+  if C.mn_clock(false) > self.deadline then coroutine.yield() end
+end
+
+-- ---- samples of one step ----
+
+-- The values of a part in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
+-- root of d; and what was taken off and multiplied.
+local function samples(self, part, envs, train)
+  local p, n, d = self.stepper, #envs, part.size
+  local x = tensor.new { shape = { n, d } }
+  local to = x:data()
+  for i, b in ipairs(envs) do
+    interventions.gather(p.agent.core, part.parts, function(name) return self.values[name] end, b, p.num_envs, to + (i - 1) * d)
+  end
+  local mean, scale, root = ffi.new("float[?]", d), ffi.new("float[?]", d), 1 / math.sqrt(d)
+  for j = 0, d - 1 do
+    local sum, squares = 0, 0
+    for i = 0, train - 1 do sum = sum + to[i * d + j] end
+    local middle = sum / train
+    for i = 0, train - 1 do squares = squares + (to[i * d + j] - middle) ^ 2 end
+    local deviation = math.sqrt(squares / train)
+    local by = deviation > 1e-6 * (math.abs(middle) + 1e-6) and root / deviation or 0
+    if by - by ~= 0 then by = 0 end
+    mean[j], scale[j] = middle, by
+    for i = 0, n - 1 do to[i * d + j] = by == 0 and 0 or (to[i * d + j] - middle) * by end
+  end
+  return x, mean, scale
+end
+
+-- The inner products of samples.
+local function products_of(x, n)
+  local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)
+  local kept, from = ffi.new("double[?]", n * n), products:data()
+  for i = 0, n * n - 1 do kept[i] = from[i] end
+  tensor.clear_tape()
+  return kept
+end
+
+-- ---- questions ----
+
+-- One question for each fact, or entry of a list that varies: { kind, y = answer of each sample or nil, entry }.
+local function questions_of(fact, truths)
+  local first, list = truths[1][fact.name], {}
+  if first == nil then errors.unknown("fact to read:", fact.name, tables.keys(truths[1])) end
+  for entry = 1, type(first) == "table" and #first or 1 do
+    local y, seen, distinct = {}, {}, 0
+    for i, truth in ipairs(truths) do
+      local value = truth[fact.name]
+      if type(value) == "table" then value = value[entry] end
+      if fact.kind == "number" or value >= 0 then
+        y[i] = value
+        if not seen[value] then seen[value], distinct = true, distinct + 1 end
+      end
+    end
+    if distinct > 1 then list[#list + 1] = { kind = fact.kind, y = y, entry = entry } end
+  end
+  local few = {}
+  for k = 1, math.min(ENTRIES, #list) do few[k] = list[math.floor((k - 1) * #list / math.min(ENTRIES, #list)) + 1] end
+  return few
+end
+
+-- The samples that a question is about: their numbers, those to learn from first, and how many these are; nil: too few.
+local function asked(question, n, train)
+  local list, learn, key = {}, 0, {}
+  for i = 1, n do
+    if question.y[i] ~= nil then
+      list[#list + 1] = i
+      if i <= train then learn = learn + 1 end
+    end
+    key[i] = question.y[i] ~= nil and "1" or "0"
+  end
+  if learn < SAMPLES or #list - learn < SAMPLES / 2 then return nil end
+  return list, learn, table.concat(key)
+end
+
+-- Factors for these samples of a part, kept for the next question about the same ones.
+local function factor(products, n, list, learn)
+  local square, l = 0, ffi.new("double[?]", learn * learn)
+  for i = 1, learn do square = square + products[(list[i] - 1) * (n + 1)] / learn end
+  local more = RIDGE * square + 1e-9
+  for a = 0, learn - 1 do
+    for b = 0, learn - 1 do l[a * learn + b] = products[(list[a + 1] - 1) * n + list[b + 1] - 1] + (a == b and more or 0) end
+  end
+  ridge.cholesky(l, learn)
+  return l
+end
+
+-- The solution for one target of the samples to learn from, and the predictions of the others.
+local function fit(products, n, list, learn, l, target)
+  local mean, a = 0, ffi.new("double[?]", learn)
+  for i = 1, learn do mean = mean + target[i] / learn end
+  for i = 1, learn do a[i - 1] = target[i] - mean end
+  ridge.solve(l, learn, a)
+  local said = {}
+  for i = learn + 1, #list do
+    local sum, row = mean, (list[i] - 1) * n - 1
+    for j = 1, learn do sum = sum + products[row + list[j]] * a[j - 1] end
+    said[i - learn] = sum
+  end
+  return { mean = mean, a = a, said = said }
+end
+
+-- ---- one question of one part ----
+
+local function shuffled(list, learn, dice)
+  local mixed, of = ffi.new("int[?]", learn), {}
+  dice:choose(mixed, learn, learn)
+  for i = 1, learn do of[i] = list[mixed[i - 1] + 1] end
+  return of
+end
+
+-- Fits of all classes, with the sharpness of their probabilities; answers: the class number of each sample to learn from.
+local function fit_classes(products, n, list, learn, l, diagonal, answers, classes)
+  local fits, scores = { sharpness = 1 }, {}
+  for k = 1, classes do
+    local target = {}
+    for i = 1, learn do target[i] = answers[i] == k and 1 or -1 end
+    fits[k] = fit(products, n, list, learn, l, target)
+    for i = 1, learn do                            -- as predicted by a fit without this sample
+      scores[i] = scores[i] or {}
+      scores[i][k] = target[i] - fits[k].a[i - 1] / diagonal[i - 1]
+    end
+  end
+  fits.sharpness = ridge.sharpness(scores, answers)
+  return fits
+end
+
+-- The mean probability of the right class, and the share of samples where it is the greatest.
+local function score_classes(fits, answers, learn, classes)
+  local sum, right, n = 0, 0, #answers - learn
+  for i = 1, n do
+    local scores, best = {}, 1
+    for k = 1, classes do
+      scores[k] = fits[k].said[i]
+      if scores[k] > scores[best] then best = k end
+    end
+    sum = sum + (ridge.probabilities(scores, fits.sharpness)[answers[learn + i]] or 0) / n
+    if best == answers[learn + i] then right = right + 1 / n end
+  end
+  return sum, right
+end
+
+local function read_class(products, n, question, list, learn, l, dice, controls)
+  local names, answers, number, count = {}, {}, {}, {}
+  for i, s in ipairs(list) do
+    local y = question.y[s]
+    if not number[y] and i <= learn then names[#names + 1] = y number[y] = #names end
+    answers[i] = number[y] or 0                    -- of a class that was never learned nothing is right
+    if i > learn then count[answers[i]] = (count[answers[i]] or 0) + 1 end
+  end
+  if #names < 2 then return nil end
+  local diagonal, chance = ridge.inverse_diagonal(l, learn), 0
+  local fits = fit_classes(products, n, list, learn, l, diagonal, answers, #names)
+  local p, right = score_classes(fits, answers, learn, #names)
+  local control, control_right = 0, 0
+  for _ = 1, controls do
+    local mixed = shuffled(answers, learn, dice)
+    local other = fit_classes(products, n, list, learn, l, diagonal, mixed, #names)
+    local a, b = score_classes(other, answers, learn, #names)
+    control, control_right = control + a / controls, control_right + b / controls
+  end
+  for _, c in pairs(count) do chance = math.max(chance, c / (#list - learn)) end
+  return { p = p, right = right, control = control, control_right = control_right, chance = chance, test = #list - learn }, fits, names
+end
+
+local function explained(said, y, learn)
+  local n, mean, left, all = #y - learn, 0, 0, 0
+  for i = 1, n do mean = mean + y[learn + i] / n end
+  for i = 1, n do left, all = left + (y[learn + i] - said[i]) ^ 2, all + (y[learn + i] - mean) ^ 2 end
+  return all > 1e-12 and math.max(0, 1 - left / all) or nil
+end
+
+local function read_number(products, n, question, list, learn, l, dice, controls)
+  local y = {}
+  for i, s in ipairs(list) do y[i] = question.y[s] end
+  local found = fit(products, n, list, learn, l, y)
+  local p, control = explained(found.said, y, learn), 0
+  if not p then return nil end
+  for _ = 1, controls do control = control + explained(fit(products, n, list, learn, l, shuffled(y, learn, dice)).said, y, learn) / controls end
+  return { p = p, control = control, test = #list - learn }, { found }
+end
+
+-- A fit as a map of the memory's values: offset, and a weight for each.
+local function as_map(of, x, mean, scale, list, learn)
+  local d = x:shape()[2]
+  local weights, values, offset = ffi.new("float[?]", d), x:data(), of.mean
+  for i = 1, learn do
+    local a, row = of.a[i - 1], values + (list[i] - 1) * d
+    for j = 0, d - 1 do weights[j] = weights[j] + a * row[j] end
+  end
+  for j = 0, d - 1 do
+    weights[j] = weights[j] * scale[j]
+    offset = offset - weights[j] * mean[j]
+  end
+  return { offset = offset, weights = weights, n = d }
+end
+
+-- ---- the work ----
+
+-- Means over the questions of a fact: one cell.
+local function mean_cell(cells)
+  local mean = {}
+  for _, cell in ipairs(cells) do
+    for key, value in pairs(cell) do mean[key] = (mean[key] or 0) + value / #cells end
+  end
+  return #cells > 0 and mean or false
+end
+
+local function sum_into(total, products, n, weight)
+  for i = 0, n * n - 1 do total[i] = total[i] + weight * products[i] end
+end
+
+-- Everything that is asked about the samples of one step.
+local function read_step(self, k, envs, truths)
+  local n, p = #envs, self.stepper
+  local learn, ask, order, ordered = {}, {}, {}, {}
+  for i, b in ipairs(envs) do table.insert(self.learns[b] and learn or ask, i) end
+  for _, list in ipairs { learn, ask } do for _, i in ipairs(list) do order[#order + 1], ordered[#ordered + 1] = envs[i], truths[i] end end
+  local train = #learn
+  if train == 0 then return end
+  for name, t in pairs(p.after) do self.values[name] = t:data() end
+  local all = { products = ffi.new("double[?]", n * n), size = 0 }
+  local questions = {}
+  for f, fact in ipairs(self.facts) do
+    questions[f] = questions_of(fact, ordered)
+    self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
+  end
+  local function ask_part(part, products, x, mean, scale)
+    local factors = {}
+    for f, fact in ipairs(self.facts) do
+      local cells, maps = {}, {}
+      for _, question in ipairs(questions[f]) do
+        local list, count, key = asked(question, n, train)
+        if list then
+          factors[key] = factors[key] or factor(products, n, list, count)
+          local dice = draws.new():seek(self.seed, "train", question.entry)
+          local read = fact.kind == "class" and read_class or read_number
+          local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
+          cells[#cells + 1] = cell
+          if cell and self.keep and x then
+            local map = { entry = question.entry, classes = names, sharpness = fits.sharpness }
+            for c, of in ipairs(fits) do map[c] = as_map(of, x, mean, scale, list, count) end
+            maps[#maps + 1] = map
+          end
+        end
+        pause(self)
+      end
+      self.cells[fact.name][k][part.at], self.maps[fact.name][k][part.at] = mean_cell(cells), maps
+    end
+  end
+  for at = 2, #self.parts do
+    local part = self.parts[at]
+    local x, mean, scale = samples(self, part, order, train)
+    local products = products_of(x, n)
+    sum_into(all.products, products, n, part.size / self.parts[1].size)
+    ask_part(part, products, x, mean, scale)
+    pause(self)
+  end
+  if self.keep and self.wants_all then
+    local x, mean, scale = samples(self, self.parts[1], order, train)
+    ask_part(self.parts[1], all.products, x, mean, scale)
+  else ask_part(self.parts[1], all.products) end
+end
+
+-- Plays the episodes; visit(step, environments whose episode is not over).
+local function play(self, last, visit)
+  local p, living, step, seeds = self.stepper, {}, 0, {}
+  for b = 0, p.num_envs - 1 do living[b + 1], seeds[b + 1] = b, (self.seed + b) % 2 ^ 53 end
+  p:restart(seeds, self.seed)
+  while #living > 0 and step <= last do
+    p:forward()
+    visit(step, living)
+    p:step()
+    local left = {}
+    for _, b in ipairs(living) do
+      if p.done[b] == 0 then left[#left + 1] = b else self.lengths[b] = step + 1 end
+    end
+    living, step = left, step + 1
+    pause(self)
+  end
+end
+
+local function work(self)
+  local p = self.stepper
+  play(self, self.last or math.huge, function(step) self.played = step + 1 end)
+  local lengths = {}
+  for b = 0, p.num_envs - 1 do lengths[b + 1] = self.lengths[b] or self.played end
+  table.sort(lengths)
+  local last = math.min(self.last or math.huge, lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1)
+  local every = self.every or math.max(1, math.ceil((last + 1) / STEPS))
+  local wanted = {}
+  self.steps = {}
+  for step = 0, last, every do
+    self.steps[#self.steps + 1] = step
+    wanted[step] = #self.steps
+  end
+  self.read = 0
+  play(self, self.steps[#self.steps], function(step, living)
+    if not wanted[step] then return end
+    local truths = {}
+    for i, b in ipairs(living) do truths[i] = p.env:truth(b) end
+    read_step(self, wanted[step], living, truths)
+    self.read = wanted[step]
+  end)
+end
+
+---Work until the deadline, or to the end.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Job:work(deadline)
+  self.deadline = deadline or math.huge
+  if self.done then return true end
+  local ok, problem = coroutine.resume(self.routine, self)
+  if not ok then error(problem, 0) end
+  self.done = coroutine.status(self.routine) == "dead"
+  return self.done
+end
+
+---How much is done.
+---@return integer steps that are read
+---@return integer? of how many; nil: not known yet
+function Job:progress() return self.read, self.steps and #self.steps end
+
+-- ---- readings of one memory ----
+
+---What a memory says about a fact at a step: of classes the probabilities, of numbers the numbers.
+---@param fact string
+---@param part integer index in parts
+---@param step integer one of steps
+---@param memory table<string, table> of a Frame: name -> { values }
+---@return table[]? list of { entry, p = { [class] = probability } } or { entry, value }; nil: nothing was read there
+function Job:of(fact, part, step, memory)
+  local k
+  for i, s in ipairs(self.steps or {}) do if s == step then k = i end end
+  local maps = (self.maps[fact] or {})[k or 0]
+  maps = maps and maps[part]
+  if not maps or #maps == 0 then return nil end
+  local about = self.parts[part]
+  if not self.buffer or self.buffer_size < about.size then self.buffer, self.buffer_size = ffi.new("float[?]", about.size), about.size end
+  local x = self.buffer
+  interventions.gather(self.stepper.agent.core, about.parts, function(name) return memory[name].values end, 0, 1, x)
+  local list = {}
+  for i, map in ipairs(maps) do
+    local scores = {}
+    for c, of in ipairs(map) do
+      local sum = of.offset
+      for j = 0, of.n - 1 do sum = sum + of.weights[j] * x[j] end
+      scores[c] = sum
+    end
+    if not map.classes then list[i] = { entry = map.entry, value = scores[1] }
+    else
+      local p, of = ridge.probabilities(scores, map.sharpness), {}
+      for c, class in ipairs(map.classes) do of[class] = p[c] end
+      list[i] = { entry = map.entry, p = of }
+    end
+  end
+  return list
+end
+
+-- ---- a job ----
+
+local known = { facts = true, seed = true, last = true, every = true, keep = true }
+
+---Readings of an agent's memory, not made yet: call work().
+---@param stepper Stepper plays one episode in each of its environments
+---@param options table? { facts = list of names, nil: all that the environment declares; seed = 12345 of the first episode; last = the last
+---  step; every = steps between two that are read, nil: about 32 are read; keep = true: for Job:of, and no control }
+---@return Readings
+function readings.new(stepper, options)
+  errors.need("readings: the stepper", stepper, "agent", "a Stepper")
+  options = options or {}
+  for key in pairs(options) do if not known[key] then errors.unknown("option of readings:", key, tables.keys(known)) end end
+  local core, declared, facts = stepper.agent.core, {}, {}
+  if #stepper.env.to_know == 0 then
+    errors.usage(("%s declares no facts that a memory may know"):format(stepper.env.id), "to_know = { cue = \"class\" } in mn.env { ... }")
+  end
+  for i, fact in ipairs(stepper.env.to_know) do declared[i], declared[fact.name] = fact.name, fact end
+  for i, name in ipairs(options.facts or declared) do
+    if not declared[name] then errors.unknown("fact of " .. stepper.env.id .. ":", name, { unpack(declared) }) end
+    facts[i] = declared[name]
+  end
+  if stepper.num_envs < 3 * SAMPLES then
+    errors.usage(("readings: %d episodes, expected at least %d"):format(stepper.num_envs, 3 * SAMPLES))
+  end
+  local self = setmetatable({ stepper = stepper, facts = facts, seed = options.seed or 12345, last = options.last, every = options.every,
+    cells = {}, maps = {}, values = {}, lengths = {}, learns = {}, played = 0, read = 0, done = false, deadline = math.huge }, Job)
+  self.parts = { { word = "all", text = "all", parts = interventions.parts(core, "all") } }
+  for _, row in ipairs(contributions.parts_of(core)) do
+    if row.word ~= "all" then
+      self.parts[#self.parts + 1] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(core, row.word) }
+    end
+  end
+  local total = 0
+  for at, part in ipairs(self.parts) do
+    part.at, part.size = at, interventions.gather(core, part.parts, nil, 0, 1)
+    if at > 1 then total = total + part.size end
+  end
+  self.keep, self.wants_all = options.keep and total <= KEPT, total <= KEPT
+  self.parts[1].parts, self.parts[1].size = {}, total
+  for at = 2, #self.parts do for _, part in ipairs(self.parts[at].parts) do table.insert(self.parts[1].parts, part) end end
+  for _, fact in ipairs(facts) do self.cells[fact.name], self.maps[fact.name] = {}, {} end
+  local mixed, B = ffi.new("int[?]", stepper.num_envs), stepper.num_envs
+  draws.new():seek(self.seed, "train", 0):choose(mixed, B, B)
+  for i = 0, math.floor(SHARE * B + 0.5) - 1 do self.learns[mixed[i]] = true end
+  self.routine = coroutine.create(work)
+  return self
+end
+
+return readings

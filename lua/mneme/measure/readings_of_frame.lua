@@ -1,0 +1,78 @@
+-- readings_of_frame.lua -- readings of the memory that a window shows (see readings.lua): fitted on other episodes of the same run while the
+-- window is open, and what they say at each step of the episode.
+local errors = require "mneme.base.errors"
+local readings = require "mneme.measure.readings"
+local stepper = require "mneme.episodes.stepper"
+
+local readings_of_frame = {}
+local EPISODES = 128               -- behind readings that a window shows
+local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
+
+local function open(now)
+  if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
+  local ok, made = pcall(function()
+    return readings.new(stepper.from_run(now.run, { num_envs = EPISODES, checkpoint = now.checkpoint, rows = 4 }), { keep = true })
+  end)
+  if not ok and not errors.is(made) then error(made, 0) end
+  if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end
+  return ok and { job = made } or { problem = "not shown: " .. made.message }
+end
+
+---The readings of the agent of a frame, as far as they are made.
+---@param now Frame
+---@param deadline number? of engine.C.mn_clock(false): what is not done by then is left out; call again to continue
+---@return Readings?
+---@return string? problem why there are none
+function readings_of_frame.job(now, deadline)
+  local found
+  for k, known in ipairs(recent) do
+    if known.run == now.run and known.checkpoint == now.checkpoint then found = table.remove(recent, k) break end
+  end
+  found = found or open(now)
+  found.run, found.checkpoint = now.run, now.checkpoint
+  table.insert(recent, 1, found)
+  recent[3] = nil
+  if found.job then found.job:work(deadline) end
+  return found.job, found.problem
+end
+
+-- What was read of frames, by their observations: a page is painted far more often than an agent steps.
+local told = setmetatable({}, { __mode = "k" })
+
+---What the memory says of a fact at each step of the episode of a frame, of the steps whose frames are kept.
+---@param job Readings
+---@param now Frame
+---@param fact table { name, kind }
+---@param part integer index in job.parts
+---@return table<integer, table> by step, up to now.step; between two steps that are read the one before counts:
+---  { p = mean probability of the right answers, or nil; list = as of Job:of }
+function readings_of_frame.episode(job, now, fact, part)
+  local list, key = {}, fact.name .. "/" .. part
+  for step = 0, job.steps and now.step or -1 do
+    local frame = step == now.step and now or now.frame_of and now.frame_of(step)
+    local entry = frame and frame.history[#frame.history]
+    if entry then
+      local of = told[entry]
+      if not of or of.job ~= job then
+        of = { job = job }
+        told[entry] = of
+      end
+      if not of[key] then
+        local said = job:of(fact.name, part, step, frame.memory)
+        if said then
+          local sum, n = 0, 0
+          for _, one in ipairs(said) do
+            local right = frame.truth[fact.name]
+            if type(right) == "table" then right = right[one.entry] end
+            if one.p and right and right >= 0 then sum, n = sum + (one.p[right] or 0), n + 1 end
+          end
+          of[key] = { p = n > 0 and sum / n or nil, list = said }
+        end
+      end
+      list[step] = of[key] or step < job.steps[#job.steps] and list[step - 1] or nil
+    end
+  end
+  return list
+end
+
+return readings_of_frame

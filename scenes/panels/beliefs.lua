@@ -1,0 +1,46 @@
+-- beliefs.lua -- what the memory knows, drawn over the world (mn.measure.readings_of_frame): the path lit by the probability that the memory gave
+-- there to the right answer, or frames where it says that things are.
+local mn = require "mneme"
+local readings = mn.measure.readings_of_frame
+local canvas = mn.ui.canvas
+
+-- Green above even odds, red below.
+local function light(view, now, said, options)
+  local place = options.place
+  for _, entry in ipairs(now.history) do
+    local p, x, y = said[entry.step] and said[entry.step].p, options.at(entry)
+    if p and x then
+      local left, top = place(x - 0.5, y - 0.5)
+      local right, bottom = place(x + 0.5, y + 0.5)
+      view:rect(left, top, right - left, bottom - top, canvas.fade(p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * p - 1)))
+    end
+  end
+end
+
+local function frames(view, now, said, options)
+  local value, places = {}, 0
+  for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
+    value[one.entry], places = one.value, math.max(places, math.ceil(one.entry / 2))
+  end
+  for k = 1, places do
+    local x, y = value[2 * k - 1], value[2 * k]
+    if x and y then
+      local px, py, scale = options.place(x + 0.5, y + 0.5)
+      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, options.colour(k), math.max(1.5 * view.unit, 0.08 * scale))
+    end
+  end
+end
+
+---options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
+---numbers, x and y of each thing, colour = function(k) of the kth
+return function(view, _, now, options)
+  local job = readings.job(now, view.deadline)
+  if not job then return end
+  view.unfinished = view.unfinished or not job.done
+  for _, fact in ipairs(job.facts) do
+    if fact.name == options.fact then
+      local draw = options.at and light or frames
+      draw(view, now, readings.episode(job, now, fact, 1), options)
+    end
+  end
+end

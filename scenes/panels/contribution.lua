@@ -1,0 +1,63 @@
+-- contribution.lua -- what each part of the memory contributes at each step to what the agent does from then on: how much of its
+-- policy's probability moves at most when that part is erased there (episodes/contributions.lua), or, with a step selected, when it is
+-- as if that step had not been observed.  One scale for all parts.  Up to four parts are lines, more are rows of a heat map.
+local mn = require "mneme"
+local contributions = mn.inspect.contributions
+local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
+local panels = mn.scene.panels
+
+local FEW = 4                                    -- lines that can be distinguished
+
+-- Names of groups of rows, or of each row where a memory has no layers.
+local function names_of(rows, layer)
+  for _, row in ipairs(rows) do
+    if not row.layer then
+      local names = {}
+      for i, r in ipairs(rows) do names[i] = r.text end
+      return names
+    end
+  end
+  return selection.names(rows, layer)
+end
+
+return function(view, box, now)
+  local theme, u = view.theme, view.unit
+  local step, from = selection.step(now)
+  local chosen = now.selection and now.selection.step == step
+  local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
+  local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
+  if job.problem then
+    local inner = view:card(box, title)
+    return view:paragraph(job.problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
+  end
+  view.unfinished = view.unfinished or not job.done
+  for r, row in ipairs(job.rows) do row.at = r end
+  local rows, layer = selection.rows(now, job.rows)
+  local history, first, last = job.history, job.columns[1] or math.huge, job.n
+  if #rows <= FEW then
+    local lines, place_of = {}, {}
+    for i, entry in ipairs(history) do place_of[entry] = i end
+    for r, row in ipairs(rows) do
+      lines[r] = { name = row.text, row = row.layer and row or nil, of = function(entry)
+        local y = job:of(row.at, place_of[entry], last)
+        return y and 100 * y
+      end }
+    end
+    return panels.signals(view, box, setmetatable({ history = history }, { __index = now }),
+      { title = title, y_name = "% of the policy moved", lines = lines, least = 0 })
+  end
+  local most = 0.05
+  for _, row in ipairs(rows) do
+    for i = 1, last do most = math.max(most, job:of(row.at, i, last) or 0) end
+  end
+  local range = ("0 … %.0f %%"):format(100 * most)
+  local inner = view:card(box, title, { "of the policy moved if erased there, " .. range, "of the policy moved, " .. range, range }, canvas.SEQUENTIAL)
+  local over = step_heatmap.over(history, #rows, function(_, i, r)
+    return i < first and 0 or job:of(rows[r].at, i, last)
+  end)
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = most, names = names_of(rows, layer) })
+  step_heatmap.mark(view, plot, now, over.steps)
+  local x = plot.x + (now.history[#now.history].step + 0.5) / over.steps * plot.w
+  view:line(x, plot.y, x, plot.y + plot.h, theme.text, u)
+  selection.spots(view, plot, now, rows)
+end
