@@ -49,7 +49,7 @@ static inline void draw_cells(const memory_maze *m, const world *w, const level 
       const int is = cell[row * w->width + col];
       const float x = (float)(col - 1), y = (float)(row - 1);
       mn_canvas_add(c, MN_RECT, opaque(cell_colour(l, is, row, col, w->width)), x, y, 1, 1);
-      if (is != OPEN) mn_canvas_add(c, MN_RECT, is == WALL ? 0x10141CB0 : 0x00000050, x, y, 1, 1);
+      if (is != OPEN) mn_canvas_add(c, MN_RECT, is == WALL ? 0x6B7A90FF : 0x0F131A90, x, y, 1, 1);
       if (w->observation != PIXELS && mn_sight_sees(&w->sight, seen, m->heading, row - m->row, col - m->col))
         mn_canvas_add(c, MN_RECT, 0xFFFFFF38, x, y, 1, 1);
     }

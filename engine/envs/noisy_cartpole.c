@@ -166,5 +166,6 @@ MN_ENV(noisy_cartpole, .version = 0,
        .params = "noise=0.1[0..1] velocities=0[0..1]", .actions = "left right",
        .settable = "x=0.0[-2.4..2.4] x_dot=0.0[-10..10] angle=0.0[-0.209..0.209] angle_dot=0.0[-10..10]",
        .to_know = "angle=number angle_dot=number x=number x_dot=number",
+       .observes = "x x_dot[velocities] angle angle_dot[velocities]",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set,
        .observe = observe)

@@ -148,12 +148,21 @@ static void last_move(SDL_Event *e) {
     SDL_PeepEvents(e, 1, SDL_GETEVENT, SDL_MOUSEMOTION, SDL_MOUSEMOTION);
 }
 
+/* F11: the whole screen, and back. */
+static void toggle_full_screen(mn_window *w) {
+  bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
+  SDL_SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
+}
+
 /* Put an event of SDL into ours; what a viewer has no use for leaves kind 0. */
 static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
   int key = 0, x, y;
   switch (e->type) {
   case SDL_QUIT: event->kind = MN_EVENT_QUIT; break;
-  case SDL_KEYDOWN: key = key_of(e->key.keysym.sym); break;
+  case SDL_KEYDOWN:
+    if (e->key.keysym.sym == SDLK_F11 && !e->key.repeat) toggle_full_screen(w);
+    key = key_of(e->key.keysym.sym);
+    break;
   case SDL_TEXTINPUT: key = key_of_text(e->text.text); break;
   case SDL_MOUSEBUTTONDOWN:
     at_pointer(w, event, MN_EVENT_MOUSE, e->button.button, e->button.x, e->button.y);

@@ -55,7 +55,7 @@ function view.parse(args)
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
-      if #o.things == 2 then usage(("view: expected one or two things side by side, got a third: '%s'"):format(arg)) end
+      if #o.things == 4 then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
     elseif interventions.kinds[key] then intervention_args.read(o.list, key, value, "view")
@@ -119,6 +119,14 @@ local function map_of(o, run)
   end
 end
 
+-- The agent of a checkpoint in many environments, to count what an intervention does.
+local function many_of(o, run)
+  return function(step)
+    return require("mneme.episodes.stepper").from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1,
+      checkpoint = step })
+  end
+end
+
 -- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
@@ -135,10 +143,12 @@ local function track_of(o, thing)
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env
-    local what = scene.load(o.scene or scene.for_env(type(id) == "string" and id or ""))
-    local open = opener(o, thing)
+    id = type(id) == "string" and id or ""
+    local name = o.scene or #o.things > 2 and "compact" or scene.for_env(id)
+    local what, open = scene.load(name), opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
-    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing) }
+    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing), many = many_of(o, thing),
+      scenes = scene.suiting(id), scene_name = name }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
@@ -156,7 +166,7 @@ function view.open(o)
     tracks[k] = track_of(o, thing)
     if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
   end
-  return viewer.new(tracks, { theme = o.theme, controls = not o.out })
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", ") })
 end
 
 ---Go to the step of the interventions and apply them: the untouched and the altered agent are shown side by side.

@@ -65,7 +65,7 @@ function envs.new(name, settings)
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
-    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
+    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
     action_space = { n = world.n_actions, names = world.names }, settable = world.settable, to_know = world.to_know }, Env)
 end
 
