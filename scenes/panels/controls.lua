@@ -5,7 +5,7 @@ local keyboard = mn.ui.keyboard
 local panels = mn.scene.panels
 
 local STRIP, SCRUB, BUTTONS = 24, 20, 32         -- design pixels of the rows
-local SIZE = 12
+local SIZE = 11.5
 
 local function buttons_of(bar)
   local list = {}
@@ -43,7 +43,7 @@ local function buttons_of(bar)
   return list
 end
 
-local function width_of(view, b) return math.max(26 * view.unit, view:text_width(b.text, SIZE) + (b.box and 16 or 8) * view.unit) end
+local function width_of(view, b) return math.max(26 * view.unit, view:text_width(b.text, SIZE) + (b.box and 13 or 6) * view.unit) end
 
 -- The buttons in rows that fit.
 local function rows_of(view, bar, wide)

@@ -50,7 +50,7 @@ end
 
 -- How large a pixel of the 1280x800 design is on a page of this size.
 local function unit_of(self, width, height)
-  return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+  return self.scale * math.max(self.scale > 1 and 0.65 or 0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
 end
 
 -- What has none would end the process.

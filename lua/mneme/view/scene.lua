@@ -92,7 +92,7 @@ function scene.suiting(id)
   local own, list = scene.for_env(id), {}
   for _, name in ipairs(scene.list()) do
     local made_for = false
-    for _, env in ipairs(envs.list()) do made_for = made_for or env.name:find(name, 1, true) == 1 end
+    for _, env in ipairs(envs.list()) do made_for = made_for or scene.for_env(env.name) == name and name ~= "memory" end
     if not made_for and name ~= own then list[#list + 1] = name end
   end
   table.insert(list, 1, own)

@@ -49,7 +49,7 @@ end
 ---@param box table { x, y, w, h }
 ---@param b table of step_heatmap.over
 ---@param look table { lo, hi: ends of the colours, names: one for each group of rows, row_name = function(row): string, from 1, what = a word
----  before the value, of = function(value): number, as it reads }
+---  before the value, of = function(value): number, as it reads, now = the displayed step, where later ones are drawn }
 ---@return table plot the box of the rows; a click below it selects a step
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
@@ -60,6 +60,11 @@ function step_heatmap.draw(view, box, b, look)
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
   view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL, false)
+  if look.now and look.now < b.steps - 1 then                -- what is to come is pale
+    local x = plot.x + (look.now + 1) / b.steps * plot.w
+    view:rect(x, plot.y, plot.x + plot.w - x, plot.h, canvas.fade(theme.card, 0.55))
+    view:line(x, plot.y, x, plot.y + plot.h, theme.text, u)
+  end
   view:tip(plot, function(x, y)
     local row, col = math.min(b.rows - 1, math.floor(y * b.rows)), math.min(b.cols - 1, math.floor(x * b.cols))
     local step = math.floor((col + 0.5) * b.steps / b.cols)

@@ -406,6 +406,14 @@ local function double_click(self, x, y, clock)
   return true
 end
 
+---Show a step of the displayed episode.
+---@param step number the nearest one is shown
+function Viewer:visit(step)
+  self.playing = false
+  local from, to = self:episode()
+  self:seek(math.max(from, math.min(to, from + math.floor(step + 0.5))))
+end
+
 ---A pointer event: see window.lua.
 function Viewer:pointer(what, x, y, by, clock, paint)
   local spot, box
@@ -430,6 +438,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     self.scrub = spot.scrub
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
+  elseif spot and spot.visit then self:visit((x - box.x) / box.w * spot.visit - (spot.cells and 0.5 or 0))
   elseif spot and spot.start then self:to_start(spot.start, clock)
   elseif spot and spot.scene then self:show_scene(spot.scene)
   elseif spot and spot.action and self.taken then self:act(spot.action, clock)
