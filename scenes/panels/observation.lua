@@ -17,8 +17,9 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   place.w = side * cols
   view:rect(place.x, place.y, place.w, place.h, theme.grid)
   view:heat(place, rows, cols, seen.values + group.from, lo, hi, map, function(row, col) return group.names[row * cols + col + 1] end)
+  view:frame(place.x, place.y, place.w, place.h, theme.line, u)
   if one then view:text(canvas.number(seen.values[group.from]), place.x + place.w + 8 * u, box.y + box.h / 2 + 4 * u, SIZE, theme.text) end
-  if cols <= 32 then for c = 1, cols - 1 do view:line(place.x + c * side, place.y, place.x + c * side, place.y + place.h, theme.card, u) end end
+  if cols <= 32 then for c = 1, cols - 1 do view:line(place.x + c * side, place.y, place.x + c * side, place.y + place.h, theme.line, u) end end
 end
 
 -- Groups one below the other, in columns where they are many; a large group gets more room.

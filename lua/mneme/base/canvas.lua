@@ -18,7 +18,7 @@ local themes = {
     good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8, dark = true,
   },
   light = {
-    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0xD3DBE4FF,
+    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0xE6EBF1FF,
     text = 0x17202BFF, dim = 0x56626FFF, accent = 0x0072B2FF, warm = 0xB86200FF,
     good = 0x007A5CFF, bad = 0xC24300FF, violet = 0x9C4380FF, shade = 0xEEF1F5D8,
   },

@@ -34,7 +34,7 @@ local function new(tracks, options)
   local self = setmetatable(playback.new(tracks), Viewer)
   self.zoom, self.pan, self.selection, self.screen_capture = 1, { 0, 0 }, {}, screen_capture()
   self.theme, self.bar, self.title, self.seed = options.theme, options.controls ~= false, options.title, options.seed or EFFECT_SEED
-  self.scenes, self.scene_name = tracks[1].scenes or {}, tracks[1].scene_name
+  self.many, self.scenes, self.scene_name = tracks[1].many, tracks[1].scenes or {}, tracks[1].scene_name
   local first = tracks[1]
   if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
   return self
@@ -194,15 +194,15 @@ end
 ---Begin to count what the interventions of the displayed episode do over many.
 ---@param specs table[] the last ones
 function Viewer:count(specs)
-  local track, all = self.tracks[1], self.effect and self.effect.specs or {}
-  if not track.many then return end
+  local many, all = self.many, self.effect and self.effect.specs or {}
+  if not many then return end
   self.effect = { specs = { unpack(all) } }
   for _, spec in ipairs(specs) do table.insert(self.effect.specs, spec) end
   for _, spec in ipairs(self.effect.specs) do
     if spec.at ~= specs[1].at then self.effect.job = nil return end      -- mneme intervene has one step, too
   end
   local step = self:source().steps
-  self.effect.job = background_effect.new(function() return track.many(step) end, self.effect.specs, { episodes = EFFECT, seed = self.seed })
+  self.effect.job = background_effect.new(function() return many(step) end, self.effect.specs, { episodes = EFFECT, seed = self.seed })
 end
 
 ---Show one episode alone again, and stop counting.
