@@ -3,8 +3,8 @@
 local mn = require "mneme"
 local nn = mn.nn
 
-local cfg = mn.config { corridor = 5, num_envs = 32, num_steps = 16, hidden = 32, lr = 3e-3, gamma = 0.95, updates = 600, threads = 1,
-  quick = { updates = 200 } }
+local cfg = mn.config({ corridor = 5, num_envs = 32, num_steps = 16, hidden = 32, lr = 3e-3, gamma = 0.95, updates = 600, threads = 1,
+  quick = { updates = 200 } }, { updates = "updates of the agent, each from one rollout" })
 local B, T = cfg.num_envs, cfg.num_steps
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = B, seed = cfg.seed })
 mn.manual_seed(cfg.seed)

@@ -32,7 +32,7 @@ return mn.study {
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } },
     beyond = { "difference from r = 1 with the same weights, relative", goal = 0 } },
-  figures = { { "bars", y = "score", by = "core", title = "success of each approximation and rank" },
+  figures = { { "lines", y = "score", x = "rank", by = "core", numbered = true, log = "x", title = "success of each approximation and rank" },
     { "curves", y = "charts/score", by = "core", title = "success while learning" } },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
     { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },

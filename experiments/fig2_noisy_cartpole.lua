@@ -28,7 +28,8 @@ return mn.study {
     { "curves", y = "charts/score", by = "core", where = { noise = "0.2" }, title = "while learning, noise 0.2" },
   },
   references = { { "random actions", y = 0.11, of = "score", source = "4000 episodes of POPGym's" },
-    { "GRU, noise 0.2, published", y = 0.642, of = "score", source = "POPGym, table 3, as a third party copied it; not checked" } },
+    { "GRU, noise 0.2, published", y = 0.642, of = "score", where = { core = "gru", noise = "0.2" },
+      source = "POPGym, table 3, as a third party copied it; not checked" } },
   claims = {
     { id = "agalite-gru", text = "AGaLiTe balances longer than a GRU.", source = "paper, figure 2",
       test = { "better", metric = "score", a = { core = "agalite" }, b = { core = "gru" } } },

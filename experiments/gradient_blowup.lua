@@ -19,7 +19,8 @@ return mn.study {
     of("outer gates", "galite", {}), of("outer gates, raw, residual", "galite", { normalise = false, flow = "residual" }) } },
   settings = { size = "published", core = { "linear_transformer" }, d_model = 64, back = 4, length = 64, copies = 16, steps = 2e6, lr = 1e-3,
     quick = { d_model = 32, length = 32, copies = 8, steps = 5e4 }, full = { d_model = 128, steps = 2e7 } },
-  about = { back = { "steps before", range = { 0, 64 }, whole = true }, length = { "of a part", range = { 1, 4096 }, whole = true } },
+  about = { copies = "streams that are read at once", back = { "steps before", range = { 0, 64 }, whole = true },
+    length = { "of a part", range = { 1, 4096 }, whole = true } },
   seeds = { 5 },
   run = function(cfg)
     local options = { d_in = 2, n_layers = 2, d_model = cfg.d_model, n_heads = 2, d_head = cfg.d_model / 2, d_ffn = cfg.d_model }

@@ -37,8 +37,8 @@ return mn.study {
     { "bars", y = "learning_fps", by = "core" }, { "bars", y = "acting_fps", by = "core" },
     { "bars", y = "memory_mib", by = "core" }, { "bars", y = "state_kib", by = "core" },
   },
-  references = { { "GTrXL, paper", y = 373.63, of = "learning_fps", source = "recalled, not checked" },
-    { "AReLiT, paper", y = 535.63, of = "learning_fps", source = "recalled, not checked" } },
+  references = { { "GTrXL, paper", y = 373.63, of = "learning_fps", where = { core = "gtrxl, 256" }, source = "recalled, not checked" },
+    { "AReLiT, paper", y = 535.63, of = "learning_fps", where = { core = "agalite" }, source = "recalled, not checked" } },
   claims = {
     { id = "cheaper", text = "AGaLiTe acts 1.4 times as fast as GTrXL.", source = "paper, abstract: 40 % cheaper inference; 535.63 against 373.63",
       test = { "ratio", metric = "acting_fps", a = { core = "agalite" }, b = { core = "gtrxl, 256" }, at_least = 1.4 } },

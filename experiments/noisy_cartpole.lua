@@ -15,7 +15,7 @@ local cfg = mn.config({
 }, {
   noise = { "standard deviation of the observation noise; POPGym's easy, medium and hard are 0.1, 0.2, 0.3", range = { 0, 1 } },
   velocities = { "1: the observation includes velocities", range = { 0, 1 } },
-  previous = "inputs besides the observation: the last action, reward, both or none",
+  previous = "inputs besides the observation: the last action, reward, both (action,reward) or, left empty, neither",
   stop_score = "training ends where the last hundred episodes score this",
   published = {                            -- the others at the size of a gru of 64 to 256
     feedforward = { core = { "feedforward", n_layers = 1, d_model = 64, d_ffn = 64 } },

@@ -36,7 +36,8 @@ return mn.study {
     attention = { "multiply-adds with projections", goal = 0 }, by_step = { "operations of the equations, with projections", goal = 0 },
   },
   figures = { { "bars", y = "parameters", by = "core" }, { "bars", y = "head", by = "core" }, { "bars", y = "by_step", by = "core" } },
-  references = { { "quoted: linear transformer", y = 1718928, of = "parameters" }, { "quoted: AReLiT", y = 1803072, of = "parameters" } },
+  references = { { "quoted: linear transformer", y = 1718928, of = "parameters", where = { core = "gated_linear" }, source = "authors' reply" },
+    { "quoted: AReLiT", y = 1803072, of = "parameters", where = { core = "agalite" }, source = "authors' reply" } },
   claims = {
     { id = "linear", text = "The linear transformer has 1,718,928 parameters.", source = "authors' reply",
       test = { "at_least", metric = "as_quoted", a = { core = "gated_linear" }, value = 1, exact = true } },

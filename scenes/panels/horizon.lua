@@ -46,10 +46,18 @@ return function(view, box, now)
     wide = math.max(wide, line.name ~= "" and view:text_width(line.name, 11) + 6 * u or 0)
     most = math.max(most, #line)
   end
-  local w, h = (inner.w - wide) / most, inner.h / #lines
+  local top = lines[1][1].head and 16 * u or 0                  -- for the names of heads
+  local w, h = (inner.w - wide) / most, (inner.h - top) / #lines
   local colour, size = ffi.new "float[1]", math.max(1, math.min(13, 0.5 * h / u, 0.3 * w / u))
+  for k, row in ipairs(top > 0 and lines[1] or {}) do
+    if row.head then
+      local x = inner.x + wide + (k - 1) * w
+      view:text("head " .. row.head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w)
+      selection.spot(view, { x = x, y = inner.y, w = w, h = top }, now, { head = row.head })
+    end
+  end
   for l, line in ipairs(lines) do
-    local y = inner.y + (l - 1) * h
+    local y = inner.y + top + (l - 1) * h
     view:text(line.name, inner.x, y + h / 2 + 4 * u, math.min(11, 0.8 * h / u), theme.dim)
     if line.layer then selection.spot(view, { x = inner.x, y = y, w = wide, h = h }, now, { layer = line.layer }) end
     for k, row in ipairs(line) do

@@ -70,14 +70,16 @@ for _, e in ipairs(envs.list()) do
   end)
   for _, fact in ipairs(env.to_know) do
     t.test(("%s: %s reads at the ceiling where it is, and at chance in another episode's memory"):format(e.name, fact.name), function()
-      local every = 22
-      local there = read(e.name, fact, 0, every)
-      if #there == 0 then every = 4 there = read(e.name, fact, 0, every) end           -- short episodes
+      local there, every = {}, nil
+      for _, steps in ipairs { 22, 4, 27 } do                               -- some episodes are short, some ask late
+        if #there == 0 then there, every = read(e.name, fact, 0, steps), steps end
+      end
       local elsewhere = read(e.name, fact, 47, every)
       t.ok(#there > 0, "nothing was asked")
       for _, at in ipairs(there) do
-        local rare = fact.kind == "class" and at.cell.chance < 0.2          -- many classes: of some there are few examples
-        t.ok((rare and at.cell.right - 2 * at.cell.chance or at.cell.p) > (rare and 0 or 0.9), ("step %d: %.3f"):format(at.step, at.cell.p))
+        local rare = fact.kind == "class" and at.cell.classes > 8           -- of some there are few examples
+        t.ok((rare and at.cell.right - at.cell.chance or at.cell.p) > (rare and 0.15 or 0.9),
+          ("step %d: %.3f, %.2f right, %.2f by chance, %d classes"):format(at.step, at.cell.p, at.cell.right or 0, at.cell.chance or 0, at.cell.classes or 0))
       end
       for _, at in ipairs(elsewhere) do
         local most = math.max(at.cell.chance or 0, at.cell.control)

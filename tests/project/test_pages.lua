@@ -60,11 +60,10 @@ local function following()
   set("report", experiments)
   set("play", envs)
   set("view", find.names "scenes")
-  set("list", catalogue.kinds, { "costs" })
+  set("list", catalogue.kinds, { "costs", "runs" })
   set("bench", { "cores", "eager", "envs", "ranks", "recur", "scenes", "sweep", "torsos", "train" })
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "man" }, envs)
-  for _, kind in ipairs(catalogue.kinds) do set("help", catalogue.names(kind)) end
-  for setting in pairs(require "mneme.models.core_settings") do set("help", { setting }) end
+  set("help", require("mneme.commands.help").names())
   return after
 end
 

@@ -4,7 +4,8 @@ local files = require "mneme.base.files"
 local root = require("mneme.base.registry").root
 
 -- A room may require those before it, and itself.
-local rooms = { "base", "stats", "search", "figures", "tensor", "models", "envs", "runs", "learn", "episodes", "view", "measure", "study", "commands" }
+local rooms = { "base", "stats", "search", "figures", "tensor", "models", "envs", "runs", "learn", "episodes", "view", "measure", "study", "reports",
+  "commands" }
 -- Registries stand on the surface; each counts as the room whose things it lists.
 local registries = { cores = "models", attentions = "models", datasets = "envs", learners = "learn" }
 local ROOM_FILES = 30

@@ -77,9 +77,12 @@ end)
 t.test("curves lie under each other, on one scale", function()
   local text = compare.text { a[1], b[1] }
   t.ok(text:find("charts/score, from step 10 to 50, between 0.06 and 0.8", 1, true), text)
-  local first, second = text:match "\n  A  (%S+)  0%.8\n  B  (%S+)  0%.3\n"
+  local first, second = text:match "\n  A  (%S+)  0%.8\n.-\n  B  (%S+)  0%.3\n"
   t.ok(first and #first == 48 * 3 and #second == 48 * 3, text)
-  t.eq(first:sub(-3), "█") t.eq(second:sub(1, 3), "▁")
+  local blank = "⠀"
+  t.ok(first:sub(-3) ~= blank and first:sub(1, 3) == blank, text)          -- A ends on top, B begins at the bottom of its three lines
+  t.ok(second == blank:rep(48), text)
+  t.eq(select(2, text:gsub("\n     [^\n]*[\226][\160-\163]", "")), 4, "two more lines each")
   local late = run("late", 2, 0.8)                        -- its only point lies beyond: no place has the group's mean
   files.write(late .. "/metrics.jsonl", { json.encode { step = 5000, ["charts/score"] = 1 } .. "\n" })
   text = compare.text { a[1], late }
@@ -94,6 +97,10 @@ t.test("the same seed again is another run; many groups stand as rows", function
   local list = {}
   for i = 1, 6 do list[i] = run("many" .. i, 1, i / 10, { config = { lr = i } }) end
   text = compare.text(list)
+  t.ok(not text:find "█", text)
+  list[7] = run("many7", 1, 0.7, { config = { lr = 7 } })
+  text = compare.text(list)
+  t.ok(text:find "█", "more than six have a line each")
   t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
 end)
 
@@ -124,6 +131,34 @@ t.test("seeds that all differ by the same: no interval, and signs alone decide, 
   text = compare.text { run("flat1", 1, 0.5), run("flat2", 2, 0.5),
     run("high3", 3, 0.75, { config = { lr = 8 } }), run("high4", 4, 0.75, { config = { lr = 8 } }) }
   t.ok(text:find "  B %- A  0%.25  other seeds%s*\n", text)
+end)
+
+t.test("out=: the curve as a figure, all of it as a page; runs without a study have a report with the usual figures", function()
+  local text = files.read
+  local function mneme(line)
+    local said, status = shell.mneme(here, line)
+    t.eq(status, 0, said)
+    return said
+  end
+  local list = {}
+  for seed = 1, 3 do
+    run("p" .. seed, seed, 0.5 + seed / 100)
+    run("q" .. seed, seed, 0.8 + seed / 50, { config = { lr = 9 } })
+    list[#list + 1] = "p" .. seed .. " q" .. seed
+  end
+  local names = table.concat(list, " ")
+  t.ok(mneme("compare " .. names .. " out=curves.svg"):find "curves.svg\n$")
+  local svg = text(here .. "/curves.svg")
+  t.ok(svg:find "<svg" and select(2, svg:gsub('class="line c%d"', "")) == 2 and select(2, svg:gsub('class="seed', "")) >= 4, svg:sub(1, 300))
+  mneme("compare " .. names .. " out=page.html")
+  mneme("report " .. names .. " out=report.html")
+  local page = text(here .. "/report.html")
+  t.ok(page == text(here .. "/page.html"))
+  t.ok(page:find('id="figure-1"', 1, true) and page:find('id="differences"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
+  t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
+  t.ok(mneme("report p1"):find "p1/report.html")
+  local said, status = shell.mneme(here, "compare p1 out=x.jpg")
+  t.eq(status, 2) t.ok(said:find("expected a name ending in", 1, true), said)
 end)
 
 t.test("what cannot be compared", function()

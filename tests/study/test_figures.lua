@@ -157,17 +157,48 @@ for _, name in ipairs(names) do
   end)
 end
 
-t.test("lines are told apart: six colours, then dashes and marks; bands and seeds where lines are few", function()
+t.test("lines are told apart: six colours, then dashes and marks; seeds where they are few, else bands", function()
   local svg = figures.svg(curves(8, 3, "core"))
   local _, dashed = svg:gsub('class="line c%d" stroke%-dasharray', "")
   t.eq(dashed, 2)
   t.eq(select(2, svg:gsub('class="seed', "")), 24)
+  t.eq(select(2, svg:gsub('class="band', "")), 0)
+  svg = figures.svg(curves(8, 5, "core"))
   t.eq(select(2, svg:gsub('class="band', "")), 8)
-  svg = figures.svg(curves(28, 3, "core"))
   t.eq(select(2, svg:gsub('class="seed', "")), 0)
+  svg = figures.svg(curves(28, 3, "core"), { panels = false })
   local styles = {}
   for color, dash in svg:gmatch 'class="line (c%d)"( ?[^/]*)/>' do styles[color .. dash] = true end
   t.eq(#require("mneme.base.tables").keys(styles), 28)
+end)
+
+t.test("many lines: a panel each, the largest end first, the others in grey", function()
+  local fig = latency(28)
+  local svg = figures.svg(fig)
+  t.eq(select(2, svg:gsub('class="line c1"', "")), 28)
+  t.eq(select(2, svg:gsub('class="mn%-other"', "")), 28) t.eq(select(2, svg:gsub('<use href="#figure%-all"', "")), 28)
+  local order = {}
+  for name in svg:gmatch 'font%-weight="600">(core%d+)<' do order[#order + 1] = name end
+  t.eq(#order, 28) t.eq(order[1], "core28") t.eq(order[28], "core1")
+  t.eq(select(2, figures.svg(latency(3)):gsub('class="mn%-other"', "")), 0)
+  t.eq(select(2, figures.svg(latency(3), { panels = true }):gsub('class="mn%-other"', "")), 3)
+end)
+
+t.test("dots: an axis that need not begin at 0; the interval from five seeds on, and always the seeds", function()
+  local function drawn(n)
+    local fig = { kind = "dots", x = {}, y = { range = { 0, 1 } }, bars = { { name = "a", y = 0.8, low = 0.7, high = 0.9, seeds = {} },
+      { name = "b", y = 0.75, marked = true } }, references = { { name = "guessing", y = 0.5 } } }
+    for i = 1, n do fig.bars[1].seeds[i] = 0.8 end
+    local svg = figures.svg(fig)
+    check_texts(svg, "dots")
+    t.ok(not svg:find("<text[^>]*>0</text>"), "it begins at 0")
+    t.ok(svg:find('font%-weight="600">b<') and svg:find('class="f2"'), "what is marked")
+    return select(2, svg:gsub('class="seen', "")), select(2, svg:gsub('class="interval"', ""))
+  end
+  local seeds, intervals = drawn(3)
+  t.eq(seeds, 3) t.eq(intervals, 0)
+  seeds, intervals = drawn(5)
+  t.eq(seeds, 5) t.eq(intervals, 1)
 end)
 
 t.test("the way from a line that ends early to its name is dotted", function()
@@ -313,7 +344,7 @@ t.test("files by their ends", function()
   well_formed(files.read(here .. "/a.svg"))
   figures.export(fig, here .. "/a.csv")
   t.eq((files.read(here .. "/a.csv")), figures.csv(fig))
-  t.raises(function() figures.export(fig, here .. "/a.jpg") end, "%.svg, %.png, %.pdf, %.csv or %.gp")
+  t.raises(function() figures.export(fig, here .. "/a.jpg") end, "%.svg, %.png, %.pdf, %.csv, %.tex or %.gp")
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" ~= 0 then
     t.raises(function() figures.export(fig, here .. "/a.png") end, "librsvg2%-bin")
     return

@@ -9,7 +9,7 @@ local json = require "mneme.base.json"
 local mn = require "mneme"
 local prose = require "mneme.study.report_texts"
 local shell = require "tests.support.shell"
-local words = require "mneme.study.report_strings"
+local words = require "mneme.reports.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +47,7 @@ t.test("what ten thousand runs took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.study.report_method").resources(out, { runs = runs }, words)
+  require("mneme.reports.report_method").resources(out, { runs = runs }, words)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -279,12 +279,15 @@ t.test("a page: whole, escaped, the same bytes each time", function()
   t.eq((mneme "report runs/nasty/"), 0)
   t.ok(first == files.read(here .. "/runs/nasty/report.html"))
   well_formed(first)
-  local code = first:gsub("<script>document.-</script>", "")
+  local code = first:gsub("<script>[^<]-addEventListener.-</script>", "")
   t.ok(not code:find("<script", 1, true) and code:find("&lt;script&gt;alert", 1, true))
-  for _, heading in ipairs { "Scope", "Hyperparameters", "Resources", "What became of the claims", "Communication with the authors", "Runs" } do
+  for _, heading in ipairs { "Scope", "Hyperparameters", "Resources", "What became of the claims", "Runs" } do
     t.ok(first:find(">" .. heading .. "<", 1, true), heading)
   end
-  t.ok(first:find("Nobody has written this.", 1, true))
+  t.ok(first:find("Not written yet: [^<]*Introduction[^<]*Communication with the authors") and not first:find '<h3 id="authors">', "an empty section")
+  local function place(what) return assert(first:find(what, 1, true), what) end
+  t.ok(place 'class="question"' < place 'class="cards"' and place 'class="cards"' < place 'id="figure-1"' and place 'id="figure-1"' < place "<nav")
+  t.eq(select(2, first:gsub('<a class="card', "")), 2)
   t.ok(first:find('<a href="https://example.org/x?a=1&amp;b=2">', 1, true))
   t.ok(first:find('class="verdict holds"', 1, true))
   t.ok(first:find('<p><b>Two</b> (<b>see\nthere</b>) <a href', 1, true) and first:find("2**3**4, <code>**no**</code> and", 1, true))
@@ -295,7 +298,7 @@ t.test("a page: whole, escaped, the same bytes each time", function()
   t.ok(first:find('<th scope="row">processor</th><td>[^<]+, %d+ of its processors, [%d.]+ GiB'))
   t.ok(first:find('<td class="number">1857, 3</td>', 1, true), "three seeds without spread have no interval")
   t.ok(first:find("better than one of the second with probability 1.00", 1, true))
-  t.ok(first:find('<td class="number">18.57</td>', 1, true) and first:find("counted, not drawn", 1, true))
+  t.ok(first:find('<td class="number">18.57 times</td>', 1, true) and first:find("ounted, not drawn", 1, true))
   t.ok(first:find('<figure class="mn-part" id="figure-2"', 1, true))
   t.ok(not first:find("runs are done", 1, true))
   local link = first:match '<a href="(runs/[^"]*width=1,seed=1/)"'
@@ -314,10 +317,28 @@ t.test("an unfinished study says so on top, and names what failed", function()
   local html = files.read(here .. "/half/report.html")
   well_formed(html)
   t.ok(html:find("4 of 9 runs are done, 4 failed, 1 are open", 1, true))
-  t.ok(html:find("one seed says nothing of the next", 1, true))
+  t.ok(html:find("One seed says nothing of the next", 1, true))
   t.ok(html:find("seed=2 (failed)", 1, true))
   local _, at = html:find('<h3 id="runs">', 1, true)
   t.ok(html:find("&lt;script&gt;alert('&amp;')", at, true), "the error of a cell")
+end)
+
+t.test("published values beside ours; was it replicable, from the verdicts of others' claims", function()
+  local blocks, front, results = require "mneme.reports.page.blocks", require "mneme.reports.report_front", require "mneme.reports.report_results"
+  local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
+  results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
+    { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" } } }, words)
+  local rows = page.blocks[2].rows
+  t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
+  local function said(list)
+    local judged = {}
+    for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end
+    return front.replicable(judged, "layers: 1", words)
+  end
+  t.eq(said { "own" }, nil)
+  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: of 2 claims of others, 2 hold (layers: 1, seeds: 4 to 5).")
+  t.eq(said { "fails" }, "Was it replicable? No: of one claim of others, 1 does not hold (layers: 1, seeds: 4).")
+  t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
 end)
 
 t.test("no script any more, no study, other words", function()
@@ -327,12 +348,14 @@ t.test("no script any more, no study, other words", function()
   t.ok(said:find "no longer there", said)
   local bare = files.read(here .. "/bare.html")
   well_formed(bare)
-  t.ok(bare:find("The study makes no claim.", 1, true) and bare:find("core=plain, width=2", 1, true))
+  t.ok(not bare:find('class="card', 1, true) and bare:find("core=plain, width=2", 1, true))
+  t.ok(bare:find('id="figure-1"', 1, true) and bare:find('id="differences"', 1, true), "the usual figure and differences")
   t.eq((mneme "report nasty script=nasty.lua.gone out=moved.html"), 0)
   os.rename(script .. ".gone", script)
-  for line, what in pairs { ["report"] = "of which study", ["report nusty"] = "did you mean runs/nasty",
-    ["report nasty fgures=x"] = "did you mean 'figures'", ["report nasty language=de"] = "language= was removed", ["report runs"] = "not a study",
-    ["report nasty more"] = "means nothing" } do
+  for line, what in pairs { ["report"] = "of which study", ["report nasty width=84mm"] = "is for the files of figures=",
+    ["report nusty"] = "did you mean runs/nasty",
+    ["report nasty fgures=x"] = "did you mean 'figures'", ["report nasty language=de"] = "language= was removed", ["report runs"] = "neither a run nor a study",
+    ["report nasty more"] = "no such study", ["report nasty figures=f width=1mm"] = "expected 40mm", ["report nasty -x"] = "means nothing" } do
     status, said = mneme(line)
     t.eq(status, 2, line)
     t.ok(said:find(what, 1, true), said)

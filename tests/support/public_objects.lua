@@ -15,10 +15,11 @@ return function()
   local short = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
   local replay = mn.replay.new(recording:trajectory(), alone)
   local a2c = mn.a2c(short, env, agent)
+  local map = mn.causal_map(stepper, mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 2 }), agent))
   return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
     A2C = a2c, PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
-    Normal = mn.normal(w, 1) }
+    Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1] }
 end

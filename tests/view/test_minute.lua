@@ -131,13 +131,15 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     walk.click(x, y, "the episode that failed, with its seed and return at the pointer")
     t.eq(twin.v:frame(1).episode, failed.episode)
     t.ok(twin.v.tip:find("episode " .. failed.episode, 1, true) and twin.v.tip:find "seed" and twin.v.tip:find "return", twin.v.tip)
-    screen:keys "space"
-    os.execute(record and "sleep 3" or "sleep 0.1")
-    walk.key("Home", 260, "its beginning")
     screen:keys "space"                                      -- the window plays; its twin stands
-    screen:keys "space"
-    walk.key("Home", 260, "its beginning")
+    os.execute(record and "sleep 2.5" or "sleep 0.1")
+    screen:keys "Home"
     walk.key("End", 261, "its end")
+    x, y = viewer_rig.spot_of_key "b"
+    walk.click(x, y, "the failure and a success side by side")
+    t.ok(twin.v.together and #twin.v.tracks == 2)
+    t.ok(twin.v:tick_of(2).episode ~= failed.episode)
+    walk.key("c", ("c"):byte(), "the failure alone")
 
     -- the scene where, by its name
     x, y = viewer_rig.find_spot(function(what) return what.scene == "where" end)
@@ -167,12 +169,15 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     t.eq(#twin.v.tracks, 2)
     local told = twin.v.effect.job:text()
     t.ok(told:find "^over %d+ episodes: success %d", told)
-    -- closed; the next checkpoint; a video
-    walk.key("c", ("c"):byte(), "one episode again")
+    -- the failure again, in the corridor; the next checkpoint; a video
+    x, y = viewer_rig.find_spot(function(what) return what.start == failed.start end)
+    walk.click(x, y, "the failure again: the intervention is closed")
+    t.eq(#twin.v.tracks, 1)
     x, y = viewer_rig.find_spot(function(what) return what.scene == "tmaze" end)
     walk.click(x, y, "the corridor")
     walk.key("bracketright", ("]"):byte(), "the next checkpoint")
     t.ok(twin.v:source().steps > begin)
+    walk.key("End", 261, "how far the cue is known now")
     screen:keys "v"
     os.execute(record and "sleep 2" or "sleep 0.3")
     screen:keys "v"

@@ -31,6 +31,7 @@ function nearest.several(name, known, n)
   for i, candidate in ipairs(known) do
     -- It takes as many edits as lengths differ at least, and a long name long to compare.
     local d = math.abs(#name - #candidate) <= most and distance(name:lower(), candidate:lower()) or math.huge
+    if d > most and candidate:match "[^/.]*$" == name then d = most end                 -- "loss" for "losses/loss"
     if d > most then d = #name >= 3 and candidate:find(name, 1, true) and most + 1 or math.huge end       -- "corr" for "corridor"
     if d < #name then list[#list + 1] = { candidate, d, i } end
   end

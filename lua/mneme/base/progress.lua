@@ -1,11 +1,16 @@
--- progress.lua -- shows progress: on a terminal one line that is rewritten in place; elsewhere (a log file,
--- a batch job) a plain line every tenth of the way or every 30 s.  It writes to stderr, so that stdout
--- stays free for results, and stays silent once stderr is closed.
+-- progress.lua -- shows progress: on a terminal one line that is rewritten in place and never wraps; elsewhere (a log file, a batch
+-- job) a plain line every tenth of the way or every 30 s.  What takes more than ten seconds says how long, after the first second.
+-- It writes to stderr, so that stdout stays free for results, and stays silent once stderr is closed.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 ffi.cdef "int isatty(int fd);"
+local progress = {}
+local BAR, SPARKS, KEPT = 12, 24, 240         -- letters of the bar, at most of the sparkline; its values
+local LONG = 10                               -- seconds: what takes longer says so
+local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
 ---@class Progress
 local Progress = {}
@@ -20,54 +25,118 @@ local function short(n)
 end
 
 -- 754 as "12:34".
-local function clock(seconds)
+function progress.clock(seconds)
   local s = math.floor(math.min(seconds, 359999) + 0.5)
   if s < 3600 then return ("%d:%02d"):format(s / 60, s % 60) end
   return ("%d:%02d:%02d"):format(s / 3600, s % 3600 / 60, s % 60)
 end
+local clock = progress.clock
 
 ---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), out = file (stderr),
----  tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), silent = print nothing }
+---  after = seconds before the first line (0), tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), columns =
+---  function() -> the terminal's width, silent = print nothing }
 ---@return Progress
-local function new(options)
+function progress.new(options)
   local tty = options.tty
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   local color = options.color
   if color == nil then color = tty and (os.getenv "NO_COLOR" or "") == "" end
   local now, start = C.mn_clock(false), options.start or 0
   return setmetatable({ steps = options.steps, start = start, unit = options.unit or "steps", silent = options.silent,
-    out = options.out or io.stderr, tty = tty, color = color, began = now, shown = -math.huge,
+    out = options.out or io.stderr, tty = tty, color = color, began = now, shown = -math.huge, after = options.after or 0,
+    columns = options.columns or function() return terminal.columns(2) or 80 end, history = {},
     tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
 -- What may be shown, in this order.
 local NUMBERS = { "return", "score", "loss", "accuracy" }
+-- What a narrow terminal leaves out, first to last.
+local SPARE = { "rate", "return", "bar", "of", "eta", "loss", "accuracy" }
 
----The text for a step: what is shown, without the terminal's control characters.
+-- The parts of the line for a step, by name and in order; and the share of the way.
+local function parts_of(self, step, values, seconds)
+  local part = math.min(step / self.steps, 1)
+  local rate = seconds > 0 and (step - self.start) / seconds or 0
+  local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", short(step) }, { "of", "/" .. short(self.steps) .. " " .. self.unit, "" },
+    { "rate", short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
+  if part < 1 and rate > 0 then list[#list + 1] = { "eta", "ETA " .. clock((self.steps - step) / rate) } end
+  for _, name in ipairs(NUMBERS) do
+    local x = values[name]
+    if x and x == x then list[#list + 1] = { name, ("%s %.2f"):format(name, x) } end
+  end
+  return list, part
+end
+
+local function joined(list)
+  local line = ""
+  for i, part in ipairs(list) do line = line .. (i > 1 and part[3] or i > 1 and "  " or "") .. part[2] end
+  return line
+end
+
+---The text for a step, whole: what is shown, without the terminal's control characters.
 ---@param step number
 ---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 ---@param seconds number since the start
 function Progress:text(step, values, seconds)
-  local part = math.min(step / self.steps, 1)
-  local rate = seconds > 0 and (step - self.start) / seconds or 0
-  local line = ("%3.0f%%  %s/%s %s  %s"):format(100 * part, short(step), short(self.steps), self.unit, short(rate))
-    .. (self.unit == "steps" and " SPS" or "/s")
-  if part < 1 and rate > 0 then line = line .. "  ETA " .. clock((self.steps - step) / rate) end
-  for _, name in ipairs(NUMBERS) do
-    local x = values[name]
-    if x and x == x then line = line .. ("  %s %.2f"):format(name, x) end
-  end
-  return line, part
+  local list, part = parts_of(self, step, values, seconds)
+  return joined(list), part
 end
 
-function Progress:show(line, part)
-  if not self.tty then
-    self.out:write(line, "\n")
+-- The values so far as a sparkline of `width` letters.
+local function sparkline(history, width)
+  local low, high, n = math.huge, -math.huge, math.min(width, #history)
+  for _, y in ipairs(history) do low, high = math.min(low, y), math.max(high, y) end
+  local signs = {}
+  for k = 1, n do
+    local from, to, sum = math.floor((k - 1) * #history / n) + 1, math.floor(k * #history / n), 0
+    for i = from, to do sum = sum + history[i] end
+    local share = high > low and (sum / (to - from + 1) - low) / (high - low) or 0.5
+    signs[k] = blocks[math.min(#blocks, math.floor(share * #blocks) + 1)]
+  end
+  return table.concat(signs)
+end
+
+-- Remember the score (or what stands for it), at growing distances: never more than KEPT values.
+local function note(self, values)
+  local x = values.score or values.accuracy or values.loss or values["return"]
+  if not x or x ~= x or math.abs(x) == math.huge then return end
+  self.skip = (self.skip or 0) + 1
+  if self.skip < (self.every or 1) then return end
+  self.skip = 0
+  self.history[#self.history + 1] = x
+  if #self.history < KEPT then return end
+  local half = {}
+  for i = 1, KEPT, 2 do half[#half + 1] = (self.history[i] + self.history[i + 1]) / 2 end
+  self.history, self.every = half, 2 * (self.every or 1)
+end
+
+---The line that a terminal of this width shows, without colours: the bar, the text, and a sparkline where there is room.
+---@param list table[] parts
+---@param width integer columns
+---@return boolean bar whether the bar is shown
+---@return string text
+local function fitted(self, list, width)
+  local bar, room = true, width - 1                -- the last column stays free: some terminals wrap there
+  local function wide() return terminal.letters(joined(list)) + (bar and BAR + 1 or 0) end
+  for _, spare in ipairs(SPARE) do
+    if wide() <= room then break end
+    if spare == "bar" then bar = false end
+    for i = #list, 1, -1 do if list[i][1] == spare then table.remove(list, i) end end
+  end
+  while wide() > room and #list > 1 do table.remove(list) end
+  local left = math.min(SPARKS, room - wide() - 2)
+  return bar, joined(list) .. (left >= 8 and #self.history > 1 and "  " .. sparkline(self.history, left) or "")
+end
+
+function Progress:show(step, values, seconds)
+  local list, part = parts_of(self, step, values, seconds)
+  if not self.tty then self.out:write(joined(list), "\n")
   else
-    local full = math.floor(12 * part + 0.5)
-    local done, left = ("━"):rep(full), ("─"):rep(12 - full)
+    local shows_bar, line = fitted(self, list, self.columns())
+    local full = math.floor(BAR * part + 0.5)
+    local done, left = ("━"):rep(full), ("─"):rep(BAR - full)
     if self.color then done, left = "\27[32m" .. done .. "\27[0m", "\27[90m" .. left .. "\27[0m" end
-    self.out:write("\r", done, left, " ", line, "\27[K")
+    self.out:write("\r", shows_bar and done .. left .. " " or "", line, "\27[K")
   end
   self.out:flush()
 end
@@ -75,7 +144,25 @@ end
 function Progress:tell(step, values, now)
   if self.silent then return end
   self.shown, self.tenth, self.last = now, math.floor(10 * step / self.steps), step
-  self:show(self:text(step, values, now - self.began))
+  self:show(step, values, now - self.began)
+end
+
+-- After a second: how long all of it takes, if that is long.  The first update, which makes the plans, counts only if it took so long
+-- itself.
+local function foresee(self, step, now)
+  if self.foreseen or self.silent then return end
+  if not self.second then
+    local slow = now - self.began >= 1
+    self.second = { step = slow and self.start or step, time = slow and self.began or now }
+  end
+  local seconds = now - self.second.time
+  if seconds < 1 or step <= self.second.step then return end
+  self.foreseen = true
+  local left = (self.steps - step) * seconds / (step - self.second.step)
+  if left < LONG then return end
+  local line = ("about %s for %s %s, at the speed of the first %s"):format(clock(left), short(self.steps - step), self.unit,
+    seconds < 1.5 and "second" or clock(seconds))
+  if self.tty then self.out:write("\r\27[K", terminal.fold(line, self.columns()), "\n") else self.out:write(line, "\n") end
 end
 
 ---Report the progress; cheap if nothing is due to be shown.
@@ -83,7 +170,10 @@ end
 ---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 function Progress:update(step, values)
   local now = C.mn_clock(false)
+  foresee(self, step, now)
+  if now - self.began < self.after then return end
   local tenth = math.floor(10 * step / self.steps)
+  if self.tty and now - self.shown >= 0.1 then note(self, values) end
   if now - self.shown < (self.tty and 0.1 or 30) and (self.tty or tenth == self.tenth) then return end
   self:tell(step, values, now)
 end
@@ -94,4 +184,34 @@ function Progress:finish(step, values)
   if self.tty then self.out:write "\n" end
 end
 
-return { new = new, clock = clock }
+---The items of a list, as ipairs gives them; once some took a second, stderr says how long the others take, if that is long.
+---@param list any[]
+---@param what string what they are, in the plural
+---@return fun(): integer?, any
+function progress.each(list, what)
+  local began, announced, i = C.mn_clock(false), false, 0
+  return function()
+    local spent = C.mn_clock(false) - began
+    if not announced and i > 0 and i < #list and spent > 1 then
+      announced = true
+      progress.announce(spent / i * (#list - i), ("for %d more %s, at the speed of the first%s"):format(#list - i, what, i > 1 and " " .. i or ""))
+    end
+    i = i + 1
+    if list[i] ~= nil then return i, list[i] end
+  end
+end
+
+---On stderr: how long what comes takes, if that is more than ten seconds.
+---@param seconds number
+---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
+function progress.announce(seconds, basis)
+  if seconds < LONG then return end
+  io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n")
+end
+
+---The line goes, for results to take its place.
+function Progress:clear()
+  if self.tty and self.last then self.out:write "\r\27[K" end
+end
+
+return progress

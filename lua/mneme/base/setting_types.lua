@@ -61,18 +61,30 @@ local with_commas = { run = true, resume = true, previous = true }    -- texts i
 ---@param default any
 function values.is_one(key, default) return not with_commas[key] and (key:find(".", 1, true) or not is_list(default)) end
 
+local suffix = { k = 1e3, K = 1e3, M = 1e6, G = 1e9 }
+
+---A number as people write it: 5e6, 1_000_000, 300k, 2.5M; nil: it is none.
+---@param text string
+---@return number?
+function values.number(text)
+  local digits, letter = text:match "^([%d._]+)([kKMG]?)$"
+  local plain = (digits or text):gsub("(%d)_%f[%d]", "%1")
+  local n = tonumber(plain)
+  return n and n * (suffix[letter] or 1)
+end
+
 ---Text as a value of the kind that `like` has.
 function values.parse(key, text, like)
   local kind = type(like)
   if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
     bad(key, text, "one " .. kind, "lists of values are for mneme sweep")
   elseif kind == "number" then
-    local n = tonumber(text)
-    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number") end
+    local n = values.number(text)
+    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M") end
     return n
   elseif kind == "boolean" then
     local b = booleans[text:lower()]
-    if b == nil then bad(key, text, "true or false") end
+    if b == nil then bad(key, text, "1 or 0 (or true, false, on, off, yes, no)") end
     return b
   end
   return text
@@ -80,7 +92,7 @@ end
 
 -- Text of unknown type.
 local function guess(text)
-  local n = tonumber(text)
+  local n = values.number(text)
   if n and math.abs(n) < math.huge then return n end
   if text == "true" or text == "false" then return text == "true" end
   return text

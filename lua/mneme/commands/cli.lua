@@ -4,7 +4,9 @@ require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local next_step = require "mneme.base.next_step"
 local script = require "mneme.runs.script"
+local terminal = require "mneme.base.terminal"
 local version = require "mneme.base.version"
 
 ffi.cdef "int ferror(void *stream);"
@@ -16,10 +18,10 @@ local function usage_text()
   local rows = {}
   for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
   return "mneme " .. version .. ": a research sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
-    .. require("mneme.commands.layout").columns(rows, 34)
-    .. "\nmneme help COMMAND       explains a command\n"
-    .. "mneme help TOPIC         explains a core, environment, op, experiment or setting: mneme help gate\n"
-    .. "mneme run SCRIPT --help  lists the settings of a script\n"
+    .. require("mneme.commands.layout").columns(rows, 34) .. "\n"
+    .. require("mneme.commands.layout").columns({ { "mneme help COMMAND", "explains a command" },
+      { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
+      { "mneme run SCRIPT --help", "lists the settings of a script" } })
 end
 
 -- ---- run ----
@@ -57,7 +59,13 @@ local function run(words)
   local seeds, rest = script.setting(words, "seeds"), {}
   for i = first, #words do if not words[i]:find "^%-*seeds=" then rest[#rest + 1] = words[i] end end
   if seeds then return several(name, first, seeds, rest) end
-  script.run(script.locate(name), rest)
+  local result = script.run(script.locate(name), rest)
+  local path = type(result) == "table" and type(result.path) == "string" and ranks.rank == 0 and result.path
+  if not path or not require("mneme.base.files").is_file(path .. "/config.json") then return end
+  local trained = require("mneme.runs.checkpoints").list(path)[1]
+  if not trained then next_step.note({ "compare", path }, "list runs")
+  elseif require("mneme.runs.folder").read_info(path).sequence_task then next_step.note({ "eval", path }, { "compare", path })
+  else next_step.note({ "view", path }, { "eval", path }) end
 end
 
 -- ---- the others ----
@@ -93,36 +101,51 @@ local function list(words)
     require("mneme.base.renamed").note("list complexity", "list costs")
     kind = "costs"
   end
+  if kind == "runs" then
+    if words[3] then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(words[2], words[3])) end
+    local text, newest = require("mneme.commands.run_list").text((words[2] or "runs"):gsub("(.)/+$", "%1"))
+    io.stdout:write(text)
+    if newest then next_step.say({ newest.study and "report" or "view", newest.path }) else next_step.say "run demo" end
+    return
+  end
   if kind == "costs" or kind == "cores" then
     local costs = require "mneme.models.costs"
-    io.stdout:write((kind == "cores" and costs.list or costs.table) { unpack(words, 2) })
-    return
+    local given = { unpack(words, 2) }
+    if kind == "cores" then io.stdout:write(costs.list(given))
+    elseif terminal.columns(1) then io.stdout:write(require("mneme.commands.layout").table(costs.table(given, true)))
+    else io.stdout:write(costs.table(given)) end          -- Markdown
+    return next_step.say "help core NAME"
   elseif kind then
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
-    if not known then errors.unknown("kind of thing", kind, { "costs", unpack(catalogue.kinds) }) end
+    if not known then errors.unknown("kind of thing", kind, { "costs", "runs", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
-    return
+    return next_step.say(kind == "experiments" and "run NAME --help" or "help NAME")
   end
   for i, name in ipairs(catalogue.kinds) do
     io.stdout:write(i > 1 and "\n" or "", name, "\n", help.kind(name))
   end
+  next_step.say "help NAME"
 end
 
 -- The help of a command: the header of its file.
 local function header(command)
-  return require("mneme.base.catalogue").prose(require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua")
+  local path = require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua"
+  return require("mneme.commands.layout").prose(require("mneme.base.catalogue").prose(path))
 end
 
 function show_help(words)
-  if #words == 0 then io.stdout:write(usage_text()) end
+  if #words == 0 then
+    io.stdout:write(usage_text())
+    return next_step.say("run demo", "list")
+  end
   local page = { man = function() return require("mneme.commands.man").page(commands) end,
     api = function() return require("mneme.commands.api").page() end }
   if words[1] == "annotations" then return require("mneme.commands.annotations").main { unpack(words, 2) } end
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
-      io.stdout:write("usage: mneme ", c.name, c.usage, "\n\n", c.comment and header(c) or c.doc .. "\n")
+      io.stdout:write(terminal.fold(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n"), terminal.width()))
       return
     end
   end
@@ -172,19 +195,20 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
+    run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
     doc = "where is it remembered: success lost by erasing each part of the memory at each step",
     run = module "mneme.commands.where", comment = "commands/where" },
-  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
-    run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
     run = sweep, comment = "study/sweep" },
   { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
     doc = "find good settings for each memory with the same budget, then run them with fresh seeds", run = tune, comment = "commands/tune" },
-  { name = "report", usage = " STUDY [out=FILE.html] [export=FILE]",
-    doc = "write a report of a sweep: claims and verdicts, figures, settings, resources",
-    run = module "mneme.study.report", comment = "study/report" },
-  { name = "compare", usage = " RUN RUN ... [by=charts/score]", doc = "compare runs or studies: settings that differ, results, curves, resources",
+  { name = "report", usage = " STUDY|RUN... [out=FILE.html] [export=FILE]",
+    doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources",
+    run = module "mneme.reports.report", comment = "reports/report" },
+  { name = "compare", usage = " RUN RUN ... [by=charts/score] [out=curves.svg]",
+    doc = "compare runs or studies: settings that differ, results, curves, resources",
     run = module "mneme.commands.compare", comment = "commands/compare" },
   { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "export parameters for PyTorch, or trajectories for NumPy",
     run = module "mneme.commands.export", comment = "commands/export" },
@@ -193,8 +217,8 @@ commands = {
     run = on_device "mneme.commands.check", comment = "commands/check/init" },
   { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     run = bench, comment = "commands/bench/init" },
-  { name = "list", usage = " [cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [key=value ...]",
-    doc = "list what is installed; parameters and costs of cores", run = list },
+  { name = "list", usage = " [runs|cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [FOLDER] [key=value ...]",
+    doc = "list your runs, or what is installed; parameters and costs of cores", run = list },
   { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
   { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
     run = module "mneme.commands.doctor" },
@@ -206,6 +230,23 @@ commands = {
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
 local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true,
   report = true, compare = true, export = true, check = true }
+
+-- What other programs call a command.
+local other_names = { train = "run", learn = "run", start = "run", test = "eval", evaluate = "eval", plot = "compare", watch = "view", show = "view",
+  ls = "list", runs = "list runs", grid = "sweep", ablate = "intervene", erase = "intervene", info = "list runs", version = "--version" }
+
+-- A command that there is not: what was meant.
+local function unknown_command(name, rest, names)
+  local after = #rest > 0 and " " .. table.concat(rest, " ") or ""
+  local function meant(command) errors.usage(("unknown command '%s'"):format(name), ("did you mean mneme %s%s?"):format(command, after)) end
+  if other_names[name] then meant(other_names[name]) end
+  local plain = name:gsub("%.lua$", "")
+  if name ~= plain then meant("run " .. name) end
+  for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then meant("run " .. name) end end
+  local files = require "mneme.base.files"
+  if files.is_file(name .. "/study.json") then meant("report " .. name) elseif files.is_file(name .. "/config.json") then meant("view " .. name) end
+  errors.unknown("command", name, names)
+end
 
 local function dispatch(words)
   local name = words[1]
@@ -224,13 +265,16 @@ local function dispatch(words)
     end
     names[i] = c.name
   end
-  errors.unknown("command", name, names)
+  unknown_command(name, rest, names)
 end
+
+-- Commands that run code of the user's, whose printing is left as it is.
+local prints_as_it_is = { run = true, repl = true, complete = true }
 
 -- Status 1 and a message if standard output failed: a truncated file must not look complete.
 local function printed(status)
   local ok, problem = io.stdout:flush()
-  if ok and ffi.C.ferror(io.stdout) == 0 then return status end
+  if ok and ffi.C.ferror(terminal.stdout) == 0 then return status end
   io.stderr:write(("mneme: standard output: %s\n"):format(problem or "not everything could be written"))
   return status == 0 and 1 or status
 end
@@ -240,6 +284,8 @@ end
 ---@param who string? prefix of an error message, if several processes print
 ---@return integer status of the process
 function cli.main(words, who)
+  terminal.stdout:setvbuf "line"                 -- so that logs have stdout and stderr in order
+  if not prints_as_it_is[words[1]] then terminal.fold_output() end
   local ok, result = xpcall(dispatch, errors.handler, words)
   if ok then
     local status = printed(type(result) == "number" and result or 0)
@@ -249,7 +295,8 @@ function cli.main(words, who)
   local e = errors.is(result) and result or errors.handler(result)
   if not e.silent then
     local text = tostring(e):gsub("%s*\n%s*", " ")
-    io.stderr:write(who or "", ranks and ranks.speaker() or "", e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ", text, "\n")
+    local whole = (who or "") .. (ranks and ranks.speaker() or "") .. (e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ") .. text
+    io.stderr:write(terminal.fold(whole, terminal.columns(2)), "\n")
     local debug_on = script.setting(words, "debug")
     if debug_on == "1" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end

@@ -3,12 +3,19 @@
 -- are compared.
 --   by=NAME   the curve that is drawn and compared (default charts/score, or what the runs have: eval/accuracy)
 --   all=1     everything that was logged, not only results
+--   out=F     also that curve with bands as a figure: F.svg, .png, .pdf, .csv, .tex or .gp; F.html: a report of these runs
+local braille = require "mneme.figures.braille"
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
+local export = require "mneme.figures.export"
+local figure = require "mneme.study.figure"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
+local plain = require "mneme.reports.plain_runs"
+local report = require "mneme.reports.report"
 local resources = require "mneme.runs.resources"
 local run = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
@@ -18,13 +25,21 @@ local values = require "mneme.base.setting_types"
 local columns = require("mneme.commands.layout").table
 
 local compare = {}
-local USAGE = "mneme compare RUN RUN ... [by=charts/score]"
+local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
 local POINTS, SIDE_BY_SIDE = 48, 4          -- of a curve; groups that stand as columns, more stand as rows
+local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
+local RESULT = "score, last 100 episodes"   -- of runs of studies, which record it at their end
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
 
 -- ---- what is compared ----
+
+-- What a run of a study recorded at its end.
+local function score_of(path)
+  local result = files.is_file(path .. "/result.json") and folder.result(path)
+  return result and tonumber((result.metrics or {}).score) or nil
+end
 
 local function load_run(path, name, together)
   local info = run.read_info(path)
@@ -40,7 +55,7 @@ local function load_run(path, name, together)
     if apart[key] then flat[key] = nil end
   end
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
+    score = score_of(path), seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
 end
 
 -- The runs that a command-line argument names.
@@ -129,6 +144,7 @@ end
 -- ---- numbers ----
 
 local function last(r, name)
+  if name == RESULT then return r.score end
   local c = r.curves[name]
   return c and c.y[c.n] or nil
 end
@@ -147,7 +163,7 @@ end
 -- Scores and accuracies are within 0..1, and so are their intervals.
 local function mean_text(list, name)
   if #list == 0 then return "–" end
-  local share = name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
+  local share = name == RESULT or name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
   if share and seeds.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
   return with_interval(stats.t_interval(list))
 end
@@ -252,7 +268,14 @@ local function sparks(groups, name)
     for _, y in ipairs(lines[i]) do if y then low, high = math.min(low, y), math.max(high, y) end end
   end
   local rows = {}
-  for i, g in ipairs(groups) do
+  for i, g in ipairs(#groups <= DRAWN and groups or {}) do
+    local points = {}
+    for k, y in ipairs(lines[i]) do points[k] = y and { n > 1 and (k - 1) / (n - 1) or 0, high > low and (y - low) / (high - low) or 0.5 } end
+    for r, signs in ipairs(braille.line(points, POINTS, ROWS)) do
+      rows[#rows + 1] = { r == 1 and g.letter or "", signs, r == 1 and mean_text(finals(g, name), name) or "" }
+    end
+  end
+  for i, g in ipairs(#groups > DRAWN and groups or {}) do
     local signs = {}
     for k, y in ipairs(lines[i]) do
       local share = high > low and y and (y - low) / (high - low) or 0.5
@@ -296,6 +319,7 @@ end
 ---@param options table? { by = name of a curve, all = true }
 ---@return string text
 ---@return string? warning
+---@return string? by the curve
 function compare.text(paths, options)
   local list, out, o = {}, {}, options or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
@@ -314,6 +338,9 @@ function compare.text(paths, options)
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
   if #names > 0 then
+    local scored = false
+    for _, r in ipairs(list) do scored = scored or r.score ~= nil end
+    if scored then names[#names + 1] = RESULT end
     local last_of = function(g, name) return mean_text(finals(g, name), name) end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
@@ -326,7 +353,20 @@ function compare.text(paths, options)
   end
   add("resources", took(groups))
   local kinds = tables.keys(envs)
-  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil
+  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil, by
+end
+
+-- The curve as a figure, or all of it as a page.
+local function draw(path, paths, by)
+  local study = plain.study(paths)
+  if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
+  else
+    local spec = plain.spec(study)
+    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS })
+    if not fig then errors.fail(path .. ": these runs have no curve") end
+    export.write(fig, path)
+  end
+  print(path)
 end
 
 ---@param words string[] what follows "compare"
@@ -336,14 +376,22 @@ function compare.main(words)
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*(%a+)=(.*)$"
     if key == "by" then o.by = text
+    elseif key == "out" then
+      if not text:lower():find "%.html?$" then export.kind(text) end
+      o.out = text
     elseif key == "all" then o.all = text ~= "0"
-    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by" })
+    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out" })
     else paths[#paths + 1] = word end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
-  local text, warning = compare.text(paths, o)
+  local text, warning, by = compare.text(paths, o)
   if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
   io.stdout:write(text)
+  if o.out then draw(o.out, paths, by) end
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
+  elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
+    next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
+  else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
   return 0
 end
 

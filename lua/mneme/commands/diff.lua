@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local state_arrays = require "mneme.models.state_arrays"
+local next_step = require "mneme.base.next_step"
 local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
@@ -230,6 +231,7 @@ function diff.main(words)
   if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]))
   else same, text = diff.runs(words[1], words[2]) end
   io.stdout:write(text)
+  next_step.say { kinds[1] and "view" or "compare", unpack(words) }
   return same and 0 or 1
 end
 

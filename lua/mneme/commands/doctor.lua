@@ -85,6 +85,7 @@ function doctor.main(words)
     io.stdout:write("\n", layout.columns(missing))
   end
   io.stdout:write(status == 0 and "\neverything required is installed\n" or "\nsomething required is missing\n")
+  require("mneme.base.next_step").say(status == 0 and "run demo" or "doctor")
   return status
 end
 

@@ -5,9 +5,11 @@
 --   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
 --                   agent's memory
 -- Other keys are settings of the environment: corridor=200.
+local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local stepper = require "mneme.episodes.stepper"
+local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
@@ -24,8 +26,8 @@ local eval = {}
 function eval.play(p, episodes, album)
   local each, played = math.ceil(episodes / p.num_envs), {}
   for b = 0, p.num_envs - 1 do played[b] = {} end
-  local bar, total = progress.new { steps = episodes, unit = "episodes" }, 0
-  local started, interrupted = C.mn_clock(false), false
+  local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
+  local interrupted = false
   while total < each * p.num_envs and not interrupted do
     p:forward()
     if album then album:before() end
@@ -40,9 +42,10 @@ function eval.play(p, episodes, album)
         end
       end
     end
-    if C.mn_clock(false) - started > 2 then bar:update(math.min(total, episodes), {}) end
+    bar:update(math.min(total, episodes), {})
     interrupted = C.mn_interrupted() ~= 0
   end
+  bar:clear()
   local out = { score = {}, ret = {}, length = {} }
   for round = 1, each do
     for b = 0, p.num_envs - 1 do
@@ -70,6 +73,7 @@ local function read(words)
       o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
     else env[key] = tonumber(text) or text end
   end
+  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "record", "record_every", "internals" }
   if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
   for _, key in ipairs { "episodes", "record_every" } do
     if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
@@ -91,6 +95,7 @@ function eval.main(words)
   local o, env = read(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  env_settings.check("eval", o.folder, env, o.known)
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
@@ -113,6 +118,7 @@ function eval.main(words)
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
+  if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end
 

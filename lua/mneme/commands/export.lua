@@ -153,6 +153,7 @@ function export.main(words)
     if not files.is_folder(o.from) then errors.usage(o.from .. ": there is no such run", USAGE) end
     export_run(o)
   end
+  print(("in Python: %s(%q)"):format(ending == "npz" and "numpy.load" or "safetensors.torch.load_file", o.to))
   return 0
 end
 

@@ -15,22 +15,38 @@ local learners = require "mneme.learn.learners"
 local setting_topics = require "mneme.commands.setting_topics"
 local datasets = require "mneme.envs.dataset"
 local tensor = require "mneme.tensor.tensor"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
 local columns = layout.columns
+local function fold(text) return terminal.fold(text, terminal.width()) end
+local function prose(path) return layout.prose(catalogue.prose(path)) end
 local help = {}
 
 -- What the settings mean that most scripts declare, where a script says nothing else.
 local usual = {
   core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
   hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
-  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)",
+  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)", env = "the environment (mneme list envs)",
+  attention = "how tokens attend to each other (mneme list attentions)", d_embed = "width of the tokens' embedding",
+  episodes = "episodes that are played", corridor = "cells from the cue to the junction",
 }
+
+-- What a setting means in most scripts, in every learner, data set or core; nil: nothing is known about it.
+local function usual_meaning(key)
+  if usual[key] or learner_settings.keys[key] then return usual[key] or learner_settings.keys[key][1] end
+  if datasets.common_about[key] then return datasets.common_about[key][1] end
+  for _, name in ipairs(registry.names "datasets") do
+    local ok, d = pcall(datasets.definition, name)
+    if ok and (d.about or {})[key] then return d.about[key][1] end
+  end
+  return require("mneme.models.core_settings")[key]
+end
 
 local function setting_row(key, entry, default)
   local about = entry.about
-  local doc = about[1] or usual[key] or (learner_settings.keys[key] or {})[1] or ""
+  local doc = about[1] or usual_meaning(key) or ""
   if about.choices then doc = doc .. " (" .. table.concat(about.choices, " ") .. ")"
   elseif about.range and about.range[2] < 2 ^ 24 then
     doc = ("%s (%s..%s)"):format(doc, values.show(about.range[1]), values.show(about.range[2]))
@@ -60,7 +76,8 @@ end
 ---@param own string[] its own keys
 ---@param common string[] keys that every script has
 ---@param chosen string? the learner, where it is a setting
-function help.settings(script, schema, own, common, chosen)
+---@param study string[][]? rows about the study that the script is
+function help.settings(script, schema, own, common, chosen, study)
   local rows, rest = {}, {}
   local of_learner, learner, others = learner_rows(script, schema, chosen)
   for _, key in ipairs(own) do
@@ -68,8 +85,8 @@ function help.settings(script, schema, own, common, chosen)
   end
   for i, key in ipairs(common) do rest[i] = setting_row(key, schema[key]) end
   local doc = script and catalogue.first_comment(script) or ""
-  return doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT")
-    .. " [key=value ...]\n\nsettings\n" .. columns(rows, 24)
+  return fold(doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT") .. " [key=value ...]\n")
+    .. (study and "\nstudy\n" .. columns(study) or "") .. "\nsettings\n" .. columns(rows, 24)
     .. (#of_learner > 0 and ("\nsettings of the learner (%s)\n"):format(learner) .. columns(of_learner) or "")
     .. "\nsettings of every script\n" .. columns(rest)
 end
@@ -100,6 +117,9 @@ local function env_text(i)
     ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end
 
+-- The file of one of a kind, by its name or by its own path.
+local function file_of(kind, name, word) return name:find "%.lua$" and name or registry.file(kind, name, word) end
+
 local function core_text(name)
   local d, keys, rows = core.definition(name), require "mneme.models.core_settings", {}
   for _, key in ipairs(tables.keys(d.config)) do
@@ -111,7 +131,7 @@ local function core_text(name)
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
-    catalogue.prose(registry.file("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
+    prose(file_of("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
       grouped(about.state_floats), about.state_formula),
     built.looks_back and ("a step of acting looks back %s steps at most = %s\n"):format(grouped(built:reach()), built.looks_back) or "",
@@ -122,7 +142,7 @@ local function attention_text(name)
   local d, keys, rows = attention.definition(name), require "mneme.models.core_settings", {}
   for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(registry.file("attentions", name, "attention")), columns(rows),
+    prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
@@ -134,7 +154,7 @@ local function dataset_text(name)
     end
   end
   return ("mn.dataset(\"%s\") -- %s\n%s\n\n%s\nsettings\n%s"):format(name, d.doc or "", d.source or "",
-    catalogue.prose(registry.file("datasets", name, "data set")), columns(rows))
+    prose(registry.file("datasets", name, "data set")), columns(rows))
 end
 
 -- What follows a learner's title.
@@ -197,6 +217,20 @@ local function torso_text()
     .. columns(require("mneme.models.torso").rows())
 end
 
+-- Other words for a kind.
+local other_kinds = { cores = { "memory", "memories" }, envs = { "environment", "environments" }, datasets = { "data set", "data sets" },
+  attentions = { "encoder", "encoders" } }
+
+local function studies_text()
+  local rows = {}
+  for _, thing in ipairs(catalogue.list "experiments") do
+    local path = registry.file("experiments", thing.name, "experiment")
+    if (require("mneme.base.files").read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
+  end
+  return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. layout.list(rows)
+    .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
+end
+
 -- Every topic: name -> list of functions, each of which gives a text.
 local function topics()
   local all = {}
@@ -204,14 +238,16 @@ local function topics()
     all[name] = all[name] or {}
     table.insert(all[name], text)
   end
-  add("config", function() return config_text end)
+  for _, word in ipairs { "config", "settings", "setting" } do add(word, function() return config_text end) end
   add("torso", torso_text)
   add("supervised", supervised_text)
   for _, kind in ipairs(catalogue.kinds) do
     local text = function() return kind_text(kind) end
     add(kind, text)
-    if named_texts[kind:sub(1, -2)] then add(kind:sub(1, -2), text) end
+    add(kind:sub(1, -2), text)
+    for _, word in ipairs(other_kinds[kind] or {}) do add(word, text) end
   end
+  for _, word in ipairs { "study", "studies", "sweep", "sweeps" } do add(word, studies_text) end
   for _, kind in ipairs { "cores", "attentions", "datasets", "learners" } do            -- some names are of several kinds
     for _, thing in ipairs(catalogue.list(kind)) do
       add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
@@ -226,11 +262,15 @@ local function topics()
   for _, thing in ipairs(catalogue.list "experiments") do
     add(thing.name, function()
       local path = registry.file("experiments", thing.name, "experiment")
-      return ("%s\nsettings: mneme run %s --help\n"):format(catalogue.prose(path), thing.name)
+      return ("%s\nsettings: mneme run %s --help\n"):format(prose(path), thing.name)
     end)
   end
   for _, thing in ipairs(catalogue.list "scenes") do
-    add(thing.name, function() return ("scene %s: %s\n"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene"))) end)
+    add(thing.name, function() return layout.prose(("scene %s: %s"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene")))) end)
+  end
+  for key, meaning in pairs(usual) do add(key, function() return layout.prose(("%s: a setting of most scripts\n"):format(key) .. "  " .. meaning) end) end
+  for _, word in ipairs { "run", "runs" } do
+    add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
   end
   setting_topics.add(add)
   return all
@@ -247,27 +287,34 @@ function help.names() return tables.keys(topics()) end
 function help.text(topic, kind)
   if type(topic) ~= "string" then errors.raise(("help: a %s, expected a topic such as \"gru\" or \"mn.cat\""):format(type(topic))) end
   if named_texts[kind] then
-    if kind ~= "op" and kind ~= "env" then registry.file(kind .. "s", topic, kind) end          -- or an error that lists what there is
-    return named_texts[kind](topic)
+    if kind ~= "op" and kind ~= "env" and not (kind == "core" and topic:find "%.lua$") then
+      registry.file(kind .. "s", topic, kind)    -- or an error that lists what there is
+    end
+    return fold(named_texts[kind](topic))
   end
   local all = topics()
+  topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=
+  local key, value = topic:match "^([%w_.]+)=(.+)$"
+  if key then topic = all[value] and value or key:gsub("^core%.", "") end
   local found = all[topic]
   if topic:find "^mn%." then                          -- a function, or an op
     local name = topic:sub(4)
     local text = require("mneme.commands.api").text(topic) or tensor.signatures[name] and named_texts.op(name)
-    if text then return text end
+    if text then return fold(text) end
     found = all[name]
   end
+  if not found then found = setting_topics.of_experiments(topic) end
   if not found then
     local text = require("mneme.commands.api").text("mn." .. topic)          -- cat, as mn.cat
-    if text then return text end
+    if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}
-  for i, text in ipairs(found) do texts[i] = text() end
-  return table.concat(texts, "\n")
+  if tensor.signatures[topic] then texts[1] = require("mneme.commands.api").text("mn." .. topic) end        -- mn.adam, and its op
+  for _, text in ipairs(found) do texts[#texts + 1] = text() end
+  return fold(table.concat(texts, "\n"))
 end
 
 ---Print the text about a topic.

@@ -13,11 +13,13 @@
 --   record=FOLDER                    keep all episodes as trajectories
 -- Other keys are settings of the environment.
 local engine = require "mneme.base.engine"
+local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
 local paired_episodes = require "mneme.episodes.paired_episodes"
 local stepper = require "mneme.episodes.stepper"
+local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
@@ -137,13 +139,15 @@ function intervene.main(words)
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
+  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "record", "at", "for", "erase", "swap", "force",
+    "freeze", "set", "shift", "flip" })
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
-  local bar, started = progress.new { steps = o.episodes, unit = "episodes" }, C.mn_clock(false)
-  local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record, done = function(n)
-    if C.mn_clock(false) - started > 2 then bar:update(n, {}) end
-  end })
+  local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
+  local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
+    done = function(n) bar:update(n, {}) end })
+  bar:clear()
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   if #cases == 0 then errors.stop(status) end
@@ -156,6 +160,14 @@ function intervene.main(words)
     table.concat(texts, ", "), made.specs[1].at))
   io.stdout:write(intervene.report(cases, made.specs[1].at))
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end
+  if status == 0 then
+    local shown = { "view", o.folder }
+    for _, word in ipairs(words) do
+      local key = word:match "^%-*([%w_]+)="
+      if key == "at" or key == "for" or interventions.kinds[key] then shown[#shown + 1] = word end
+    end
+    next_step.say(shown)
+  end
   return status
 end
 

@@ -9,6 +9,7 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local next_step = require "mneme.base.next_step"
 local keyboard = require "mneme.view.keyboard"
 local frames = require "mneme.episodes.frames"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
@@ -247,6 +248,8 @@ function play.main(words)
   if #game.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(game.step, game.ret)) end
   for _, path in ipairs(game.saved) do print(path) end
   if o.out then print(o.out) end
+  if game.saved[1] then next_step.say { "view", game.saved[1] }
+  else next_step.say { "run", o.name:find "%.lua$" and o.name or "train", not o.name:find "%.lua$" and "env=" .. o.name or nil } end
   return 0
 end
 

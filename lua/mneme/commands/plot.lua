@@ -2,8 +2,8 @@
 --   mn.plot { 1, 4, 9 }        mn.plot(x:square())           mn.plot("runs/tmaze-1", { of = "charts/score" })
 --   mn.plot(matrix)            a tensor of two axes is a map of its rows and columns
 --   mn.plot(y, { x = numbers, name = "y", title = "...", window = true, out = "y.svg" })
-local bit = require "bit"
 local ffi = require "ffi"
+local braille = require "mneme.figures.braille"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -90,14 +90,6 @@ end
 
 -- ---- in the terminal ----
 
--- A dot's bit in a Braille character, by column and row.
-local DOT = { [0] = { [0] = 1, 2, 4, 64 }, { [0] = 8, 16, 32, 128 } }
-
-local function braille(bits)
-  local code = 0x2800 + bits
-  return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
-end
-
 local function short(v) return ("%.4g"):format(v) end
 
 -- Lines of text: the curve, its axis on the left, the range of x below.
@@ -105,30 +97,13 @@ local function in_dots(seen)
   local x, y = points(seen)
   local x0, x1 = range(x)
   local y0, y1 = range(y)
-  local grid = {}
-  local function dot(px, py)
-    local column, row = math.floor(px / 2), math.floor(py / 4)
-    local at = row * WIDTH + column
-    grid[at] = bit.bor(grid[at] or 0, DOT[px % 2][py % 4])
-  end
-  local function place(i)
-    return (x[i] - x0) / (x1 - x0) * (2 * WIDTH - 1), (1 - (y[i] - y0) / (y1 - y0)) * (4 * HEIGHT - 1)
-  end
-  local from_x, from_y = place(1)
-  for i = 1, #x do
-    local to_x, to_y = place(i)
-    local steps = math.max(1, math.ceil(math.max(math.abs(to_x - from_x), math.abs(to_y - from_y))))
-    for s = 0, steps do
-      dot(math.floor(from_x + (to_x - from_x) * s / steps + 0.5), math.floor(from_y + (to_y - from_y) * s / steps + 0.5))
-    end
-    from_x, from_y = to_x, to_y
-  end
+  local shares = {}
+  for i = 1, #x do shares[i] = { (x[i] - x0) / (x1 - x0), (y[i] - y0) / (y1 - y0) } end
+  local rows = braille.line(shares, WIDTH, HEIGHT)
   local out = {}
   for row = 0, HEIGHT - 1 do
     local label = row == 0 and short(y1) or row == HEIGHT - 1 and short(y0) or ""
-    local line = {}
-    for column = 0, WIDTH - 1 do line[column + 1] = braille(grid[row * WIDTH + column] or 0) end
-    out[#out + 1] = ("%10s ┤%s"):format(label, table.concat(line))
+    out[#out + 1] = ("%10s ┤%s"):format(label, rows[row + 1])
   end
   local left, right = short(x0), short(x1)
   out[#out + 1] = (" "):rep(12) .. left .. (" "):rep(math.max(1, WIDTH - #left - #right)) .. right

@@ -5,11 +5,15 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local new_folder = require "mneme.runs.new_folder"
+local next_step = require "mneme.base.next_step"
+local progress = require "mneme.base.progress"
+local terminal = require "mneme.base.terminal"
 local pool = require "mneme.study.process_pool"
 local script = require "mneme.runs.script"
 
 local C = engine.C
 local PROGRESS = "^%s*%d+%%  "               -- how a line of a progress bar begins
+local FORESEEN = "^about ([%d:]+) for "      -- a run's estimate, after its first second
 ffi.cdef "int isatty(int fd);"
 
 -- jobs at a time, and threads of each: as many as the machine has processors, unless the user says otherwise.
@@ -22,6 +26,13 @@ local function share(words, n)
   threads = tonumber(threads) or math.max(1, math.floor(cores / math.min(n, jobs)))
   if not script.setting(words, "jobs") then jobs = math.max(1, math.min(n, math.floor(cores / math.max(1, threads)))) end
   return jobs, threads
+end
+
+-- "1:05:10" in seconds.
+local function seconds_of(text)
+  local sum = 0
+  for part in text:gmatch "%d+" do sum = 60 * sum + tonumber(part) end
+  return sum
 end
 
 local function lines_of(path)
@@ -49,16 +60,28 @@ local function run(path, words, seeds, live)
     list[i] = { seed = seed, words = own, log = os.tmpname() }
   end
   local tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
+  local foreseen
   local function status_line(running)
-    if not tty then return end
+    if foreseen and not tty then return end
     local now = {}
     for _, r in pairs(running) do
       local said = lines_of(r.job.log)
+      for _, line in ipairs(foreseen and {} or said) do
+        local time = line:match(FORESEEN)
+        if time and not foreseen then
+          foreseen = true
+          if tty then io.stderr:write "\r\27[K" end
+          progress.announce(seconds_of(time) * math.ceil(#list / jobs), ("for %d runs, %d at a time, as one says after its first second"):format(#list, jobs))
+        end
+      end
       local last = said[#said] or ""
       if last:find(PROGRESS) then now[#now + 1] = ("seed %.0f: %s"):format(r.job.seed, last:match "^%s*(%d+%%)") end
     end
+    if not tty then return end
     table.sort(now)
-    io.stderr:write("\r\27[K", ("%d of %d runs done  %s"):format(done, #list, table.concat(now, "  ")), "\r")
+    local width, line = terminal.columns(2) or 80, ("%d of %d runs done"):format(done, #list)
+    for _, text in ipairs(now) do if #line + 2 + #text < width then line = line .. "  " .. text end end
+    io.stderr:write("\r\27[K", line, "\r")
   end
   C.mn_watch_signals(true)
   local signal = pool.run {
@@ -77,6 +100,7 @@ local function run(path, words, seeds, live)
     none_left = function() return at >= #list end,
     log = function(job) return job.log end,
     live = function(job)
+      next_step.silent = true
       engine.forget()                            -- reading the log of a run that ended has opened one in this process's parent
       return live { "run", path, unpack(job.words) }
     end,
@@ -84,7 +108,7 @@ local function run(path, words, seeds, live)
     ended = function(job, about)
       if tty then io.stderr:write "\r\27[K" end
       for _, line in ipairs(lines_of(job.log)) do
-        if not line:find(PROGRESS) then io.stdout:write(("seed %.0f: %s\n"):format(job.seed, line)) end
+        if not line:find(PROGRESS) and not line:find(FORESEEN) then io.stdout:write(("seed %.0f: %s\n"):format(job.seed, line)) end
       end
       io.stdout:flush()
       if about.signal ~= 0 then io.stderr:write(("mneme: seed %.0f: its process was killed by signal %d\n"):format(job.seed, about.signal)) end
@@ -95,6 +119,9 @@ local function run(path, words, seeds, live)
     end,
   }
   C.mn_watch_signals(false)
+  local folders = { "compare" }
+  for _, job in ipairs(list) do folders[#folders + 1] = job.folder and files.is_file(job.folder .. "/config.json") and job.folder or nil end
+  if folders[2] then next_step.note(folders) end
   return signal ~= 0 and errors.status_of(signal) or status
 end
 

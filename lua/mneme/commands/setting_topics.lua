@@ -7,6 +7,8 @@ local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local files = require "mneme.base.files"
+local script = require "mneme.runs.script"
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local learners = require "mneme.learn.learners"
@@ -115,9 +117,41 @@ local function of_envs(add)
   end
 end
 
+-- The axes of gated cores, each a setting with words of its own; and what else is called an axis.
+local function axes_text()
+  local docs, rows = require "mneme.models.core_settings", {}
+  local lists = require "mneme.models.gated_linear"
+  for key, list in pairs { feature = lists.features, gate = lists.gates, decay = lists.decays } do
+    rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(docs[key] or "", table.concat(tables.keys(list), " ")) }
+  end
+  table.sort(rows, function(a, b) return a[1] < b[1] end)
+  return paragraph "axes of gated linear cores (core=galite and its settings)" .. layout.columns(rows)
+    .. paragraph "\neach word has a page: mneme help outer; the axes of a study: mneme run STUDY --help"
+end
+
+---A setting that only experiments declare: what each says that it means.
+---@param key string
+---@return (fun(): string)[]? texts nil: no experiment has it
+function setting_topics.of_experiments(key)
+  if not key:find "^[%a_][%w_]*$" then return nil end
+  local rows = {}
+  for _, name in ipairs(registry.names "experiments") do
+    local text = files.read(registry.file("experiments", name, "experiment"))
+    if text:find("%f[%w_]" .. key .. "%s*=") then            -- the others need not be loaded
+      local ok, survey = pcall(function() return script.survey(registry.file("experiments", name, "experiment"), {}) end)
+      local entry = ok and survey.schema[key]
+      if entry and not entry.of_learner then
+        rows[#rows + 1] = { ("mneme run %s %s=%s"):format(name, key, values.show(entry.default)), entry.about[1] or "" }
+      end
+    end
+  end
+  return rows[1] and { function() return ("%s: a setting of experiments\n"):format(key) .. layout.columns(rows) end } or nil
+end
+
 ---Add every setting and every word to the topics of help.
 ---@param add function add(name, function that gives the text)
 function setting_topics.add(add)
+  for _, word in ipairs { "axis", "axes" } do add(word, axes_text) end
   of_runs(add)
   of_cores(add)
   of_envs(add)

@@ -12,6 +12,8 @@
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local next_step = require "mneme.base.next_step"
 local tables = require "mneme.base.tables"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
@@ -237,6 +239,9 @@ end
 ---@return integer status
 function view.main(args)
   local o = view.parse(args)
+  for _, thing in ipairs(o.things) do
+    if thing:find "/" and not thing:find "%.mnt$" and not files.is_folder(thing) then errors.usage(thing .. ": there is no such run", "mneme list runs") end
+  end
   if not o.out then window.need_display(o.hint) end
   local shown = view.open(o)
   if #o.list > 0 then view.intervene(shown, o)
@@ -246,6 +251,9 @@ function view.main(args)
     local problem = shown:source().problem
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)
+    if not o.things[1]:find "%.mnt$" and files.is_folder(o.things[1]) then
+      next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
+    end
   else
     C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
     local ok, why = pcall(window.run, shown, o)

@@ -15,11 +15,11 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 
 ---@class CausalMap
 ---@field rows MemoryRow[] the parts
----@field steps integer[] in which they are erased, ascending; nil until the episodes without any intervention are over
+---@field steps integer[]? in which they are erased, ascending; nil until the episodes without any intervention are over
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length }
----@field measure string "success", "return" or "kl"; nil: not known before the outcomes are
+---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field done boolean
 local Map = {}
 Map.__index = Map

@@ -1,5 +1,5 @@
--- bars.lua -- draws bars with intervals, and the seeds as dots.  Bars are horizontal, so that there is room for many long
--- names; bars of a group are next to each other.
+-- bars.lua -- draws bars with intervals, and the seeds as small circles; or dots in place of bars, for scores, whose axis need not
+-- begin at 0.  They are horizontal, so that there is room for many long names; those of a group are next to each other.
 local axes = require "mneme.figures.axes"
 local look = require "mneme.figures.style"
 local numbers = require "mneme.base.format"
@@ -18,10 +18,13 @@ local function groups_of(fig)
       groups[#groups + 1] = by_name[key]
     end
     table.insert(by_name[key].bars, bar)
-    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(n + 1).fill end
+    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(bar.style or n + 1).fill end
   end
   return groups, fills
 end
+
+-- Is the interval of a bar drawn, besides its seeds?
+local function told(bar) return #(bar.seeds or {}) >= look.FEW or #(bar.seeds or {}) < 2 end
 
 ---The least and the largest value that is to be seen.
 function bars.range(fig)
@@ -32,12 +35,23 @@ function bars.range(fig)
     for _, y in ipairs(bar.seeds or {}) do see(y) end
   end
   for _, r in ipairs(fig.references or {}) do see(r.y) end
+  if fig.kind == "dots" and not fig.y.log then
+    for _, bar in ipairs(fig.bars) do
+      if bar.low and told(bar) then
+        see(bar.low)
+        see(bar.high)
+      end
+    end
+    if low > high then low, high = 0, 1 end
+    local room = math.max(0.03 * (high - low), 1e-12)
+    return low - room, high + room
+  end
   if not fig.y.log and not fig.y.range then
     see(0)
     local room = 0.3 * (high - low)
     local least, most = low < 0 and low - room or 0, high + room
     for _, bar in ipairs(fig.bars) do
-      if bar.low then
+      if bar.low and told(bar) then
         see(math.max(least, bar.low))
         see(math.min(most, bar.high))
       end
@@ -79,12 +93,31 @@ local function place_references(fig, s, width)
   return list, #levels * LETTERS
 end
 
-local function draw_bar(paper, bar, fill, s, y, origin)
-  paper:group(("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, bar.y and numbers.short(bar.y) or "–"))
-  if bar.y then
+local function title_of(bar, unit)
+  local shown = bar.y and numbers.short(bar.y, unit) or "–"
+  if bar.low then shown = ("%s (%s … %s)"):format(shown, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, shown)
+end
+
+-- A mean as a dot, its interval as a line, and the seeds.
+local function draw_dot(paper, bar, fill, s, y)
+  local seeds = bar.seeds or {}
+  if bar.low and told(bar) then
+    paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
+  end
+  for _, v in ipairs(#seeds > 1 and seeds or {}) do
+    paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', s.at(v), y, (fill:gsub("f", "c", 1)))
+  end
+  paper:add('<circle cx="%.1f" cy="%.1f" r="4.5" class="%s"/>', s.at(bar.y), y, fill)
+end
+
+local function draw_bar(paper, fig, bar, fill, s, y, origin)
+  paper:group(title_of(bar, fig.y.unit), "row")
+  if bar.y and fig.kind == "dots" then draw_dot(paper, bar, fill, s, y)
+  elseif bar.y then
     local at = s.at(bar.y)
     paper:rect(math.min(origin, at), y - 6, math.abs(at - origin), 12, fill)
-    if bar.low then
+    if bar.low and told(bar) then
       local from, to = s.at(math.max(s.low, math.min(s.high, bar.low))), s.at(math.max(s.low, math.min(s.high, bar.high)))
       paper:line(from, y, to, y, "error")
       if bar.low >= s.low then paper:line(from, y - 4, from, y + 4, "error") end
@@ -104,16 +137,16 @@ end
 ---@return number y below it
 function bars.draw(paper, fig, y0, narrow)
   local groups, fills = groups_of(fig)
-  local widest, told, values = 0, 0, {}
+  local widest, digits, values = 0, 0, {}
   for _, bar in ipairs(fig.bars) do
     widest = math.max(widest, text.width(bar.name, SIZE))
     values[#values + 1] = bar.y
   end
   local shown, of_value = numbers.alike(values, fig.y.unit), {}
-  for i, v in ipairs(values) do of_value[v], told = shown[i], math.max(told, text.width(shown[i], SIZE)) end
+  for i, v in ipairs(values) do of_value[v], digits = shown[i], math.max(digits, text.width(shown[i], SIZE)) end
   local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }
-  box.w = paper.width - box.x - math.ceil(told) - 14
+  box.w = paper.width - box.x - math.ceil(digits) - 14
   local low, high = bars.range(fig)
   local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
   local references, above = place_references(fig, s, paper.width)
@@ -139,22 +172,26 @@ function bars.draw(paper, fig, y0, narrow)
   end
   box.h = y - box.y
   local bottom = axes.draw_x(paper, s, box, fig.y.label, spans)
-  local origin = s.at(fig.y.log and s.low or math.max(s.low, math.min(s.high, 0)))
+  local dots = fig.kind == "dots"
+  local origin = s.at((fig.y.log or dots) and s.low or math.max(s.low, math.min(s.high, 0)))
   local several = groups[1] and groups[1].name ~= nil
   for _, row in ipairs(rows) do
     if row.head then
       paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
     else
+      local bar = row.bar
       for i, line in ipairs(row.lines) do
-        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end" })
+        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end",
+          weight = bar.marked and "600" or nil })
       end
-      draw_bar(paper, row.bar, several and fills[row.bar.name] or "f1", s, row.y, origin)
+      if dots then paper:line(box.x, row.y, box.x + box.w, row.y, "grid") end
+      draw_bar(paper, fig, bar, several and fills[bar.name] or bar.marked and "f2" or "f1", s, row.y, origin)
       if row.bar.y then
         paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
       end
     end
   end
-  for _, span in ipairs(spans) do paper:line(origin, span[1], origin, span[2], "axis") end
+  for _, span in ipairs(dots and {} or spans) do paper:line(origin, span[1], origin, span[2], "axis") end
   for _, r in ipairs(references) do
     local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
     for _, span in ipairs(spans) do paper:line(r.at, span[1], r.at, span[2], "reference") end

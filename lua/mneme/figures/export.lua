@@ -4,19 +4,22 @@ local data = require "mneme.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gnuplot = require "mneme.figures.gnuplot"
+local latex = require "mneme.figures.latex"
 local word = require "mneme.base.shell_word"
 local svg = require "mneme.figures.svg"
 
 local export = {}
 local ZOOM = 2                 -- pixels of a PNG for one of the drawing
 
+local function drawing(fig, o) return svg.draw(fig, { alone = true, theme = "light", width = o.width, font = o.font, title = o.title, panels = o.panels }) end
+
 -- Draws by rsvg-convert, which has fonts and paper sizes: from a file next to the result, renamed when it is complete.
-local function convert(fig, path, kind)
+local function convert(fig, path, kind, o)
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" ~= 0 then
     errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
   end
   local from, to = path .. ".new.svg", path .. ".new"
-  files.write(from, { svg.draw(fig, { alone = true, theme = "light" }) })
+  files.write(from, { drawing(fig, o) })
   local status = os.execute(("rsvg-convert --format=%s --zoom=%d --output=%s %s"):format(kind, kind == "png" and ZOOM or 1, word(to), word(from)))
   files.remove(from)
   if status ~= 0 then errors.fail(path .. ": rsvg-convert failed") end
@@ -24,15 +27,35 @@ local function convert(fig, path, kind)
 end
 
 local writers = {
-  svg = function(fig, path) files.write(path, { svg.draw(fig, { alone = true, theme = "light" }) }) end,   -- no variables: not all programs know them
+  svg = function(fig, path, o) files.write(path, { drawing(fig, o) }) end,
   csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
   gp = function(fig, path)
     files.write(path, { gnuplot.script(fig, (path:gsub("%.%w+$", ""))) })
     files.write((path:gsub("%.%w+$", ".csv")), { data.csv(fig) })
   end,
-  png = function(fig, path) convert(fig, path, "png") end,
-  pdf = function(fig, path) convert(fig, path, "pdf") end,
+  tex = function(fig, path)
+    local head, rows, caption = data.table(fig)
+    files.write(path, { "% " .. caption:gsub("%c", " ") .. "; needs \\usepackage{booktabs}\n", latex.table(head, rows) })
+  end,
+  png = function(fig, path, o) convert(fig, path, "png", o) end,
+  pdf = function(fig, path, o) convert(fig, path, "pdf", o) end,
 }
+
+-- Pixels of a unit of length, at 96 to the inch.
+local units = { px = 1, pt = 96 / 72, mm = 96 / 25.4, cm = 96 / 2.54, ["in"] = 96 }
+local LEAST, MOST = 150, 4000          -- pixels
+
+---A width as drawings take it, from "3.3in", "84mm", "240pt" or pixels.
+---@param s string
+---@return number pixels
+function export.width(s)
+  local value, unit = tostring(s):match "^(%d+%.?%d*)%s*(%a*)$"
+  local pixels = value and units[unit == "" and "px" or unit] and tonumber(value) * units[unit == "" and "px" or unit]
+  if not pixels or pixels < LEAST or pixels > MOST then
+    errors.usage(("width=%s, expected 40mm to 1000mm as in 84mm, 3.3in, 240pt or 600 (pixels)"):format(s))
+  end
+  return math.floor(pixels + 0.5)
+end
 
 ---Refuse a name by whose end no kind of file is meant, before there is a figure.
 ---@param path string
@@ -40,13 +63,15 @@ local writers = {
 function export.kind(path)
   if type(path) ~= "string" then errors.usage(("the path of a figure is a %s, expected a text"):format(type(path))) end
   local kind = path:lower():match "%.(%w+)$"
-  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv or .gp") end
+  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv, .tex or .gp") end
   return kind
 end
 
 ---Write a figure into a file.
 ---@param fig table see mneme.figures.model
----@param path string ends in .svg, .png, .pdf, .csv or .gp (a script for gnuplot; its data next to it, in .csv)
-function export.write(fig, path) writers[export.kind(path)](fig, path) end
+---@param path string ends in .svg, .png, .pdf, .csv, .tex (a table) or .gp (a script for gnuplot; its data next to it, in .csv)
+---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
+---  panels = true or false: a panel for each line, default where lines are many }
+function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
 
 return export

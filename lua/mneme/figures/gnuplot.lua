@@ -93,7 +93,8 @@ function writers.bars(fig, out)
   if fig.references then add(out, "set tmargin %d", #fig.references + 3) end
   local zero = numbers.exact(fig.y.log and low or math.max(low, math.min(high, 0)))
   return {
-    ("data using (of_bar($5)):1:(%s):5:($1-0.35):($1+0.35) with boxxyerror fc rgb '%s' fs solid 0.8 notitle"):format(zero, look.color "c1"),
+    fig.kind == "dots" and ("data using (of_bar($5)):1 with points pt 7 ps 1.2 lc rgb '%s' notitle"):format(look.color "c1")
+      or ("data using (of_bar($5)):1:(%s):5:($1-0.35):($1+0.35) with boxxyerror fc rgb '%s' fs solid 0.8 notitle"):format(zero, look.color "c1"),
     ("data using (of_bar($5)):1:6:7 with xerrorbars lc rgb '%s' pt 0 notitle"):format(look.color "ink"),
     ("data using (strcol(4) ne '' ? $5 : NaN):1 with points pt 6 ps 0.5 lc rgb '%s' notitle"):format(look.color "ink"),
   }

@@ -15,6 +15,7 @@ local function range_of(fig)
       if row[c] and not (fig.faint and fig.faint[r][c]) then low, high = math.min(low, row[c]), math.max(high, row[c]) end
     end
   end
+  if not fig.value.range and not fig.value.log and low <= high then low, high = math.min(0, low), math.max(0, high) end     -- else noise fills the scale
   low, high = axes.limits(fig.value.range, low, high)
   if low == high then high = low + 1 end
   return low, high

@@ -31,6 +31,8 @@ local style = [[
 .mn-part th:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:8em;max-width:16em}
 .mn-part .mn-save{font-size:13px}
 .mn-part .mn-save a{margin-right:1em;color:inherit}
+.mn-part svg .row{transition:opacity .12s}
+.mn-part svg:has(.row:hover) .row:not(:hover){opacity:.22}
 @media (max-width:600px){.mn-part .mn-wide{display:none}.mn-part .mn-narrow{display:block}}
 @media print{.mn-part{break-inside:avoid}.mn-part>label,.mn-part .mn-save,.mn-part details:not([open]){display:none}
 .mn-part .mn-wide{display:block}.mn-part .mn-narrow{display:none}}

@@ -4,10 +4,11 @@ local axes = require "mneme.figures.axes"
 local labels = require "mneme.figures.labels"
 local look = require "mneme.figures.style"
 local numbers = require "mneme.base.format"
+local panels = require "mneme.figures.panels"
 local scale = require "mneme.figures.scale"
 
 local lines = {}
-local TOO_MANY = 10            -- lines: beyond, bands and seeds would hide them, and are left out
+local TOO_MANY = 10            -- lines: beyond, nobody can follow one among them, and each has a panel
 local MARKED = 12              -- points: up to as many are marked one by one
 
 local function spread_of(list, low, high)
@@ -15,7 +16,11 @@ local function spread_of(list, low, high)
   return low, high
 end
 
+-- Are the seeds of a line drawn, one by one?
+local function few(line) return #(line.seeds or {}) > 1 and #line.seeds < look.FEW end
+
 ---What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
+---@param busy boolean? without seeds and intervals
 ---@return number x0, number x1, number y0, number y1
 function lines.ranges(fig, busy)
   local x0, x1, y0, y1 = math.huge, -math.huge, math.huge, -math.huge
@@ -31,7 +36,7 @@ function lines.ranges(fig, busy)
     local room = fig.y.log and 0 or 0.5 * (y1 - y0)
     local least, most = y0 - room, y1 + room
     for _, line in ipairs(fig.lines) do
-      for i = 1, #(line.low or {}) do
+      for i = 1, few(line) and 0 or #(line.low or {}) do
         if not fig.y.log or line.low[i] > y0 / 2 then y0 = math.min(y0, math.max(least, line.low[i])) end
         y1 = math.max(y1, fig.y.log and math.min(2 * y1, line.high[i]) or math.min(most, line.high[i]))
       end
@@ -58,6 +63,17 @@ local function draw_band(paper, line, style, x, y, box, many)
   for i = #below, 1, -1 do points[#points + 1] = below[i] end
   for _, p in ipairs(points) do p[2] = math.max(box.y - 1, math.min(box.y + box.h + 1, p[2])) end
   paper:path(points, "band " .. style.fill .. many, nil, true)
+end
+
+-- As thin lines; of lines with few points, between which nothing was measured, as circles.
+local function draw_seeds(paper, fig, line, style, x, y, many)
+  for _, seed in ipairs(line.seeds) do
+    local points = points_of(seed.x, seed.y, x, y)
+    if fig.kind == "curves" or #line.x > MARKED then paper:path(points, "seed " .. style.color .. many)
+    else
+      for _, p in ipairs(points) do paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', p[1], p[2], style.color) end
+    end
+  end
 end
 
 -- Marks at every point where there are few, else at some that other lines do not have.
@@ -90,10 +106,12 @@ end
 ---@param paper table whose height it sets
 ---@param y0 number where it may begin
 ---@param narrow boolean for a page as wide as a hand
+---@param split boolean? a panel for each line; nil: where they are many
 ---@return number y below it
-function lines.draw(paper, fig, y0, narrow)
+function lines.draw(paper, fig, y0, narrow, split)
   local items, busy = items_of(fig), #fig.lines > TOO_MANY
-  local low_x, high_x, low_y, high_y = lines.ranges(fig, busy)
+  local low_x, high_x, low_y, high_y = lines.ranges(fig, busy or split)
+  if #fig.lines > 1 and (split or split == nil and busy) then return panels.draw(paper, fig, y0, { low_x, high_x, low_y, high_y }) end
   local right, needed = labels.room(items, paper.width)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
@@ -107,12 +125,8 @@ function lines.draw(paper, fig, y0, narrow)
   local many = #fig.lines > 3 and " many" or ""
   if not busy then
     for k, line in ipairs(fig.lines) do
-      if line.low then draw_band(paper, line, items[k].style, x, y, box, many) end
-    end
-    for k, line in ipairs(narrow and {} or fig.lines) do       -- a small drawing has no room for seeds
-      for _, seed in ipairs(#(line.seeds or {}) > 1 and line.seeds or {}) do
-        paper:path(points_of(seed.x, seed.y, x, y), "seed " .. items[k].style.color .. many)
-      end
+      if few(line) then draw_seeds(paper, fig, line, items[k].style, x, y, many)
+      elseif line.low then draw_band(paper, line, items[k].style, x, y, box, many) end
     end
   end
   for _, item in ipairs(items) do
@@ -123,7 +137,7 @@ function lines.draw(paper, fig, y0, narrow)
   end
   for k, line in ipairs(fig.lines) do
     local points, style = points_of(line.x, line.y, x, y), items[k].style
-    paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)))
+    paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)), "row")
     if #points > 1 then paper:path(points, "line " .. style.color, style.dash) end
     draw_marks(paper, points, style, k)
     paper:close()

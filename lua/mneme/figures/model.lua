@@ -1,14 +1,14 @@
 -- model.lua -- the format of a figure as plain data, and the check of a table against it.  Drawing code relies on it: values
 -- are finite, lists have equal lengths, nothing on a logarithmic axis is 0 or less.
---   kind     "curves", "lines", "profile": lines on two axes; "bars"; "heat"
+--   kind     "curves", "lines", "profile": lines on two axes; "bars", from 0; "dots", on an axis that need not begin at 0; "heat"
 --   title    what it shows; note: its method: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
 --   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y, seed = number or nil }, ... },
 --            style = k }, ... };
 --            style: drawn like the kth line, so that one thing looks the same in several figures
 --   other_x  { { x = axis, lines = lines }, ... }: the same points against another x; a page has a switch
---   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil }, ... };
---            y nil: unknown
+--   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil,
+--            marked = true: drawn so that it is found, style = k: in the colour of the kth line }, ... }; y nil: unknown
 --   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values;
 --            faint, nil or the same with booleans: known, but drawn without its colour
 --   references  { { name, y }, ... }: horizontal lines at published values
@@ -24,7 +24,7 @@ local known = {
   bars = { kind = true, title = true, note = true, x = true, y = true, bars = true, references = true },
   heat = { kind = true, title = true, note = true, x = true, y = true, cells = true, faint = true, value = true },
 }
-local kinds = { curves = "lines", lines = "lines", profile = "lines", bars = "bars", heat = "heat" }
+local kinds = { curves = "lines", lines = "lines", profile = "lines", bars = "bars", dots = "bars", heat = "heat" }
 local axis_keys = { label = "string", unit = "string", log = "boolean", range = "table", ticks = "table", categories = "table" }
 
 local function refuse(...) errors.raise("figure: " .. (...):format(select(2, ...))) end
@@ -69,6 +69,12 @@ local function check_axis(axis, what)
   end
 end
 
+local function check_style(style, of)
+  if style and (type(style) ~= "number" or style % 1 ~= 0 or style < 1) then
+    refuse("%s: style is %s, expected a whole number from 1", of, tostring(style))
+  end
+end
+
 local line_keys = { name = true, style = true, x = true, y = true, low = true, high = true, seeds = true }
 
 local function check_lines(lines, x, y, what)
@@ -77,9 +83,7 @@ local function check_lines(lines, x, y, what)
     local of = ("%s, line %d"):format(what, i)
     only(line, line_keys, of)
     if type(line.name) ~= "string" then refuse("%s has no name", of) end
-    if line.style and (type(line.style) ~= "number" or line.style % 1 ~= 0 or line.style < 1) then
-      refuse("%s: style is %s, expected a whole number from 1", of, tostring(line.style))
-    end
+    check_style(line.style, of)
     of = ("%s, %s"):format(what, line.name)
     local n = numbers(line.x, nil, x, of .. ": x")
     numbers(line.y, n, y, of .. ": y")
@@ -113,9 +117,10 @@ local function check_bars(fig)
   if type(fig.bars) ~= "table" then refuse "bars: expected a list of bars" end
   for i, bar in ipairs(fig.bars) do
     local of = ("bar %d"):format(i)
-    only(bar, { name = true, group = true, y = true, low = true, high = true, seeds = true, of = true }, of)
+    only(bar, { name = true, group = true, y = true, low = true, high = true, seeds = true, of = true, marked = true, style = true }, of)
     if type(bar.name) ~= "string" then refuse("%s has no name", of) end
     if bar.group ~= nil and type(bar.group) ~= "string" then refuse("%s: group is a %s, expected a text", of, type(bar.group)) end
+    check_style(bar.style, of)
     if bar.y ~= nil then number(bar.y, fig.y, of .. ": y") end
     if (bar.low == nil) ~= (bar.high == nil) then refuse("%s has one of low and high, expected both or none", of) end
     if bar.low then numbers({ bar.low, bar.high }, 2, { log = false }, of .. ": low, high") end

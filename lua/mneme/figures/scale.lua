@@ -77,10 +77,11 @@ function scale.new(axis, low, high, from, to, o)
     if log then return from + math.log(v / low) / math.log(high / low) * (to - from) end
     return from + (v - low) / (high - low) * (to - from)
   end
+  while not log and not axis.ticks and wanted < 8 and #linear_ticks(low, high, step_of(low, high, wanted, axis.unit)) < 2 do wanted = wanted + 1 end
   local self = { low = low, high = high, at = at, log = log }
   repeat
     self.ticks = log and log_ticks(low, high, wanted) or linear_ticks(low, high, step_of(low, high, wanted, axis.unit))
-    if axis.ticks and wanted == o.wanted then self.ticks = axis.ticks end
+    if axis.ticks and wanted >= o.wanted then self.ticks = axis.ticks end
     self.labels = labels_of(axis, self.ticks)
     wanted = wanted - 1
   until wanted < 1 or not o.fits or o.fits(self.ticks, self.labels, at)

@@ -9,7 +9,6 @@ local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4
   c1 = "#0072b2", c2 = "#d55e00", c3 = "#009e73", c4 = "#b5588f", c5 = "#c98500", c6 = "#3a9bd6" }
 local dark = { paper = "#16181c", ink = "#e8eaed", dim = "#a3a9b1", grid = "#2a2e34", axis = "#6d747d", blank = "#24282d",
   c1 = "#4aa3e0", c2 = "#f0803c", c3 = "#2cc295", c4 = "#dd92bd", c5 = "#e8ae3c", c6 = "#8fd0f5" }
-local names = { "paper", "ink", "dim", "grid", "axis", "blank", "c1", "c2", "c3", "c4", "c5", "c6" }
 local COLORS = 6
 local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2" }
 local markers = { "disc", "square", "triangle", "diamond", "cross" }
@@ -24,14 +23,16 @@ function look.line(k)
     marked = round > 0, round = round % #dashes }
 end
 
-local function variables(theme)
-  local list = {}
-  for i, name in ipairs(names) do list[i] = ("--%s:%s"):format(name, theme[name]) end
-  return table.concat(list, ";")
-end
+---Seeds: of fewer each is drawn in place of an interval, which would span the drawing.
+look.FEW = 5
 
+---The family of the letters, unless a drawing is asked for another one.
+look.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
+
+-- Colours stand as var(--NAME), in place of which css() puts those of a theme.
 local rules = [[
-.mn-figure text{font-family:"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif;fill:var(--ink)}
+.mn-figure text{fill:var(--ink)}
+.mn-figure .paper{fill:var(--paper)}
 .mn-figure .dim{fill:var(--dim)}
 .mn-figure .grid{stroke:var(--grid);stroke-width:1}
 .mn-figure .axis{stroke:var(--axis);stroke-width:1}
@@ -39,27 +40,34 @@ local rules = [[
 .mn-figure .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:butt}
 .mn-figure .seed{fill:none;stroke-width:1;opacity:.3;stroke-linejoin:round}
 .mn-figure .band{stroke:none;opacity:.16}
-.mn-figure .many{opacity:.15}
+.mn-figure .many{opacity:.24}
 .mn-figure .band.many{opacity:.1}
 .mn-figure .lead{fill:none;stroke-width:1.5}
 .mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}
 .mn-figure .error{stroke:var(--ink);stroke-width:1.5;fill:none}
 .mn-figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
+.mn-other{fill:none;stroke:var(--axis);stroke-width:1;opacity:.35}
+.mn-figure .interval{stroke:var(--dim);stroke-width:1.5;fill:none}
+.mn-figure .seen{fill-opacity:0;stroke-width:1.3}
 ]]
 for k = 1, COLORS do
-  rules = rules .. (".mn-figure .c%d{stroke:var(--c%d)}.mn-figure .f%d{fill:var(--c%d)}\n"):format(k, k, k, k)
+  rules = rules .. (".mn-figure .c%d{stroke:var(--c%d)}\n.mn-figure .f%d{fill:var(--c%d)}\n"):format(k, k, k, k)
 end
 
----The style sheet of the drawings: by variables, which follow what the reader prefers; on paper always light.
----@param theme string? "light" or "dark": with these colours whatever is preferred, for programs that know no variables
+local function colored(text, theme) return (text:gsub("var%(%-%-(%w+)%)", theme)) end
+
+---The style sheet of the drawings: light, and dark on the screen of a reader who prefers that.  All colours are literal, because
+---librsvg, Inkscape and word processors know no CSS variables.
+---@param theme string? "light" or "dark": with these colours whatever is preferred
+---@param font string? a family of letters
 ---@return string css
-function look.css(theme)
-  if theme then
-    local colors = theme == "dark" and dark or light
-    return (rules:gsub("var%(%-%-(%w+)%)", colors))
-  end
-  return (".mn-figure{%s}\n@media (prefers-color-scheme:dark){.mn-figure{%s}}\n@media print{.mn-figure{%s}}\n%s")
-    :format(variables(light), variables(dark), variables(light), rules)
+function look.css(theme, font)
+  local family = font and ('"%s",%s'):format(font:gsub('[^%w %-]', ""), look.FONT) or look.FONT
+  local letters = (".mn-figure text{font-family:%s}\n"):format(family)
+  if theme then return letters .. colored(rules, theme == "dark" and dark or light) end
+  local others = {}
+  for rule in rules:gmatch "[^\n]+" do if rule:find("var(", 1, true) then others[#others + 1] = rule end end
+  return letters .. colored(rules, light) .. "@media screen and (prefers-color-scheme:dark){\n" .. colored(table.concat(others, "\n"), dark) .. "\n}\n"
 end
 
 ---A colour by name, as a page on paper has it, or a dark one.

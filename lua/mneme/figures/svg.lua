@@ -6,7 +6,8 @@ local paper_of = require "mneme.figures.svg_writer"
 local text = require "mneme.figures.text"
 
 local svg = {}
-local NARROW, WIDE = 360, 720
+local NARROW, WIDE = 360, 720          -- pixels
+local HAND = 480                       -- of a drawing as wide as a hand, or less
 
 local drawings = { lines = require "mneme.figures.lines", bars = require "mneme.figures.bars", heat = require "mneme.figures.heat" }
 
@@ -17,23 +18,25 @@ end
 
 ---A figure as SVG.
 ---@param fig table see mneme.figures.model
----@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; alone = true: a file, with
----  title, note and styles; theme = "light" | "dark": fixed colours, where alone }
+---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; panels = true | false: one panel a line,
+---  default where lines are many; alone = true: a file, with title, note and styles; and then: theme = "light" | "dark": fixed
+---  colours; width = pixels of all of it; font = a family of letters; title = false: without title and note }
 ---@return string
 function svg.draw(fig, o)
   o = o or {}
   errors.need("figure: options", o, nil, "a table such as { alone = true }")
   local drawing = drawings[model.check(fig)]
-  local paper, y, id = paper_of.new(o.narrow and NARROW or WIDE, o.id or "figure"), 0, text.escape(o.id or "figure")
-  local margin = o.alone and 16 or 0
-  if o.alone then
+  local margin, told = o.alone and (o.width and 2 or 16) or 0, o.alone and o.title ~= false
+  local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
+  local paper, y, id = paper_of.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
+  if told then
     for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, look.LARGE) or {}) do
       y = y + 20
       paper:text(line, 0, y - 4, { size = look.LARGE, weight = "600" })
     end
   end
-  y = drawing.draw(paper, fig, y, o.narrow)
-  if o.alone then
+  y = drawing.draw(paper, fig, y, wide < HAND, o.panels)
+  if told then
     for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, look.SMALL) or {}) do
       y = y + 15
       paper:text(line, 0, y, { size = look.SMALL, class = "dim" })
@@ -45,9 +48,8 @@ function svg.draw(fig, o)
     id, -margin, -margin, width, height, width, height)
     .. (' role="img" aria-labelledby="%s-title">\n<title id="%s-title">%s</title>\n'):format(id, id, text.escape(description(fig))))
   if o.alone then
-    head = head .. ("<style>%s</style>\n"):format(look.css(o.theme))
-      .. ('<rect x="%d" y="%d" width="%d" height="%d" style="fill:%s"/>\n'):format(-margin, -margin, width, height,
-        o.theme and look.color("paper", o.theme) or "var(--paper)")
+    head = head .. ("<style>%s</style>\n"):format(look.css(o.theme, o.font))
+      .. ('<rect x="%d" y="%d" width="%d" height="%d" class="paper"/>\n'):format(-margin, -margin, width, height)
   end
   return head .. table.concat(paper.out, "\n") .. "\n</svg>\n"
 end

@@ -118,7 +118,10 @@ end
 
 ---What is added until close belongs together, under a name that is shown where the mouse rests.
 ---@param title string
-function Paper:group(title) self:add("<g><title>%s</title>", text.escape(title)) end
+---@param class string? a page's style knows it by
+function Paper:group(title, class)
+  self:add("<g%s><title>%s</title>", class and (' class="%s"'):format(class) or "", text.escape(title))
+end
 
 ---End what clip or group began.
 function Paper:close() self:add "</g>" end

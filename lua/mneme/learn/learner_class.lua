@@ -21,7 +21,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local on_policy = require "mneme.learn.on_policy"
 local tables = require "mneme.base.tables"
 
-local texts = { name = "string", doc = "string", source = "string", base = "table", config = "table", about = "table" }
+local texts = { name = "string", doc = "string", source = "string", objective = "string", base = "table", config = "table", about = "table" }
 
 -- What a definition may hold: texts, settings, and methods of OnPolicy.
 local function check(d, base)

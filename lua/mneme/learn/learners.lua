@@ -46,6 +46,15 @@ function learners.find(name)
   errors.unknown("learner", name, known)
 end
 
+---The loss of a learner as a text with LaTeX equations; nil: it does not say, or there is no such learner.
+---@param name string
+---@return string?
+function learners.objective(name)
+  if name == "supervised" then return require("mneme.learn.supervised").objective end
+  local ok, class = pcall(learners.find, name)
+  return ok and (rawget(class, "objective") or not rawget(class, "loss") and class.objective) or nil
+end
+
 ---The defaults of every learner by its name, supervised training among them.
 ---@return table<string, table<string, any>>
 function learners.defaults()

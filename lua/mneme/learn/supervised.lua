@@ -30,6 +30,14 @@ local defaults = {
   max_norm = 1, carry = true, eval_every = 1e5, eval_batches = 16, stop_score = -1,
 }
 
+-- What is minimised, for reports.
+local objective = [[
+Each step of AdamW minimises the cross-entropy over the asked positions of a batch
+
+$$L = -\frac{1}{N} \sum_n \log p_{\theta}(y_n | x_{\le n})$$
+
+with gradients clipped to the norm max_norm.]]
+
 -- This rank's share of a batch.
 local function share(dataset)
   local batch, B = dataset.batch, dataset.batch / ranks.size
@@ -212,4 +220,4 @@ end
 ---@return table { path, steps, accuracy, commonest, loss, perplexity, bits_per_character }
 function Supervised:train() return trainer.train(self) end
 
-return { new = new, defaults = defaults }
+return { new = new, defaults = defaults, objective = objective }

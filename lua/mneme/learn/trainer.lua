@@ -28,6 +28,7 @@ local match = require "mneme.models.match_parameters"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.mpi"
+local terminal = require "mneme.base.terminal"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
@@ -120,10 +121,10 @@ function trainer.train(learner)
     step, logged = from.step, from.counters.logged
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
-    print(("%s: %s"):format(run.path, learner:headline()))
+    print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
     tell_choices(cfg, about)
     local warning = leads and learner.warning and learner:warning()
-    if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
+    if warning then io.stderr:write(terminal.fold("mneme: warning: " .. warning, terminal.columns(2)), "\n") end
   end
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
@@ -182,7 +183,7 @@ function trainer.train(learner)
   -- Why it ended before its steps.
   local reached = status == 0 and step < cfg.steps and learner:over()
   local because = reached and (learner.stop_score or -1) >= 0 and (": stop_score=%g is reached"):format(learner.stop_score) or ""
-  print(("%s: %.0f steps, %s%s"):format(run.path, step, text, because))
+  print(terminal.fold(("%s: %.0f steps, %s%s"):format(run.path, step, text, because), terminal.columns(1)))
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

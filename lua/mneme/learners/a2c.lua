@@ -11,6 +11,16 @@ local ops = require("mneme.tensor.tensor").ops
 ---@field returns Tensor? [T,B] likewise
 local A2C = {
   doc = "advantage actor-critic with lambda-returns", source = "Mnih et al. 2016; TD(lambda) returns as in the released agents",
+  objective = [[
+Each update takes one step of Adam on the mean over T steps of B environments
+
+$$L = \frac{1}{T B} \sum_{t, b} \left[ -\log \pi(a_t | s_t) (G_t - \bar{V}_t) + c_v (G_t - V_t)^2 - c_e H(\pi(\cdot | s_t)) \right]$$
+
+with lambda returns, which end where an episode does, and no gradient through G and the barred V:
+
+$$G_t = r_t + \gamma \left( (1 - \lambda) V_{t+1} + \lambda G_{t+1} \right)$$
+
+Here $c_v$ is value_coef, $c_e$ entropy_coef, H the entropy; gradients are clipped to the norm max_norm.]],
   -- T-Maze's published values (spec of the released configuration) unless said otherwise.
   config = { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 },
 }

@@ -17,6 +17,19 @@ local ops = tensor.ops
 ---@field losses table<string, number> of the last update, as CleanRL logs them
 local PPO = {
   doc = "proximal policy optimisation in minibatches of whole sequences", source = "Schulman et al. 2017; details of CleanRL",
+  objective = [[
+Each step of Adam minimises, over a minibatch of whole sequences,
+
+$$L = \frac{1}{N} \sum_t \left[ -\min \left( \rho_t A_t, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A_t \right)
++ c_v \frac{1}{2} (V_t - G_t)^2 - c_e H(\pi(\cdot | s_t)) \right]$$
+
+with the ratio and the advantages of generalised advantage estimation
+
+$$\rho_t = \frac{\pi(a_t | s_t)}{\pi_{\mathrm{old}}(a_t | s_t)}, \quad A_t = \delta_t + \gamma \lambda A_{t+1}, \quad
+\delta_t = r_t + \gamma V_{t+1} - V_t, \quad G_t = A_t + V_t$$
+
+Here $\epsilon$ is clip, $c_v$ value_coef, $c_e$ entropy_coef; advantages are normalised in each minibatch, and values clipped as the policy's
+ratio is, unless the settings say otherwise.]],
   config = {
     num_steps = 128, epochs = 4, minibatches = 4, lr = 2.5e-4, adam_eps = 1e-5, entropy_coef = 0.01,
     clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,

@@ -26,7 +26,7 @@ local KEPT = 2 ^ 18                -- values of a memory whose readings are kept
 ---@field parts table[] { word, text }: "all" of the memory, then each part
 ---@field facts table[] { name, kind }
 ---@field steps integer[] that are read, ascending, from 0; nil until the episodes have been played once
----@field cells table<string, table[]> cells[fact][step index][part] = { p, right, control, control_right, chance } of a class, { p, control } of
+---@field cells table<string, table[]> cells[fact][step index][part] = { p, right, control, control_right, chance, classes } of a class, { p, control } of
 ---  a number, both with test = samples it was asked; false: nothing to ask (all answers are alike, or too few)
 ---@field done boolean
 local Job = {}
@@ -181,7 +181,7 @@ local function read_class(products, n, question, list, learn, l, dice, controls)
     local y = question.y[s]
     if not number[y] and i <= learn then names[#names + 1] = y number[y] = #names end
     answers[i] = number[y] or 0                    -- of a class that was never learned nothing is right
-    if i > learn then count[answers[i]] = (count[answers[i]] or 0) + 1 end
+    if i > learn and answers[i] > 0 then count[answers[i]] = (count[answers[i]] or 0) + 1 end
   end
   if #names < 2 then return nil end
   local diagonal, chance = ridge.inverse_diagonal(l, learn), 0
@@ -195,7 +195,7 @@ local function read_class(products, n, question, list, learn, l, dice, controls)
     control, control_right = control + a / controls, control_right + b / controls
   end
   for _, c in pairs(count) do chance = math.max(chance, c / (#list - learn)) end
-  return { p = p, right = right, control = control, control_right = control_right, chance = chance, test = #list - learn }, fits, names
+  return { p = p, right = right, control = control, control_right = control_right, chance = chance, classes = #names, test = #list - learn }, fits, names
 end
 
 local function explained(said, y, learn)

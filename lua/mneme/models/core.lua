@@ -317,11 +317,13 @@ local function configure(name, d, given, ignore_unknown)
   errors.need("core " .. name .. ": its settings", given, nil, "{ d_model = 64, ... }")
   for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
+    if type(defaults[key]) == "boolean" and (value == 0 or value == 1) then value = value == 1 end       -- core.reset=0
     if defaults[key] == nil then
       if not ignore_unknown then errors.unknown("key of core " .. name, key, tables.keys(defaults)) end
     elseif key == "remember" and type(value) == "number" then cfg[key] = ("%.14g"):format(value)
     elseif type(value) ~= type(defaults[key]) then
-      errors.raise(("core %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(defaults[key])), { status = 2 })
+      errors.raise(("core %s: %s = %s, expected %s"):format(name, key, tostring(value),
+        type(defaults[key]) == "boolean" and "1 or 0 (or true or false)" or "a " .. type(defaults[key])), { status = 2 })
     else
       check_value(name, d, key, value)
       cfg[key] = value

@@ -96,9 +96,21 @@ end
 
 ---The table of complexities as Markdown: cost of remembering per token and per sequence, and what is kept.
 ---@param words string[]
----@return string
-function costs.table(words)
+---@param rows boolean? as rows of texts, for a terminal
+---@return string|string[][]
+function costs.table(words, rows)
   local list, N = costs.all(words)
+  if rows then
+    rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence",
+      "as formulas: per token", "per sequence" } }
+    for _, entry in ipairs(list) do
+      local about = entry.about
+      rows[#rows + 1] = about and { entry.name, grouped(about.parameters), grouped(about.state_floats), about.state_formula,
+        grouped(about.weights + about.step.macs), grouped(N * about.weights + about.sequence.macs), "W + " .. about.step.formula,
+        "N*W + " .. about.sequence.formula } or { entry.name, entry.problem }
+    end
+    return rows
+  end
   local lines = { ("| memory | parameters | state (floats) | | per token (multiply-adds) | N = %d | per sequence | N = %d |")
     :format(N, N), "|---|---:|---|---:|---|---:|---|---:|" }
   for _, entry in ipairs(list) do

@@ -9,13 +9,15 @@ local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local source_files = require "mneme.base.source_files"
+local meant = require "mneme.runs.meant"
 local values = require "mneme.base.setting_types"
 
 local config = {
   arguments = nil,         -- the command line's words after the script; set by mneme.cli
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
-  help = nil,              -- function(script, schema, own, common, learner) -> the text of --help; the door (init.lua) sets it
+  help = nil,              -- function(script, schema, own, common, learner, study) -> the text of --help; the door (init.lua) sets it
+  study_rows = nil,        -- function() -> rows about the study that declares these settings, for --help
   survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
 }
 
@@ -122,7 +124,7 @@ end
 -- Words as { {"core.eta", "8"}, ... }, names of things that have options first; and whether --help is among them.
 local function words(arguments, schema)
   local names, rest, help = {}, {}, false
-  for _, word in ipairs(arguments) do
+  for i, word in ipairs(arguments) do
     local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
     if not key then
       key = word:match "^%-%-([%a_][%w_%-]*)$"
@@ -132,7 +134,8 @@ local function words(arguments, schema)
           help = true
           goto continue
         end
-        errors.usage("'" .. word .. "' is not a setting", "expected key=value; --help lists the keys")
+        local problem, hint = meant.of_word(word, { unpack(arguments, i + 1) }, schema)
+        errors.usage(problem or "'" .. word .. "' is not a setting", hint or "expected key=value; --help lists the keys")
       elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
         errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
       end
@@ -144,6 +147,8 @@ local function words(arguments, schema)
         'mn.config { learner = "a2c" } and mn.learner(cfg, env, agent) make it a setting')
     elseif key == "size" and not entry then errors.usage("size=" .. text .. ": this script sizes its cores itself", "parameters=N is its setting")
     end
+    local hint = not schema[key:match "^[^.]+"] and meant.of_key(key, text, schema)
+    if hint then errors.usage("unknown setting '" .. key .. "'", hint) end
     local list = entry and values.is_named(entry.default) and names or rest
     list[#list + 1] = { key, text }
     ::continue::
@@ -211,6 +216,14 @@ local function leave_out_others(cfg, schema, given)
 end
 
 -- ---- putting it together ----
+
+-- Call f; a mistake that it finds is on the command line, and no line of the script is to blame.
+local function of_command_line(f, ...)
+  local list = { xpcall(f, errors.handler, ...) }
+  if list[1] then return unpack(list, 2) end
+  if list[2].status == 2 then list[2].where = nil end
+  error(list[2], 0)
+end
 
 -- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
 local function set_all(cfg, schema, new, what, chosen)
@@ -299,6 +312,7 @@ local guard = {
 ---@field size any
 ---@field steps number
 ---@field checkpoint_every number
+---@field keep_checkpoints integer
 ---@field record_every number
 ---@field threads integer
 ---@field debug string
@@ -373,26 +387,31 @@ function config.new(defaults, about)
   end
   local arguments, script = own_arguments(2)
   arguments = renamed_words(arguments, defaults)
-  local learner = read_learners(defaults, arguments)
+  local learner = of_command_line(read_learners, defaults, arguments)
   local schema, own_keys, common = declare(defaults, about)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
-  local given, help = words(arguments, schema)
-  local cfg = defaults_of(schema)
+  local given, help = of_command_line(words, arguments, schema)
+  local cfg, by_user = defaults_of(schema), {}
+  for _, pair in ipairs(given) do
+    local key = pair[1]:match "^[^.]+"
+    by_user[key] = not preset[key] or nil
+  end
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
-        values.set(cfg, schema, pair[1], pair[2])
+        if by_user[pair[1]:match "^[^.]+"] then of_command_line(values.set, cfg, schema, pair[1], pair[2])
+        else values.set(cfg, schema, pair[1], pair[2]) end
       end
     end
   end
   command_line "resume"
   local resumed, own
   if cfg.resume ~= "" then
-    resumed = resume(cfg, schema, given, cfg.resume)
+    resumed = of_command_line(resume, cfg, schema, given, cfg.resume)
   else
-    local size = size_of(cfg, defaults, command_line)
+    local size = of_command_line(size_of, cfg, defaults, command_line)
     local sized, published = size and defaults[size] or {}, about.published or {}
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
@@ -402,10 +421,11 @@ function config.new(defaults, about)
     lay_out(cfg, schema, sized, size, published, function() command_line "core" end)
   end
   command_line()
-  if learner then leave_out_others(cfg, schema, given) end
+  if learner then of_command_line(leave_out_others, cfg, schema, given) end
   local taken = own and published_text(cfg, own, about.published, given)
   if help then
-    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner), taken and "\n" .. taken .. "\n" or "")
+    local rows = config.study_rows and config.study_rows()
+    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
     errors.stop(0)
   end
   local sizing = sizing_of(cfg, own, given)
@@ -413,7 +433,7 @@ function config.new(defaults, about)
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
-      values.check(key, cfg[key], entry.about)
+      if by_user[key] then of_command_line(values.check, key, cfg[key], entry.about) else values.check(key, cfg[key], entry.about) end
       for_learner[key] = entry.of_learner
     end
   end

@@ -1,4 +1,5 @@
 -- script.lua -- runs a user's script with the arguments of the command line.
+local lfs = require "lfs"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -21,15 +22,26 @@ end
 ---@param name string
 ---@return string path
 function script.locate(name)
+  local folder_of = lfs.attributes(name, "mode") == "directory" and name:find "/"
+  if folder_of then
+    local run = source_files.exists(name .. "/config.json")
+    errors.usage(name .. " is a folder, expected a script", run
+      and ("it is a run: mneme run resume=%s goes on with it, mneme view %s shows it"):format(name, name)
+      or "mneme list experiments")
+  end
   if source_files.exists(name) then return name end
   if name:find "/" or name:find "%.lua$" then
     local folder, file = name:match "^(.*/)([^/]*)$"
+    local registry, plain = require "mneme.base.registry", (file or name):gsub("%.lua$", "")
+    for _, experiment in ipairs(registry.names "experiments") do
+      if experiment == plain then errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain) end
+    end
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
   local path = require("mneme.base.registry").file("experiments", name, "experiment"):gsub("^%./", "")
   path = path:gsub("/lua/mneme/%.%./%.%./", "/")
-  local here = require("lfs").currentdir() .. "/"
+  local here = lfs.currentdir() .. "/"
   return path:sub(1, #here) == here and path:sub(#here + 1) or path
 end
 

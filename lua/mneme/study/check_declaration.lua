@@ -11,8 +11,9 @@ local values = require "mneme.base.setting_types"
 
 local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
-local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string" }
-local reference_keys = { [1] = "string", y = "number", of = "string", source = "string" }
+local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
+  numbered = "boolean" }
+local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table" }
 local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
@@ -74,6 +75,7 @@ function checked.study(spec)
     only(r, reference_keys, "reference " .. i)
     if not r[1] or not r.y then errors.raise(("study: reference %d: expected { name, y = number, of = metric }"):format(i)) end
     if r.of then check_name(r.of, spec.metrics, ("reference %d: of ="):format(i)) end
+    check_labels(r.where, spec.axes, "where of reference " .. i)
   end
   claims.check(spec.claims, spec.axes)
   for i, claim in ipairs(spec.claims or {}) do

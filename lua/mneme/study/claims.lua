@@ -256,6 +256,7 @@ end
 -- Fill in the statistics, the verdict, and the reason if there is none.
 local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
+  v.sides = { found.a, test.b and found.b or nil }
   if v.n == 0 then v.why = found.empty and "no_run" or "no_seed" return end
   local list, border = quantities(test, found)
   if not list then v.why = "not_positive" return end
@@ -295,7 +296,10 @@ local function decide_solved(v, study, test)
   end
   local times, solved, k = solved_of(a)
   local others, others_solved, j = solved_of(b)
-  v.shares = { k, #a, j, #b }
+  v.shares, v.sides = { k, #a, j, #b }, { {}, {} }
+  for side, list in ipairs { a, b } do
+    for i, run in ipairs(list) do v.sides[side][i] = test[1] == "sooner" and run.time or run.number end
+  end
   local first_better
   if test[1] == "solves" then
     v.estimate, v.low, v.high = stats.share_difference(k, #a, j, #b)
@@ -354,6 +358,7 @@ end
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" |
 ---  "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
+---  sides = { numbers of a, numbers of b }, seed by seed, of "sooner" the times at which runs ended,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;

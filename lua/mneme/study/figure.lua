@@ -3,6 +3,7 @@
 --   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
 --   { "bars", y = "success", x = "corridor", by = "core" }        a metric of each run; x: groups
 --   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
+--   { "lines", y = "success", x = "rank", by = "core", numbered = true }   values of `by` such as "cos 8": the line cos at 8
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
@@ -12,6 +13,7 @@ local errors = require "mneme.base.errors"
 local figure_words = require "mneme.study.figure_texts"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local figure_rows = require "mneme.study.figure_rows"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
@@ -20,8 +22,10 @@ local mn_stats = require "mneme.stats"
 local figure = {}
 local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
+local FEW_SEEDS = require("mneme.figures.style").FEW
+local FEW_ROWS = 6             -- up to as many need no mark to be found
 
-local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true }
+local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true, numbered = true }
 local statistics = { mean = true, iqm = true, geometric = true }
 local makers = {}
 
@@ -36,7 +40,7 @@ end
 local function axis_of(spec, name, words)
   local m = about(spec, name, words)
   local unit = m.unit ~= "" and m.unit or nil
-  local label = m[1] or name
+  local label = m[1] or name:gsub("_", " ")
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
   return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = seeds.two_ends(m.range) and m.range or nil }
 end
@@ -211,10 +215,12 @@ end
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
+  local style = {}
+  for k, group in ipairs(f.by and select_runs.groups(pick.runs, f.by) or {}) do style[group.name] = k end
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
     for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = seeds.numbers(group.runs, number_of(f.y), pick.missing)
-      local bar = { name = group.name, group = column.name, seeds = list, of = of }
+      local bar = { name = group.name, group = column.name, seeds = list, of = of, style = style[group.name] }
       if #list > 0 then
         counts[#counts + 1] = #list
         bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
@@ -223,26 +229,81 @@ function makers.bars(pick, spec, f, o)
       fig.bars[#fig.bars + 1] = bar
     end
   end
+  figure_rows.drop_unknown(fig)
+  if f.by and not f.x and #fig.bars > FEW_ROWS then
+    local studied = figure_rows.studied(spec, f.by)
+    for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
+  end
+  if f.by and not figure_rows.ordered(select_runs.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
+  figure_rows.set_kind(fig, o.words)
   return fig, counts
 end
 
--- Lines of a metric against an axis whose values are numbers.
-local function against_axis(pick, f, o)
-  local lines, counts = {}, {}
+-- The runs of each line by their place, in order: { name, columns = { { x, runs } } }.
+local function by_axis(pick, f)
+  local list = {}
   for k, group in ipairs(pick.groups) do
-    local line = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {} }
-    local columns, whole = select_runs.groups(group.runs, f.x), true
-    table.sort(columns, function(a, b) return select_runs.number(a.name, f.x) < select_runs.number(b.name, f.x) end)
+    list[k] = { name = group.name, columns = {} }
+    for i, column in ipairs(select_runs.groups(group.runs, f.x)) do
+      list[k].columns[i] = { x = select_runs.number(column.name, f.x), runs = column.runs }
+    end
+  end
+  return list
+end
+
+-- The same where the values of an axis have a number at their end; those without one become references.
+local function by_number(pick, f, o, fig)
+  local list, by_name = {}, {}
+  for _, group in ipairs(pick.groups) do
+    local name, x = group.name:match "^(.-)%s+(%d+%.?%d*)$"
+    if name then
+      if not by_name[name] then
+        by_name[name] = { name = name, columns = {} }
+        list[#list + 1] = by_name[name]
+      end
+      table.insert(by_name[name].columns, { x = tonumber(x), runs = group.runs })
+    else
+      local numbers = seeds.numbers(group.runs, number_of(f.y), pick.missing)
+      fig.references = fig.references or {}
+      if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (seeds.interval(numbers, o.statistic, o.range)) }) end
+    end
+  end
+  if #list == 0 then errors.raise(("study: figure of lines, numbered = true: no value of %s has a number at its end"):format(f.by)) end
+  return list
+end
+
+-- Lines of a metric against numbers.
+local function against_numbers(groups, pick, f, o)
+  local lines, counts = {}, {}
+  for k, group in ipairs(groups) do
+    local line, of_seed = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {}, seeds = {} }, {}
+    local columns, whole = group.columns, true
+    table.sort(columns, function(a, b) return a.x < b.x end)
     for _, column in ipairs(columns) do
-      local list = seeds.numbers(column.runs, number_of(f.y), pick.missing)
+      local list, of = seeds.numbers(column.runs, number_of(f.y), pick.missing)
       if #list > 0 then
         local i = #line.x + 1
-        line.x[i], counts[#counts + 1] = select_runs.number(column.name, f.x), #list
+        for s, seed in ipairs(of) do
+          if not of_seed[seed] then
+            of_seed[seed] = { x = {}, y = {}, seed = seed }
+            line.seeds[#line.seeds + 1] = of_seed[seed]
+          end
+          table.insert(of_seed[seed].x, column.x)
+          table.insert(of_seed[seed].y, list[s])
+        end
+        line.x[i], counts[#counts + 1] = column.x, #list
         line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
         whole = whole and line.low[i] ~= nil
       end
     end
     if not whole then line.low, line.high = nil, nil end       -- of one seed there is no interval, and no band with holes
+    for s = #line.seeds, 1, -1 do                              -- a seed is drawn where it has all points, and the axis a place for them
+      local seed = line.seeds[s]
+      local fits = #seed.x == #line.x
+      for _, y in ipairs(seed.y) do fits = fits and not (y <= 0 and f.log and f.log:find "y") end
+      if not fits then table.remove(line.seeds, s) end
+    end
+    if #line.seeds < 2 then line.seeds = nil end
     if #line.x > 0 then lines[#lines + 1] = line end
   end
   return lines, counts
@@ -257,7 +318,7 @@ function makers.lines(pick, spec, f, o)
   else
     if not f.x then errors.raise(("study: figure of lines, y = %s: expected x = an axis of numbers"):format(f.y)) end
     need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
-    fig.lines, counts = against_axis(pick, f, o)
+    fig.lines, counts = against_numbers(f.numbered and by_number(pick, f, o, fig) or by_axis(pick, f), pick, f, o)
   end
   set_ticks(fig)
   return fig, counts
@@ -354,6 +415,34 @@ local function count_note(counts, o)
   return seeds.how(o.statistic, least, most, o.range ~= nil, words)
 end
 
+-- Where the drawing shows seeds in place of intervals, the note says so.
+local function few_note(fig, words)
+  for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
+    for _, item in ipairs(list) do
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. words.few_seeds end
+    end
+  end
+  return ""
+end
+
+---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
+---@param fig table as mneme.figures.model has it
+---@return number? value
+---@return integer? n how often
+function figure.only_value(fig)
+  local least, most, n = math.huge, -math.huge, 0
+  local function see(v) if v then least, most, n = math.min(least, v), math.max(most, v), n + 1 end end
+  for _, bar in ipairs(fig.bars or {}) do
+    see(bar.y)
+    for _, y in ipairs(bar.seeds or {}) do least, most = math.min(least, y), math.max(most, y) end
+  end
+  for _, row in ipairs(fig.cells or {}) do
+    for c = 1, #fig.x.categories do see(row[c] or nil) end
+  end
+  for _, line in ipairs(fig.lines or {}) do for _, y in ipairs(line.y) do see(y) end end
+  if n > 1 and most - least <= 1e-9 * math.max(math.abs(most), math.abs(least)) then return most, n end
+end
+
 ---A figure of a study.
 ---@param study table of mneme.studies.folder
 ---@param spec table what mn.study was given: metrics, references
@@ -363,7 +452,7 @@ end
 function figure.new(study, spec, f, words)
   words = words or figure_words
   for key in pairs(type(f) == "table" and f or {}) do
-    if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "statistic", "title", "where", "x", "y" }) end
+    if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "numbered", "statistic", "title", "where", "x", "y" }) end
   end
   local make = type(f) == "table" and makers[f[1]]
   if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), tables.keys(makers)) end
@@ -374,10 +463,10 @@ function figure.new(study, spec, f, words)
   if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
-  local pick = select_runs.pick(study, f)
+  local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   local fig, counts, more = make(pick, spec, f, o)
   fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
-  fig.note = count_note(counts, o) .. select_runs.note(pick, f, words) .. (more or "")
+  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "") .. (more or "")
   if f[1] == "lines" then set_logs(fig, f, words) end
   return fig
 end

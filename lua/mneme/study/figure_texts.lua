@@ -3,6 +3,7 @@
 return {
   one_seed = "one seed", seeds = "%d seeds", some_seeds = "%d to %d seeds", no_interval = "One seed, no interval.",
   how = "%s of %s, %s.", mean = "Mean", iqm = "Interquartile mean", geometric = "Geometric mean",
+  few_seeds = "With fewer than five seeds each is drawn; the table has the intervals.",
   of_logarithms = "95 % interval by Student's t of the logarithms", student = "Student's 95 % t interval",
   bounded = "95 % interval by Student's t, within the range", bootstrap = "95 % bootstrap interval", from_ten = " (bootstrap from ten seeds on)",
   only_mean = "%s of %s.", runs = "Runs of %s, 95 %% bootstrap bands.", none = "No run is finished.",
@@ -14,6 +15,6 @@ return {
   steps = "steps", time = "wall-clock time", processor = "processor time", memory = "peak memory", energy = "energy",
   time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
-  logged = "%s, mean of the episodes since the line before", share_above = "share of runs above it", title = "%s by %s", seed = "seed",
+  logged = "%s, mean of the episodes since the last log line", share_above = "share of runs above it", title = "%s by %s", seed = "seed",
   table = require("mneme.figures.data").english,
 }

@@ -86,6 +86,11 @@ end
 local StudyRun = {}
 StudyRun.__index = StudyRun
 
+---A run of a study from its fields.
+---@param fields table see StudyRun
+---@return StudyRun
+function folder.run(fields) return setmetatable(fields, StudyRun) end
+
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
 function StudyRun:curves() return curves.read(self.path) end
 

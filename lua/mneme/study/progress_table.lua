@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
 local progress = require "mneme.base.progress"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local Table = {}
@@ -13,12 +14,12 @@ Table.__index = Table
 ---@param plan table of mneme.studies.sweep
 ---@param o table run, jobs
 ---@param count table { done, failed, all }, kept by the sweep
----@param options table? { tty }
+---@param options table? { tty, columns = function() -> the terminal's width }
 local function new(plan, o, count, options)
   local tty = options and options.tty
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   return setmetatable({ plan = plan, run = o.run, jobs = o.jobs, count = count, tty = tty, lines = 0, shown = -math.huge, times = {},
-    spent = 0, ended_runs = 0 }, Table)
+    spent = 0, ended_runs = 0, columns = options and options.columns or function() return terminal.columns(2) or 80 end }, Table)
 end
 
 -- Seconds that a run takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
@@ -44,15 +45,29 @@ local function left(self, running, waiting)
   return (total + waiting * mean) / self.jobs
 end
 
--- The part of a run's steps that is done, from its log.
-local function part_of(self, c)
+-- The part of a run's steps that is done, and its last score, from its log.
+local function so_far(self, c)
   local f = io.open((c.path or folder.run_path(self.run, c.name)) .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
-  local step = 0
-  for s in f:read("*a"):gmatch '"step":%s*(%d+)' do step = tonumber(s) end
+  local step, score = 0, nil
+  local text = f:read "*a"
+  for s in text:gmatch '"step":%s*(%d+)' do step = tonumber(s) end
+  for s in text:gmatch '"charts/score":%s*([%d.e+-]+)' do score = tonumber(s) end
   f:close()
-  return math.min(1, step / self.plan.cfg.steps)
+  return math.min(1, step / self.plan.cfg.steps), score
+end
+
+-- A line that does not wrap: what is too long ends in "...".
+local function cut(line, width)
+  if terminal.letters(line) < width then return line end
+  local short, n = "", 0
+  for letter in line:gmatch "[^\128-\191][\128-\191]*" do
+    n = n + 1
+    if n > width - 5 then break end
+    short = short .. letter
+  end
+  return short .. " ..."
 end
 
 local function erase(self)
@@ -70,13 +85,14 @@ function Table:update(running, waiting)
   local lines = {}
   for _, r in pairs(running) do
     n = n + 1
-    lines[n] = ("  %3.0f %%  %8s  %s"):format(100 * part_of(self, r.job), progress.clock(now - r.since), r.job.name)
+    local part, score = so_far(self, r.job)
+    lines[n] = ("  %3.0f %%  %8s  %s%s"):format(100 * part, progress.clock(now - r.since), score and ("%.2f  "):format(score) or "", r.job.name)
   end
   table.sort(lines)
-  io.stderr:write(("%d of %d runs done%s, %d running, %d waiting%s\n"):format(self.count.done, self.count.all,
-    self.count.failed > 0 and (", %d failed"):format(self.count.failed) or "", n, waiting,
-    eta and "  ETA " .. progress.clock(eta) or ""))
-  for _, line in ipairs(lines) do io.stderr:write(line, "\n") end
+  table.insert(lines, 1, ("%d of %d runs done%s%s, %d running, %d waiting"):format(self.count.done, self.count.all,
+    self.count.failed > 0 and (", %d failed"):format(self.count.failed) or "", eta and ", ETA " .. progress.clock(eta) or "", n, waiting))
+  local width = self.columns()
+  for _, line in ipairs(lines) do io.stderr:write(cut(line, width), "\n") end
   io.stderr:flush()
   self.lines = n + 1
 end
@@ -93,8 +109,9 @@ function Table:ended(c, about, what, why)
   end
   if self.tty and what == "done" then return end
   erase(self)
-  io.stderr:write(("%d/%d  %s  %s  %s%s\n"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
-    why and why ~= "" and ": " .. why or ""))
+  local line = ("%d/%d  %s  %s  %s%s\n"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
+    why and why ~= "" and ": " .. why or "")
+  io.stderr:write(self.tty and terminal.fold(line, self.columns()) or line)
 end
 
 ---Print a line above the table.

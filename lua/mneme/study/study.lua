@@ -20,11 +20,13 @@ local prose = require "mneme.study.report_texts"
 local ranks = require "mneme.tensor.mpi"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
+local study_about = require "mneme.study.study_about"
+local terminal = require "mneme.base.terminal"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
 local user_file = require "mneme.base.user_file"
 
-local study = {}
+local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
 
 -- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
@@ -113,6 +115,11 @@ local function filled_in(spec, words)
   return all
 end
 
+-- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
+local function no_note(words)
+  for _, word in ipairs(words) do if word == "--help" or word == "-h" or word:find "^%-*resume=" then return true end end
+end
+
 -- Every number that a run function gives must be one.
 local function check_result(result)
   for name, value in pairs(type(result) == "table" and result or {}) do
@@ -186,7 +193,13 @@ function study.new(spec)
     if spec.of then survey.given = { unpack(config.arguments) } end
     config.note_preset(all)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
-  elseif config.arguments then config.arguments = filled_in(spec, config.arguments) end
+  elseif config.arguments then
+    local name = (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
+    config.study_rows = config.study_rows or function() return study_about.rows(spec, name) end
+    local line = not study.of_sweep and ranks.rank == 0 and not no_note(config.arguments) and study_about.one_of(spec, name, size_of(config.arguments))
+    if line then io.stderr:write(terminal.fold(line, terminal.columns(2)), "\n") end
+    config.arguments = filled_in(spec, config.arguments)
+  end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
   local account = resources.begin()
   local function trained(result)

@@ -14,6 +14,7 @@
 --   only=R       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
 --                estimated resources
 local engine = require "mneme.base.engine"
+local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
 local errors = require "mneme.base.errors"
@@ -36,6 +37,7 @@ local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
 local tuning = require "mneme.study.tuning"
+local study = require "mneme.study.study"
 local table_of = require "mneme.study.progress_table"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -79,27 +81,29 @@ end
 
 -- ---- what there is to do ----
 
+local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
+
+-- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
+local function check_name(name, axis, text, labels)
+  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
+  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
+  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
+  if not any or found or text:find "%.lua$" and files.is_file(text) then return end
+  local listed = {}
+  for _, label in ipairs(labels) do listed[label] = true end
+  for _, one in ipairs(known) do if not listed[one] then labels[#labels + 1] = one end end
+  errors.unknown(("value of axis %s:"):format(name), text, labels)
+end
+
 -- A value of a setting that is an axis by the command line alone, checked as the script would check it.
 local function checked(survey, name, text)
   local cfg = {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
   values.set(cfg, survey.schema, name, text)
+  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
   values.check(key, cfg[key], survey.schema[key].about)
   return { label = text, words = { name .. "=" .. text } }
-end
-
-local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
-
--- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
-local function check_name(name, axis, text)
-  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
-  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
-  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
-  if not any or found then return end
-  local labels = grid.labels(name, axis)
-  for _, one in ipairs(known) do labels[#labels + 1] = one end
-  errors.unknown(("value of axis %s:"):format(name), text, labels)
 end
 
 -- Of the arguments of a study of another experiment, the given ones, without axes.
@@ -123,7 +127,7 @@ function sweep.plan(o, words)
   for _, name in ipairs(tables.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
       if value.unknown then
-        check_name(name, spec.axes[name], value.label)
+        check_name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
         checked(survey, name, value.label)
       end
     end
@@ -353,9 +357,9 @@ end
 
 -- Of runs that solve their task or do not, how many did, as a mean does not say.
 local function show_solved(o, plan)
-  local study = folder.load(o.run)
-  folder.add_means(study, plan.spec)
-  for _, group in ipairs(folder.groups(study.runs)) do
+  local swept = folder.load(o.run)
+  folder.add_means(swept, plan.spec)
+  for _, group in ipairs(folder.groups(swept.runs)) do
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
       local threshold = over_seeds.threshold(plan.spec, name, group.runs)
       local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
@@ -371,6 +375,7 @@ end
 ---@return integer status
 function sweep.main(words)
   local o, rest = parse(words)
+  study.of_sweep = true
   local plan = sweep.plan(o, rest)
   if o.list and o.list ~= "0" then return list_runs(o, plan) end
   if o.power and o.power ~= "0" then return show_power(plan) end
@@ -408,7 +413,7 @@ function sweep.main(words)
   if signal ~= 0 then return errors.status_of(signal) end
   if not o.only then
     show_solved(o, plan)
-    print("mneme report " .. o.run)
+    next_step.note({ "report", o.run }, { "compare", o.run })
   end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end

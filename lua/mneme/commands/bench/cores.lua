@@ -17,6 +17,7 @@ local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
+local progress = require "mneme.base.progress"
 local C, ops = engine.C, tensor.ops
 
 local cores = {}
@@ -116,7 +117,7 @@ end
 local function train_all(list, machine, results)
   print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and the memory's own operations):"):format(T, B))
   print(("%-18s %11s %8s %9s %8s %6s %14s"):format("", "parameters", "forward", "backward", "bound", "share", "steps/s"))
-  for _, entry in ipairs(list) do
+  for _, entry in progress.each(list, "cores") do
     bench.progress(entry[1])
     local r = train(entry[2], entry[3], machine)
     print(("%-18s %11d %5.0f ms %6.0f ms %5.0f ms %4.0f %% %14.0f"):format(entry[1], r.parameters, 1e3 * r.forward, 1e3 * r.backward,
@@ -131,7 +132,7 @@ local function step_all(list, results)
   for _, N in ipairs(CONTEXTS) do head = head .. ("%9d"):format(N) end
   print("\none step, one environment, from Lua, microseconds, mean (and median after the most):\n" .. head)
   local curves, seen = {}, {}
-  for _, entry in ipairs(list) do
+  for _, entry in progress.each(list, "cores") do
     if not seen[entry[2]] then               -- a memory's size is the abscissa here
       seen[entry[2]] = true
       local times, typical = latency(entry[2], entry[3])

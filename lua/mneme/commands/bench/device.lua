@@ -12,6 +12,7 @@ local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
+local progress = require "mneme.base.progress"
 local ops = tensor.ops
 
 local device = {}
@@ -73,7 +74,7 @@ function device.main(words)
   for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
   print(("%s, device=%s, %d steps:"):format(section[2], engine.device, o.steps))
   print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[3], section[4]))
-  for _, setup in ipairs(bench.published) do
+  for _, setup in progress.each(bench.published, "agents") do
     for _, num_envs in ipairs((next(names) == nil or names[setup[1]]) and o.num_envs or {}) do
       section[1](setup, num_envs, o)
       tensor.clear_tape()

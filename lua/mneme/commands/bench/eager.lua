@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local mn = require "mneme"
 local stopwatch = require "mneme.measure.stopwatch"
+local progress = require "mneme.base.progress"
 
 local eager = {}
 local N, CALLS, ROUNDS, CHAIN = 64, 2000, 25, 8
@@ -64,7 +65,7 @@ function eager.main(words)
   end
   engine.open(nil, threads)
   print(("a call from Lua, %d floats, us of processor time: compiled, with tape and backward; interpreted, with tape and backward"):format(N))
-  for _, entry in ipairs(list) do
+  for _, entry in progress.each(list, "ops") do
     bench.progress(entry[1])
     local plain, taped = measure(entry)
     jit.off()

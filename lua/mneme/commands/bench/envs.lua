@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local environments = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
+local progress = require "mneme.base.progress"
 local C = engine.C
 
 local envs = {}
@@ -141,7 +142,7 @@ function envs.main(words)
   engine.open(device, 1)
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
-  for _, name in ipairs(chosen) do
+  for _, name in progress.each(chosen, "environments") do
     for _, row in ipairs(envs.rows(name)) do measure(name, row) end
   end
   return 0

@@ -7,6 +7,7 @@ local registry = require "mneme.base.registry"
 local shell_word = require "mneme.base.shell_word"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
+local progress = require "mneme.base.progress"
 local C, ops = engine.C, tensor.ops
 
 local kernels = {}
@@ -194,7 +195,7 @@ function kernels.run(machine, torch)
   local results = {}
   print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))
   print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
-  for _, k in ipairs(kernels.list) do
+  for _, k in progress.each(kernels.list, "kernels") do
     if ops[k.op] then
       bench.progress(k[1])
       local r = kernels.measure(k, machine)

@@ -6,6 +6,7 @@ local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local word = require "mneme.base.shell_word"
+local progress = require "mneme.base.progress"
 
 local bench = {}
 local AIM, ROUNDS, STEPS = 0.8, 3, 256        -- of twice as fast; rounds; steps per environment in an update
@@ -49,8 +50,10 @@ function bench.main(words)
   files.remove(here)
   files.make_folder(here)
   local ok, problem = pcall(function()
-    for text in o.num_envs:gmatch "%d+" do
-      local num_envs, best = tonumber(text), { 0, 0 }
+    local sizes = {}
+    for text in o.num_envs:gmatch "%d+" do sizes[#sizes + 1] = tonumber(text) end
+    for _, num_envs in progress.each(sizes, "sizes") do
+      local best = { 0, 0 }
       for round = 1, ROUNDS do
         for ranks = 1, 2 do
           best[ranks] = math.max(best[ranks], speed(("%s/%d-%d-%d"):format(here, num_envs, ranks, round), ranks, num_envs, updates))

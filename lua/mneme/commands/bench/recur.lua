@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local kernels = require "mneme.commands.bench.kernels"
 local mn = require "mneme"
 local stopwatch = require "mneme.measure.stopwatch"
+local progress = require "mneme.base.progress"
 
 local recur = {}
 local T, B, D = 256, 8, 128              -- as in tests/reference/bench_recur.py
@@ -85,7 +86,7 @@ function recur.main(words)
   bench.progress "recurrences"
   local others = o.torch and kernels.torch(o.torch, o.threads, "bench_recur.py")
   print(("mn.recur, forward + backward, T=%d B=%d D=%d, %d thread%s:"):format(T, B, D, o.threads, o.threads > 1 and "s" or ""))
-  for _, case in ipairs(cases()) do
+  for _, case in progress.each(cases(), "recurrences") do
     bench.progress(case[1])
     local times = by_turns { case[2], case.own }
     local beside = case.own and ("   %.2f times the op's %.1f ms"):format(times[1] / times[2], 1e3 * times[2]) or ""

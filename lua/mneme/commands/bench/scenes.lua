@@ -12,6 +12,7 @@ local stepper = require "mneme.episodes.stepper"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
 local loop = require "mneme.view.window"
+local progress = require "mneme.base.progress"
 
 local scenes = {}
 local FPS = 60
@@ -160,7 +161,7 @@ local function all_pages(o)
   local small, large = open(1280, 800), open(1920, 1080)
   print(("scenes, %s cores, one thread, a bar of controls, CPU ms for each page and its new step:"):format(o.size))
   print(FORM:format("", "", "1280x800", "living", "drawing", "painting", "showing", "frames/s", "against " .. FPS))
-  for _, name in ipairs(o.names) do
+  for _, name in progress.each(o.names, "scenes") do
     for _, spec in ipairs(cores_of(scene.load(name), o.core)) do measure(name, spec, o, small, large) end
   end
 end

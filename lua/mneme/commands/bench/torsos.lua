@@ -10,6 +10,7 @@ local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local torso = require "mneme.models.torso"
+local progress = require "mneme.base.progress"
 local ops = tensor.ops
 
 local torsos = {}
@@ -94,7 +95,7 @@ function torsos.main(words)
   local torch = o.torch and kernels.torch(o.torch, o.threads, "bench_images.py")
   print(("%d thread%s; shares are of the rate of a large product, %.0f GFLOP/s\n"):format(o.threads, o.threads > 1 and "s" or "",
     machine.flops / 1e9))
-  for _, name in ipairs(names) do
+  for _, name in progress.each(names, "torsos") do
     for _, side in ipairs(SIDES) do one(name, side, o.images or BATCH[name], machine, torch) end
   end
   return 0

@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local mn = require "mneme"
+local progress = require "mneme.base.progress"
 local stopwatch = require "mneme.measure.stopwatch"
 local C = engine.C
 
@@ -136,7 +137,7 @@ function bench.train()
   ffi.cdef "long readlink(const char *path, char *to, size_t size);"
   local n = ffi.C.readlink("/proc/self/exe", program, 4095)
   if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
-  for _, setup in ipairs(published) do              -- bound: each thread stays on its own processor
+  for _, setup in progress.each(published, "agents") do              -- bound: each thread stays on its own processor
     os.execute(("OMP_PROC_BIND=true '%s' bench one %s"):format(ffi.string(program, n), setup[1]))
   end
 end
@@ -144,7 +145,7 @@ end
 function bench.act()
   print "acting, one environment, one thread (median of one step, from Lua):"
   engine.open("cpu", 1)
-  for _, setup in ipairs(published) do
+  for _, setup in progress.each(published, "agents") do
     local stepper = require "mneme.episodes.stepper"
     local env = mn.env("tmaze", { corridor = 160, num_envs = 1, seed = 1 })
     local p = stepper.new(env, mn.agent { env = env, core = mn.core(setup.core), hidden = 128 })

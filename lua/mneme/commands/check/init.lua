@@ -17,6 +17,8 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local rig = require "mneme.models.contract_rig"
+local next_step = require "mneme.base.next_step"
+local progress = require "mneme.base.progress"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
@@ -132,20 +134,24 @@ local function check_core(words)
     if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
-  local c = core.new(settings[1])              -- its error says what is wrong with the file
+  local built = core.new(settings[1])          -- its error says what is wrong with the file
   local wrong = 0
-  for _, property in ipairs(require "mneme.models.contract") do
+  for _, property in progress.each(require "mneme.models.contract", "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
     print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
     if not ok then
       local said = problem.message:gsub("^%S*contract%.lua:%d+: ", "")
+      if problem.where and problem.where:find(settings[1], 1, true) then said = problem.where .. ": " .. said end
       print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
       wrong = wrong + 1
     end
   end
-  if c.reads == nil then print("measured  reads: " .. (rig.reading(c) or "nothing that gives steps a weight")) end
-  if not c.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(c:step_formula())) end
+  if built.reads == nil then print("measured  reads: " .. (rig.reading(built) or "nothing that gives steps a weight")) end
+  if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
+  local forward = errors.position_of(built.forward)
+  if wrong > 0 and forward:find(settings[1], 1, true) then print(("its forward begins at %s"):format(forward)) end
+  if wrong == 0 then next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end
   return wrong == 0 and 0 or 1
 end
 
@@ -157,7 +163,9 @@ local function main(words)
   if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ... or core=FILE.lua") end
   if words[1]:find "^%-*core=" then return check_core(words) end
   local status = 0
-  for _, path in ipairs(words) do
+  for _, path in progress.each(words, "things") do
+    if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file",
+      "did you mean mneme check core=" .. path .. "?") end
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
     if not ok then
@@ -170,6 +178,9 @@ local function main(words)
       if not result.ok then status = math.max(status, 1) end
     end
   end
+  if status == 0 and files.is_file(words[1] .. "/config.json") then next_step.say({ "eval", words[1] }, { "view", words[1] })
+  elseif status == 0 and files.is_file(words[1] .. "/study.json") then next_step.say { "report", words[1] }
+  elseif status == 0 then next_step.say "list cores" end
   return status
 end
 

@@ -3,6 +3,7 @@ local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local study_folder = require "mneme.study.folder"
@@ -108,7 +109,7 @@ function check_run.main(path)
     return report(path, found, summary) and 0 or 1
   end
   local status, open = 0, 0
-  for _, r in ipairs(study_folder.load(path).runs) do
+  for _, r in progress.each(study_folder.load(path).runs, "runs") do
     if not files.is_file(r.path .. "/config.json") then open = open + 1
     else
       local ok, found, summary = xpcall(check_run.run, errors.handler, r.path)

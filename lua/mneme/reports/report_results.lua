@@ -5,8 +5,10 @@ local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
 local seeds = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
+local values = require "mneme.base.setting_types"
 
 local results = {}
+local MOST = 12                -- points of which the table is open
 
 -- The metrics that are shown, in order: those that the study declares, or all; series have no number.
 local function metric_names(study, spec)
@@ -56,6 +58,41 @@ local function each_seed(out, study, spec, words)
   end)
 end
 
+-- The runs at a reference's place.
+local function at(study, where)
+  local list = {}
+  for _, r in ipairs(study.runs) do
+    local fits = true
+    for axis, label in pairs(where or {}) do fits = fits and r.labels[axis] == values.show(label) end
+    if fits then list[#list + 1] = r end
+  end
+  return list
+end
+
+---Values that others published beside ours at the same place, and how far apart they are.
+---@param out table page
+---@param study table of mneme.studies.folder
+---@param spec table what mn.study was given: its references
+---@param words table
+function results.published(out, study, spec, words)
+  local rows = {}
+  for i, r in ipairs(spec.references or {}) do
+    local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
+    local list = r.where and r.of and seeds.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
+    if #list > 0 then
+      local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
+      ours = shown(mean, low, high, unit)
+      apart = r.y ~= 0 and ("%+.3g %%"):format(100 * (mean / r.y - 1)) or ("%+.3g"):format(mean)
+      if low and low < high then apart = (r.y >= low and r.y <= high and words.inside or words.outside):format(apart) end
+    end
+    rows[i] = { r[1], r.of or "–", { numbers.short(r.y, unit), class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
+  end
+  if #rows == 0 then return end
+  out:heading(3, "published", words.published_values)
+  out:table({ words.reference, words.of, words.published, words.ours, words.distance, words.source }, rows)
+  out:paragraphs(words.references, "dim")
+end
+
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 ---@param out table page
 ---@param study table of mneme.studies.folder
@@ -79,8 +116,11 @@ function results.write(out, study, spec, words)
     local about = ((spec.metrics or {})[name] or {})[1]
     head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
   end
-  out:table(head, rows)
-  out:paragraphs(words.mean_note, "dim")
+  local function shown_table()
+    out:table(head, rows)
+    out:paragraphs(words.mean_note, "dim")
+  end
+  if #rows > MOST then out:fold(words.points, shown_table) else shown_table() end
   each_seed(out, study, spec, words)
 end
 

@@ -8,7 +8,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local prose = require "mneme.study.report_texts"
-local words = require "mneme.study.report_strings"
+local words = require "mneme.reports.report_strings"
 
 local written = {}
 

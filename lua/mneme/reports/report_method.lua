@@ -6,15 +6,16 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
+local learners = require "mneme.learn.learners"
 local model_sizes = require "mneme.study.model_sizes"
 local numbers = require "mneme.base.format"
-local page = require "mneme.study.html_page"
 local prose = require "mneme.study.report_texts"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
 
 local method = {}
+local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
 local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
@@ -114,6 +115,27 @@ function method.checks(out, runs, words)
   for _, list in ipairs(order) do out:paragraphs(words[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
 end
 
+---What was minimised: the loss of the learner, with the values of its coefficients.
+---@param defaults table? the script's, flat
+function method.objective(out, runs, defaults, words)
+  local names, supervised = distinct(runs, function(r) return r.flat.learner end), false
+  for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
+  if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
+  if supervised then names = { "supervised" } end
+  for _, name in ipairs(names) do
+    local objective = learners.objective(name)
+    if objective then
+      out:paragraphs(objective)
+      local values_of = {}
+      for _, key in ipairs { "gamma", "lambda", "value_coef", "entropy_coef", "clip", "epochs", "max_norm" } do
+        local list = distinct(runs, function(r) return r.flat[key] end)
+        if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
+      end
+      if #values_of > 0 then out:paragraphs(words.objective_note:format(table.concat(values_of, "; ")), "dim") end
+    end
+  end
+end
+
 ---What was acted in or learned from.
 function method.data(out, runs, words)
   local keys, rows, flats = {}, {}, {}
@@ -161,7 +183,7 @@ function method.hyperparameters(out, runs, defaults, report, words, source_of)
     if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].run)
       local differs = default ~= nil and default ~= value
-      rows[#rows + 1] = { differs and { ("<b>%s</b>"):format(page.escape(key)), html = true } or key, show(value), show(default),
+      rows[#rows + 1] = { { key, bold = differs }, show(value), show(default),
         table.concat(distinct(runs, function(r) return source_of(r, key) end), "; ") }
     end
   end
@@ -241,7 +263,7 @@ function method.resources(out, study, words)
   rows[#rows + 1] = row(words.sum, study.runs, true)
   local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
   if told then head[#head + 1] = words.energy end
-  out:table(head, rows)
+  if #rows > MOST then out:fold(words.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
   out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
 end
 

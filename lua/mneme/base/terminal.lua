@@ -1,0 +1,123 @@
+-- terminal.lua -- the width of the terminal, and text cut between words so that no line is wider.
+-- The width is asked for whenever it is needed, so a window that was resized (SIGWINCH) counts from the next line on.
+local ffi = require "ffi"
+
+ffi.cdef [[
+typedef struct { unsigned short rows, columns, x, y; } mneme_window_size;
+int ioctl(int fd, unsigned long request, ...);
+]]
+local TIOCGWINSZ = 0x5413          -- Linux
+local NARROWEST, OTHERWISE = 20, 100
+
+local terminal = { stdout = io.stdout }           -- the stream itself, also once its lines are folded
+local size = ffi.new "mneme_window_size[1]"
+
+---Letters of a UTF-8 text, not bytes.
+---@param text string
+---@return integer
+function terminal.letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
+
+---Columns of the terminal that a stream is; nil: it is no terminal, or one that does not know its size.
+---@param fd integer 1: standard output, 2: standard error
+---@return integer?
+function terminal.columns(fd)
+  return ffi.C.ioctl(fd, TIOCGWINSZ, size) == 0 and size[0].columns > 0 and math.max(NARROWEST, size[0].columns) or nil
+end
+
+---Columns for text on standard output: the terminal's; elsewhere $COLUMNS, or 100.
+---@return integer
+function terminal.width()
+  return terminal.columns(1) or math.max(NARROWEST, tonumber(os.getenv "COLUMNS") or OTHERWISE)
+end
+
+-- A word that is wider than a line, in pieces that end with | or a comma; others stay whole: the terminal cuts them, and a
+-- path can still be copied.
+local function pieces(word, width)
+  if terminal.letters(word) <= width then return { word } end
+  local list, piece = {}, ""
+  for part in word:gmatch "[^|,]*[|,]?" do
+    if piece ~= "" and terminal.letters(piece .. part) > width then list[#list + 1], piece = piece, "" end
+    piece = piece .. part
+  end
+  list[#list + 1] = piece
+  return list
+end
+
+---A text in lines of at most `width` letters, cut between words.
+---@param text string
+---@param width integer
+---@return string[]
+function terminal.wrap(text, width)
+  local lines, line = {}, ""
+  for word in text:gmatch "%S+" do
+    for i, piece in ipairs(pieces(word, width)) do
+      local longer = line == "" and piece or line .. (i > 1 and "" or " ") .. piece
+      if terminal.letters(longer) > width and line ~= "" then lines[#lines + 1], line = line, piece else line = longer end
+    end
+  end
+  lines[#lines + 1] = line
+  return lines
+end
+
+-- One line that is too wide; what follows its first part is indented further.
+local function fold_line(line, width)
+  if terminal.letters(line) <= width then return line end
+  local indent = line:match "^%s*"
+  if #indent > width / 2 then indent = "" end
+  local lines, first, text = {}, nil, line:gsub("^%s+", "")
+  -- Blanks inside a line are kept where they do not end it: they part columns.
+  local column = indent
+  for blanks, word in text:gmatch "(%s*)(%S+)" do
+    for i, piece in ipairs(pieces(word, width - #indent - 2)) do
+      local longer = column .. ((first and i == 1) and blanks or "") .. piece
+      if first and terminal.letters(longer) > width and column:find "%S" then
+        lines[#lines + 1], column = column, indent .. "  " .. piece
+      else column = longer end
+      first = true
+    end
+  end
+  lines[#lines + 1] = column
+  return table.concat(lines, "\n")
+end
+
+---A text whose lines are at most `width` letters wide.  Lines that fit stay as they are.
+---@param text string
+---@param width integer? nil: no limit
+---@return string
+function terminal.fold(text, width)
+  if not width then return text end
+  return (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end))
+end
+
+---From here on, whole lines that this process prints to a terminal are folded at its width.
+function terminal.fold_output()
+  local real, rest = terminal.stdout, ""
+  if io.stdout ~= real then return end           -- it is done
+  local folded = {}
+  function folded.write(self, ...)
+    local width = terminal.columns(1)
+    if not width and rest == "" then real:write(...) return self end
+    local text = rest .. table.concat({ ... })
+    local whole, after = text:match "^(.*\n)(.-)$"
+    rest = after or text
+    if whole then real:write(terminal.fold(whole, width)) end
+    return self
+  end
+  function folded.flush()
+    if rest ~= "" then
+      real:write(rest)
+      rest = ""
+    end
+    return real:flush()
+  end
+  function folded.setvbuf(_, ...) return real:setvbuf(...) end
+  function folded.close() return real:close() end
+  io.stdout = folded                             -- luacheck: ignore
+  function print(...)                            -- luacheck: ignore
+    local list = {}
+    for i = 1, select("#", ...) do list[i] = tostring((select(i, ...))) end
+    io.stdout:write(table.concat(list, "\t"), "\n")
+  end
+end
+
+return terminal

@@ -1,0 +1,30 @@
+-- env_settings.lua -- arguments of a command that evaluates a run: those that are no settings of the command are the environment's.  One
+-- that the environment does not have either is refused by the name that was probably meant.
+local ffi = require "ffi"
+local catalogue = require "mneme.base.catalogue"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local run_folder = require "mneme.runs.folder"
+
+local env_settings = {}
+
+---Refuse settings that neither the command nor the run's environment has, where the environment is one in C; one in Lua refuses its own.
+---@param command string
+---@param path string the run
+---@param given table<string, any> settings for the environment
+---@param own string[] the command's settings
+function env_settings.check(command, path, given, own)
+  if not next(given) then return end
+  local info, known, all = run_folder.read_info(path), { time_limit = true }, { unpack(own) }
+  for _, env in ipairs(catalogue.list "envs") do
+    if env.name == info.env then
+      for key in ffi.string(engine.C.mn_env_params(env.index)):gmatch "([%w_]+)=" do known[key], all[#all + 1] = true, key end
+    end
+  end
+  if #all == #own then return end
+  for key in pairs(given) do
+    if not known[key] then errors.unknown(("setting of %s and %s"):format(command, info.env), key, all) end
+  end
+end
+
+return env_settings

@@ -1,0 +1,124 @@
+-- run_list.lua -- `mneme list runs [FOLDER]`: the runs and studies below a folder, newest first: what they are, how far they came, their
+-- last score and whether they still run.  It reads config.json and the end of the log of each, and takes any folder as it is.
+local lfs = require "lfs"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local layout = require "mneme.commands.layout"
+local numbers = require "mneme.base.format"
+
+local run_list = {}
+local TAIL = 16384                 -- bytes of a log's end that are read
+local FRESH = 120                  -- seconds: a log that was written since then, by another machine, is being written
+local results = { "charts/score", "score", "eval/accuracy", "eval/bits_per_character", "charts/episodic_return" }
+
+local function text_of(path, last)
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  if last then f:seek("set", math.max(0, (f:seek "end" or 0) - last)) end
+  local text = f:read "*a"
+  f:close()
+  return text
+end
+
+local function decoded(text)
+  local ok, value = pcall(json.decode, text or "")
+  return ok and type(value) == "table" and value or nil
+end
+
+-- The files that a process of this machine has locked, by inode.
+local function locked_files()
+  local set = {}
+  for inode in (text_of "/proc/locks" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
+  return set
+end
+
+-- The last whole line of a run's log.
+local function last_line(path)
+  local last
+  for line in (text_of(path .. "/metrics.jsonl", TAIL) or ""):gmatch "([^\n]+)\n" do last = line end
+  return decoded(last) or {}
+end
+
+local function name_of(core)
+  if type(core) == "table" then core = core.name or core[1] end
+  return type(core) == "string" and core or "–"
+end
+
+local function score_of(line)
+  for _, key in ipairs(results) do if type(line[key]) == "number" then return line[key], key end end
+end
+
+-- A run as a row; `locked` and `here` (the host) say whether it still runs.
+local function run_row(path, name, locked, here)
+  local log = lfs.attributes(path .. "/metrics.jsonl", "modification")
+  local time = log or lfs.attributes(path .. "/config.json", "modification") or 0
+  local info = decoded(text_of(path .. "/config.json"))
+  local config = info and info.config
+  if type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
+  local line = last_line(path)
+  local wanted, step = tonumber(config.steps), tonumber(line.step) or 0
+  local score, key = score_of(line)
+  local goal = tonumber(config.stop_score) or -1
+  local lock = lfs.attributes(path .. "/lock", "ino")
+  local running = lock and locked[lock] or info.host and info.host ~= here and log and os.time() - log < FRESH
+  local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
+  return { name = name, path = path, time = time, state = running and "running" or finished and "finished" or "stopped", script = type(info.script) == "string"
+    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
+end
+
+-- A study as a row.
+local function study_row(path, name)
+  local info = decoded(text_of(path .. "/study.json"))
+  local time = lfs.attributes(path .. "/study.json", "modification") or 0
+  if info then info.runs = info.runs or info.cells end          -- earlier versions called them cells
+  if not info or type(info.runs) ~= "table" then return { name = name, path = path, study = true, time = time, state = "damaged study.json" } end
+  local done, inner = 0, files.is_folder(path .. "/cells") and "/cells/" or "/runs/"
+  for _, r in ipairs(info.runs) do
+    local file = path .. inner .. tostring(type(r) == "table" and r.name) .. "/result.json"
+    local result = text_of(file)
+    if result and result:find '"status":%s*"done"' then done = done + 1 end
+    time = math.max(time, result and lfs.attributes(file, "modification") or 0)
+  end
+  return { name = name .. "/", path = path, study = true, time = time, state = ("study: %d of %d done"):format(done, #info.runs),
+    script = type(info.script) == "string" and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–" }
+end
+
+---The runs and studies below a folder, newest first; those of a study where the folder is one.
+---@param folder string
+---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score }
+function run_list.rows(folder)
+  local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
+  local function look(path, name, deeper)
+    if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
+    elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)
+    elseif deeper > 0 and files.is_folder(path) then
+      local inner = files.is_file(path .. "/study.json") and (files.is_folder(path .. "/runs") and "/runs" or "/cells") or ""
+      for _, entry in ipairs(files.list(path .. inner)) do look(path .. inner .. "/" .. entry, (name == "" and "" or name .. "/") .. entry, deeper - 1) end
+    end
+  end
+  look(folder, files.is_file(folder .. "/config.json") and folder or "", 2)
+  table.sort(rows, function(a, b) if a.time ~= b.time then return a.time > b.time end return a.name < b.name end)
+  return rows
+end
+
+---What `mneme list runs` prints.
+---@param folder string
+---@return string
+---@return { path: string, study: boolean }? newest
+function run_list.text(folder)
+  if not files.is_folder(folder) then
+    if folder == "runs" then return "there are no runs here yet\n" end
+    errors.usage(("list runs: %s: there is no such folder"):format(folder))
+  end
+  local rows, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "core", "script", "last written" } }
+  for i, r in ipairs(rows) do
+    local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
+    local score = r.score and ("%.3f"):format(r.score) .. (r.key == "charts/episodic_return" and " return" or "") or ""
+    lines[i + 1] = { r.name, r.state, steps, score, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+  end
+  if not rows[1] then return ("there are no runs in %s\n"):format(folder) end
+  return layout.table(lines), { path = rows[1].path, study = rows[1].study }
+end
+
+return run_list

@@ -1,0 +1,63 @@
+-- blocks.lua -- a page as a list of blocks, which html.lua writes as HTML and text.lua as Markdown or LaTeX.
+--   { kind = "heading", level = 2 | 3, id, text }      { kind = "paragraphs", text = text or list of texts, class }
+--   { kind = "table", head, rows, caption }            fields: a text, or { text, class, href, id, bold }
+--   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
+--   { kind = "figure", fig, id }                       { kind = "cards", cards }: see reports/report_front.lua
+-- Texts have Markdown's `code`, **bold** and [links](https://...), and LaTeX's $equations$, on a line of their own between $$.
+local Page = {}
+Page.__index = Page
+local page = {}
+
+---@param title string
+---@return table page { title, blocks }
+function page.new(title) return setmetatable({ title = title, blocks = {} }, Page) end
+
+function Page:add(block) self.blocks[#self.blocks + 1] = block end
+
+---A heading that can be linked to.
+---@param level integer 2 or 3
+---@param id string of letters, digits, - and _; nothing else on the page has it
+---@param text string
+---@param short string? in the contents
+function Page:heading(level, id, text, short) self:add { kind = "heading", level = level, id = id, text = text, short = short } end
+
+---Paragraphs: a text in which blank lines separate them, or a list of texts.
+---@param s string|string[]
+---@param class string? "dim", "warning", "question"
+function Page:paragraphs(s, class) self:add { kind = "paragraphs", text = s, class = class } end
+
+---@param head string[] what the columns are; none: a table without a head
+---@param rows table[] of fields: a text, or { text, class = text, href = address, id = of the field, bold = true }
+---@param caption string?
+function Page:table(head, rows, caption) self:add { kind = "table", head = head, rows = rows, caption = caption } end
+
+---What `fill` puts into the page, folded away.
+---@param summary string
+---@param fill fun()
+function Page:fold(summary, fill)
+  local outside = self.blocks
+  self.blocks = {}
+  fill()
+  local inside = self.blocks
+  self.blocks = outside
+  if #inside > 0 then self:add { kind = "fold", summary = summary, blocks = inside } end
+end
+
+---Text as it is, folded away.
+function Page:folded(summary, s) self:add { kind = "code", summary = summary, text = s } end
+
+---@param fig table as figures/model.lua has it
+---@param id string
+function Page:figure(fig, id) self:add { kind = "figure", fig = fig, id = id } end
+
+---The paragraphs of a text, which blank lines separate.
+---@param s string
+---@return fun(): string?
+function page.paragraphs(s)
+  local next_part = (s .. "\n\n"):gmatch "(.-)\n%s*\n"
+  return function()
+    for part in next_part do if part:find "%S" then return part end end
+  end
+end
+
+return page

@@ -1,0 +1,204 @@
+-- text.lua -- writes a page as Markdown or as LaTeX, for a repository or a paper's appendix.  Figures are files of their own, at the paths
+-- that the caller gives.
+local blocks = require "mneme.reports.page.blocks"
+local latex = require "mneme.figures.latex"
+
+local text_page = {}
+
+local function plain(v) return type(v) == "table" and tostring(v[1]) or tostring(v) end
+
+-- What a card tells of its estimate.
+local function estimate_of(card) return card.interval and ("%s (%s)"):format(card.estimate, card.interval) or card.estimate end
+
+-- ---- Markdown ----
+
+local markdown = {}
+
+-- Pipes and line ends would end a field; < would begin HTML.
+local function md_escape(s) return (tostring(s):gsub("[|]", "\\|"):gsub("\r?\n", " "):gsub("<", "&lt;")) end
+
+local function md_field(v)
+  local s = md_escape(plain(v))
+  if type(v) == "table" then
+    if v.bold then s = "**" .. s .. "**" end
+    if v.href then s = ("[%s](%s)"):format(s, v.href) end
+  end
+  return s
+end
+
+local function md_text(s) return (s:gsub("<", "&lt;")) end
+
+function markdown.heading(b) return ('\n%s <a id="%s"></a>%s\n'):format(("#"):rep(b.level), b.id, md_text(b.text)) end
+
+function markdown.paragraphs(b)
+  local out = {}
+  if type(b.text) == "table" then
+    for i, item in ipairs(b.text) do out[i] = "- " .. md_text(item) end
+    return "\n" .. table.concat(out, "\n") .. "\n"
+  end
+  for part in blocks.paragraphs(b.text) do
+    part = part:find "^%s*%$%$" and part or md_text(part)
+    if b.class == "warning" or b.class == "question" then part = "> " .. part:gsub("\n", "\n> ") end
+    if b.class == "lead" then part = "**" .. part .. "**" end
+    out[#out + 1] = "\n" .. part .. "\n"
+  end
+  return table.concat(out)
+end
+
+function markdown.table(b)
+  local n, lines = #b.head, {}
+  for _, row in ipairs(b.rows) do n = math.max(n, #row) end
+  if n == 0 then return "" end
+  local function add(row)
+    local cells = {}
+    for i = 1, n do cells[i] = md_field(row[i] or "") end
+    lines[#lines + 1] = "| " .. table.concat(cells, " | ") .. " |"
+  end
+  add(b.head)
+  lines[2] = "|" .. ("---|"):rep(n)
+  for _, row in ipairs(b.rows) do add(row) end
+  return (b.caption and "\n" .. md_text(b.caption) .. "\n" or "") .. "\n" .. table.concat(lines, "\n") .. "\n"
+end
+
+-- A fence longer than any in the text.
+local function fenced(s)
+  local longest = 2
+  for run in s:gmatch "`+" do longest = math.max(longest, #run) end
+  return ("`"):rep(longest + 1) .. "\n" .. s .. (s:find "\n$" and "" or "\n") .. ("`"):rep(longest + 1) .. "\n"
+end
+
+function markdown.code(b) return ("\n<details><summary>%s</summary>\n\n%s\n</details>\n"):format(md_text(b.summary), fenced(b.text)) end
+
+function markdown.figure(b, path)
+  local title = md_text(b.fig.title or b.id)
+  return ('\n<a id="%s"></a>![%s](%s)\n\n%s. %s\n'):format(b.id, title:gsub("[%[%]]", ""), path(b, "svg"), title, md_text(b.fig.note or ""))
+end
+
+function markdown.cards(b)
+  local out = {}
+  for i, c in ipairs(b.cards) do
+    out[i] = ("- **%s** ([%s](#%s)): %s %s (%s)"):format(c.word, md_text(c.name), c.target, md_text(c.text), md_text(estimate_of(c)), md_text(c.about))
+  end
+  return "\n" .. table.concat(out, "\n") .. "\n"
+end
+
+-- ---- LaTeX ----
+
+local tex = {}
+
+-- What Markdown has within a line, as LaTeX.
+local function tex_text(s)
+  local kept = {}
+  local function keep(done)
+    kept[#kept + 1] = done
+    return ("\1%d\2"):format(#kept)
+  end
+  s = s:gsub("[\1\2]", ""):gsub("`([^`\n]+)`", function(code) return keep("\\texttt{" .. latex.escape(code) .. "}") end)
+  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation) return keep("$" .. equation .. "$") end)
+  s = s:gsub("%[([^%[%]]+)%]%(([^%s()]+)%)", function(name, address)
+    local inner = latex.escape(name)
+    return keep(address:find "^#" and ("\\hyperref[%s]{%s}"):format(address:sub(2), inner) or ("\\href{%s}{%s}"):format(address:gsub("[%%#]", "\\%0"), inner))
+  end)
+  s = s:gsub("https?://[%w%-._~/?=&%%#:+]+[%w/]", function(address) return keep("\\url{" .. address .. "}") end)
+  s = s:gsub("%*%*(%S[^*]-)%*%*", function(bold) return keep("\\textbf{" .. latex.escape(bold) .. "}") end)
+  s = s:gsub("[^\1\2]+", function(part) return part:find "^%d+$" and part or latex.escape(part) end)
+  for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end
+  return s
+end
+
+local levels = { [2] = "section", [3] = "subsection" }
+function tex.heading(b) return ("\n\\%s{%s}\\label{%s}\n"):format(levels[b.level], tex_text(b.text), b.id) end
+
+function tex.paragraphs(b)
+  local out = {}
+  if type(b.text) == "table" then
+    for i, item in ipairs(b.text) do out[i] = "\\item " .. tex_text(item) end
+    return "\n\\begin{itemize}\n" .. table.concat(out, "\n") .. "\n\\end{itemize}\n"
+  end
+  for part in blocks.paragraphs(b.text) do
+    local equation = part:match "^%s*%$%$(.-)%$%$%s*$"
+    if equation then out[#out + 1] = "\n\\[" .. equation .. "\\]\n"
+    else
+      local done = tex_text(part)
+      out[#out + 1] = "\n" .. (b.class == "question" and "\\emph{%s}" or b.class == "lead" and "\\textbf{%s}" or b.class == "dim" and "{\\small %s}"
+        or "%s"):gsub("%%s", function() return done end) .. "\n"
+    end
+  end
+  return table.concat(out)
+end
+
+function tex.table(b)
+  local rows, head, n, widest = {}, {}, #b.head, {}
+  for r, row in ipairs(b.rows) do
+    rows[r], n = {}, math.max(n, #row)
+    for i, v in ipairs(row) do rows[r][i], widest[i] = plain(v), math.max(widest[i] or 0, #plain(v)) end
+  end
+  for i, v in ipairs(b.head) do head[i], widest[i] = plain(v), math.max(widest[i] or 0, #plain(v)) end
+  if n == 0 then return "" end
+  local sum = 0
+  for i = 1, n do
+    widest[i] = math.max(6, math.min(widest[i] or 6, 60))
+    sum = sum + widest[i]
+  end
+  local columns = {}
+  for i = 1, n do columns[i] = (">{\\raggedright\\arraybackslash}p{%.3f\\linewidth}"):format(0.96 * widest[i] / sum - 0.012 * (n - 1) / n) end
+  local inner = latex.table(head, rows, "@{}" .. table.concat(columns) .. "@{}"):gsub("^\\begin{tabular}", "\\begin{longtable}")
+    :gsub("\\end{tabular}\n$", "\\end{longtable}\n")
+  return (b.caption and "\n" .. tex_text(b.caption) .. "\n" or "") .. "\n{\\footnotesize\\setlength{\\tabcolsep}{3pt}\n" .. inner .. "}\n"
+end
+
+function tex.code(b)
+  local s = b.text:gsub("\\end{verbatim}", "\\end {verbatim}"):gsub("[\194-\244][\128-\191]+", "?")
+  return ("\n\\paragraph{%s}\n{\\scriptsize\\begin{verbatim}\n%s\n\\end{verbatim}}\n"):format(tex_text(b.summary), s)
+end
+
+function tex.figure(b, path)
+  return ("\n\\begin{figure}[htbp]\\centering\n\\includegraphics[width=\\linewidth]{%s}\n\\caption{%s. %s}\\label{%s}\n\\end{figure}\n"):format(
+    path(b, "pdf"), tex_text(b.fig.title or b.id), tex_text(b.fig.note or ""), b.id)
+end
+
+function tex.cards(b)
+  local out = {}
+  for i, c in ipairs(b.cards) do
+    out[i] = ("\\item \\textbf{%s} (%s): %s %s (%s)"):format(tex_text(c.word), tex_text(c.name), tex_text(c.text), tex_text(estimate_of(c)),
+      tex_text(c.about))
+  end
+  return "\n\\begin{itemize}\n" .. table.concat(out, "\n") .. "\n\\end{itemize}\n"
+end
+
+-- ---- the whole ----
+
+local function write_all(writers, list, path)
+  local out = {}
+  for i, b in ipairs(list) do
+    if b.kind ~= "fold" then out[i] = writers[b.kind](b, path)
+    elseif writers == tex then out[i] = ("\n\\paragraph{%s}\n"):format(tex_text(b.summary)) .. write_all(writers, b.blocks, path)
+    else out[i] = ("\n<details><summary>%s</summary>\n%s\n</details>\n"):format(md_text(b.summary), write_all(writers, b.blocks, path)) end
+  end
+  return table.concat(out)
+end
+
+local preamble = [[
+\documentclass[11pt]{article}
+\usepackage[utf8]{inputenc}
+\usepackage[T1]{fontenc}
+\usepackage[margin=2.3cm]{geometry}
+\usepackage{amsmath,amssymb,array,booktabs,graphicx,longtable}
+\usepackage[hidelinks]{hyperref}
+\sloppy
+]]
+
+---A page as Markdown or as a LaTeX document.
+---@param page table of blocks.lua
+---@param opening table likewise, which comes first
+---@param kind "md"|"tex"
+---@param path fun(block: table, kind: string): string where the file of a figure is
+---@return string
+function text_page.write(page, opening, kind, path)
+  local writers = kind == "md" and markdown or tex
+  local body = write_all(writers, opening.blocks, path) .. write_all(writers, page.blocks, path)
+  if kind == "md" then return ("# %s\n%s"):format(md_text(page.title), body) end
+  return ("%s\\title{%s}\n\\date{}\n\\begin{document}\n\\maketitle\n%s\n\\end{document}\n"):format(preamble, tex_text(page.title), body)
+end
+
+return text_page

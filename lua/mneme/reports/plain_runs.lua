@@ -1,0 +1,190 @@
+-- plain_runs.lua -- runs that no study describes: folders of runs as one study, and for studies without figures or claims of their own
+-- the usual ones: curves with bands, scores at the end, and differences between every two points.
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
+local numbers = require "mneme.base.format"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.folder"
+local seeds = require "mneme.study.aggregate"
+local settings = require "mneme.study.settings_diff"
+local stats = require "mneme.stats"
+local tables = require "mneme.base.tables"
+local values = require "mneme.base.setting_types"
+
+local plain = { AXIS = "run" }     -- the axis of runs that no study describes
+local MOST = 8                     -- points of which every two are compared
+local LONG = 60                    -- letters of a point's name
+-- Settings that make no other point.
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true, quick = true, full = true,
+  view = true, run = true, resume = true }
+-- Curves and results that are drawn where nobody says which, the first ones first.
+local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
+local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
+local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
+  episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
+
+-- ---- run folders as a study ----
+
+local function read_run(path, name)
+  local info = run_folder.read_info(path)
+  local flat = settings.flat(info.config)
+  flat.env = info.env
+  for key in pairs(apart) do flat[key] = nil end
+  return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
+end
+
+local function read_all(paths)
+  local list = {}
+  for _, path in ipairs(paths) do
+    path = path:gsub("(.)/+$", "%1")
+    if files.is_file(path .. "/study.json") then
+      for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+        for _, r in ipairs(group.runs) do
+          if r:info() then list[#list + 1] = read_run(r.path, path) end
+          if #paths == 1 and list[#list] then list[#list].label = group.name end
+        end
+      end
+    elseif files.is_file(path .. "/config.json") then list[#list + 1] = read_run(path)
+    else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json") end
+  end
+  if #list == 0 then errors.usage(table.concat(paths, " ") .. ": no run has begun") end
+  return list
+end
+
+-- What a run is called: the settings in which it differs from others.
+local function label_of(r, differ)
+  if r.label then return r.label end
+  local parts = {}
+  for _, key in ipairs(differ) do
+    if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and values.show(r.flat[key]) or key:match "[^.]*$" .. "=" .. values.show(r.flat[key]) end
+  end
+  local label = table.concat(parts, " ")
+  if label == "" then label = values.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
+  return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label
+end
+
+---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
+---@param paths string[]
+---@return table study as folder.load has it
+function plain.study(paths)
+  local list, flats, runs, seen = read_all(paths), {}, {}, {}
+  for i, r in ipairs(list) do flats[i] = r.flat end
+  local _, differ = settings.divide(flats)
+  for i, r in ipairs(list) do
+    local label, again = label_of(r, differ), 1
+    while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
+      again = again + 1
+      label = ("%s #%d"):format(label_of(r, differ), again)
+    end
+    seen[label .. "\n" .. r.seed] = true
+    local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}
+    local run = folder.run { name = ("%s=%s,seed=%d"):format(plain.AXIS, label, r.seed), path = r.path, labels = { [plain.AXIS] = label }, seed = r.seed,
+      metrics = result.metrics or {}, series = result.series, resources = result.resources or resources.read(r.path), status = result.status or "open" }
+    for name, curve in pairs(run:curves()) do
+      if curve.n > 0 then run.status = result.status or "done" end
+      local short = name:match "^charts/(.*)" or name:match "^eval/(.*)" or not name:find "/" and name
+      if short and curve.n > 0 and not result.metrics and short ~= "SPS" and short ~= "learning_rate" then run.metrics[short] = curve.y[curve.n] end
+    end
+    runs[i] = run
+  end
+  local first = list[1]
+  return { path = first.of or first.path, runs = runs, info = { title = #list == 1 and first.path:match "[^/]*$" or ("%d runs"):format(#list),
+    script = values.show(first.info.script or ""), settings = "", mneme = first.info.mneme, commit = first.info.commit, runs = {} } }
+end
+
+-- ---- what a study is asked for where it asks for nothing ----
+
+-- Axes with several values, the one that has "core" in front.
+local function varied(study)
+  local seen, count, list = {}, {}, {}
+  for _, r in ipairs(study.runs) do
+    for axis, label in pairs(r.labels) do
+      seen[axis] = seen[axis] or {}
+      if not seen[axis][label] then seen[axis][label], count[axis] = true, (count[axis] or 0) + 1 end
+    end
+  end
+  for _, axis in ipairs(tables.keys(count)) do if count[axis] > 1 then list[#list + 1] = axis end end
+  table.sort(list, function(a, b) return (a == "core") ~= (b == "core") and a == "core" or (a == "core") == (b == "core") and a < b end)
+  return list, tables.keys(count)
+end
+
+---The specification of a study, with the usual metrics and figures where it has none.
+---@param study table
+---@param spec table? what mn.study was given
+---@return table spec
+function plain.spec(study, spec)
+  local whole = {}
+  for key, value in pairs(spec or {}) do whole[key] = value end
+  if whole.figures and #whole.figures > 0 then return whole end
+  local axes, all = varied(study)
+  local by, x, curves, results = axes[1] or all[1], axes[2], {}, {}
+  for _, r in ipairs(study.runs) do
+    for name in pairs(r:curves()) do curves[name] = true end
+    if r.status == "done" then for name in pairs(r.metrics) do results[name] = true end end
+  end
+  if not whole.metrics then
+    whole.metrics = {}
+    for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
+  end
+  local function about(name) return ((whole.metrics[name:match "[^/]*$"] or {})[1] or name):match "^[^,]*" end
+  local drawn, ends = {}, {}
+  for _, name in ipairs(usual_curves) do
+    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = about(name) .. " while learning" } end
+  end
+  for _, name in ipairs(usual_results) do
+    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = about(name) .. " at the end" } end
+  end
+  whole.figures = {}
+  for i = 1, math.max(#drawn, #ends) do                            -- a curve, and what it came to
+    whole.figures[#whole.figures + 1] = drawn[i]
+    whole.figures[#whole.figures + 1] = ends[i]
+  end
+  return whole
+end
+
+local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
+
+---Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
+---@param out table page
+---@param study table
+---@param spec table
+---@param words table
+function plain.differences(out, study, spec, words)
+  local groups, metric = folder.groups(study.runs), nil
+  for _, name in ipairs(usual_results) do metric = metric or spec.metrics and spec.metrics[name] and name end
+  if not metric or #groups < 2 or #groups > MOST then return end
+  local by_seed, rows, ps, of = {}, {}, {}, {}
+  for i, group in ipairs(groups) do
+    by_seed[i] = {}
+    local list, of_seeds = seeds.numbers(group.runs, function(r) return folder.number(r, metric) end, {})
+    by_seed[i].order = of_seeds
+    for k, seed in ipairs(of_seeds) do by_seed[i][seed] = list[k] end
+  end
+  for i = 1, #groups do
+    for k = i + 1, #groups do
+      local difference = {}
+      for _, seed in ipairs(by_seed[i].order) do
+        if by_seed[k][seed] then difference[#difference + 1] = by_seed[k][seed] - by_seed[i][seed] end
+      end
+      if #difference > 0 then
+        local mean, low, high, p = stats.t_interval(difference)
+        if #difference > 1 and seeds.no_spread(difference) then low, high, p = nil, nil, nil end
+        local shown = numbers.short(mean)
+        if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }
+        rows[#rows + 1] = row
+        if p then ps[#ps + 1], of[#of + 1] = p, row end
+      end
+    end
+  end
+  if #rows == 0 then return end
+  if #ps > 0 then
+    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(p < 0.001 and "< 0.001" or ("%.3f"):format(p),
+      ps[i] < 0.001 and "< 0.001" or ("%.3f"):format(ps[i])) end
+  end
+  out:heading(3, "differences", words.differences)
+  out:table({ words.difference_of:format(metric), words.estimate, words.seeds, words.p_first }, rows)
+end
+
+return plain

@@ -1,0 +1,352 @@
+-- report.lua -- write the report of a study (a sweep's folder), or of runs: as one self-contained HTML page, as Markdown or as LaTeX.
+-- First the question, a card for each claim, the main figure and what the evidence is worth; then results, method, settings and runs.
+-- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
+-- an unfinished study says so, so it can be written at any time.
+--   out=F       default STUDY/report.html; F.md and F.tex have their figures in the folder F-figures
+--   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot), .csv and .tex (its numbers as a table)
+--   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
+--               title and note, a panel for each line (0: none)
+--   script=F    the study's script, if it was moved
+--   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
+local blocks = require "mneme.reports.page.blocks"
+local claims = require "mneme.study.claims"
+local errors = require "mneme.base.errors"
+local export = require "mneme.figures.export"
+local figure = require "mneme.study.figure"
+local files = require "mneme.base.files"
+local front = require "mneme.reports.report_front"
+local tables = require "mneme.base.tables"
+local folder = require "mneme.study.folder"
+local archive = require "mneme.study.result_archive"
+local html = require "mneme.reports.page.html"
+local method = require "mneme.reports.report_method"
+local next_step = require "mneme.base.next_step"
+local numbers = require "mneme.base.format"
+local plain = require "mneme.reports.plain_runs"
+local renamed = require "mneme.base.renamed"
+local results = require "mneme.reports.report_results"
+local run_sources = require "mneme.runs.run_sources"
+local script = require "mneme.runs.script"
+local source_files = require "mneme.base.source_files"
+local settings = require "mneme.study.settings_diff"
+local text_page = require "mneme.reports.page.text"
+local tuned = require "mneme.reports.tuning_report"
+local value_sources = require "mneme.reports.value_sources"
+local values = require "mneme.base.setting_types"
+local verdicts = require "mneme.reports.report_claims"
+local words = require "mneme.reports.report_strings"
+local written = require "mneme.reports.report_markdown"
+
+local report = {}
+local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [export=FILE]"
+
+-- ---- figures ----
+
+-- The figures that can be made, by their place: { fig, id, place } or { problem } or { sentence }.  One that cannot, of runs that lack a
+-- number or by a name that none has, says why in its place: the rest of the page does not depend on it.
+local function make_figures(study, spec)
+  local made, n = {}, 0
+  for i, f in ipairs(spec.figures or {}) do
+    local ok, fig = xpcall(figure.new, errors.handler, study, spec, f)
+    local value, places
+    if ok then value, places = figure.only_value(fig) end
+    if not ok then
+      io.stderr:write(("mneme: warning: figure %d: %s\n"):format(i, fig.message))
+      made[i] = { problem = words.no_figure:format(i, fig.message) }
+    elseif value then
+      local axis = fig.kind == "heat" and fig.value or fig.y
+      made[i] = { sentence = words.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), numbers.short(value, axis.unit), places) }
+    else
+      n = n + 1
+      made[i] = { fig = fig, id = "figure-" .. n, place = n, y = f.y }
+    end
+  end
+  return made
+end
+
+local function show_figure(out, m)
+  if m.fig then
+    local numbered = {}
+    for key, value in pairs(m.fig) do numbered[key] = value end
+    numbered.title = words.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
+    out:figure(numbered, m.id)
+  elseif m.sentence then out:paragraphs(m.sentence)
+  else out:paragraphs(m.problem, "warning") end
+  m.shown = true
+end
+
+-- The figure that shows a claim's numbers: of its metric, or of the curve that this is the mean of.
+local function figure_of(made, claim, spec)
+  local name = claim.test and claim.test.metric
+  local mean_of = name and ((spec.metrics or {})[name] or {}).mean_of
+  for _, m in ipairs(made) do
+    if m.fig and name and (m.y == name or m.y == mean_of or m.y:match "[^/]*$" == name) then return m end
+  end
+end
+
+-- ---- records ----
+
+local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
+
+-- A failed run's last message; where it ran, if not here.
+local function note_of(c)
+  if c.error then return c.error end
+  return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
+end
+
+-- Runs link to their folders if the page is next to them.
+local function run_table(out, study, beside)
+  local rows, taken = {}, 0
+  for i, c in ipairs(study.runs) do
+    local used = c.resources and tonumber(c.resources.wall_s)
+    local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
+    taken = taken + (c.kept and 1 or 0)
+    rows[i] = { { c.name, href = beside and here or nil }, words.statuses[c.status] or c.status,
+      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
+  end
+  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
+  out:paragraphs(words.run_note, "dim")
+  out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
+end
+
+local function code(out, study, source)
+  if not study.info.script then return end
+  out:table({}, { { words.script, values.show(study.info.script) }, { words.commit, values.show(study.info.commit or "–") } })
+  if source.text then out:folded(words.script_text, source.text)
+  else out:paragraphs(words.not_there:format(values.show(study.info.script)), "dim") end
+end
+
+-- ---- the whole ----
+
+-- The page, and what comes before its contents.
+local function compose(study, source, options)
+  local spec = plain.spec(study, source.spec)
+  local texts = source.report or spec.report or {}
+  local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
+  local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
+  local title = spec.title or study.info.title or study.path:match "[^/]*$"
+  local out, opening = blocks.new(title), blocks.new(title)
+  local function part(level, name) out:heading(level, name, words[name]) end
+  -- A part of the page, which is left out if it would be empty.
+  local function filled(level, name, fill)
+    local before = #out.blocks
+    part(level, name)
+    fill()
+    if #out.blocks == before + 1 then out.blocks[before + 1] = nil end
+  end
+  -- A section of the authors' text and of what `fill` adds; one that would be empty is left out.
+  local function write(name, level, fill)
+    filled(level or 3, name, function()
+      if texts[name] then out:paragraphs(texts[name]) else missing[#missing + 1] = words[name] end
+      if fill then fill(out, runs, words) end
+    end)
+  end
+  front.write(opening, study, spec, judged, size, words)
+  if made[1] then show_figure(opening, made[1]) end
+  write("discussion", 2, function()
+    if texts.discussion and (source.others or 0) > 0 then
+      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
+    end
+  end)
+  write("introduction", 2)
+  filled(2, "claims_and_scope", function()
+    write "scope"
+    filled(3, "claims", function() verdicts.claims(out, spec.claims or {}, words) end)
+  end)
+  part(2, "results")
+  for i, v in ipairs(judged) do
+    local m = figure_of(made, v.claim, spec)
+    verdicts.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
+    if m and not m.shown then show_figure(out, m) end
+  end
+  filled(3, "verdicts", function() verdicts.table(out, judged, spec, words) end)
+  filled(3, "figures", function()
+    for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
+  end)
+  plain.differences(out, study, #judged == 0 and spec or {}, words)
+  results.published(out, study, spec, words)
+  part(3, "numbers")
+  results.write(out, study, spec, words)
+  write "beyond"
+  part(2, "method")
+  write("model", 3, method.model)
+  write("objective", 3, function() method.objective(out, runs, source.defaults, words) end)
+  write("data", 3, method.data)
+  part(3, "hyperparameters")
+  out:fold(words.settings, function()
+    method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+  end)
+  tuned.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
+  write("implementation", 3, method.checks)
+  write("setup", 3, function() method.setup(out, study, runs, words) end)
+  part(3, "resources")
+  method.resources(out, study, words)
+  filled(2, "discussed", function()
+    for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
+  end)
+  part(2, "records")
+  write("code", 3, function() code(out, study, source) end)
+  part(3, "runs")
+  run_table(out, study, options.beside ~= false)
+  if #missing > 0 and source.spec then out:paragraphs(words.unwritten:format(table.concat(missing, ", ")), "dim") end
+  return out, opening, made
+end
+
+-- Figures by their names.
+local function by_id(made)
+  local all = {}
+  for _, m in ipairs(made) do if m.fig then all[m.id] = m.fig end end
+  return all
+end
+
+---A study as a page.
+---@param study table of mneme.studies.folder
+---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
+---  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
+---@param options table? { beside = false: the page is not in the study's folder }
+---@return string html
+---@return table<string, table> figures by their ids
+function report.html(study, source, options)
+  local out, opening, made = compose(study, source, options or {})
+  return html.write(out, opening, words.contents), by_id(made)
+end
+
+---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
+---@param path string
+---@return table<string, table> figures by their ids
+function report.write(path, study, source, options)
+  local kind = path:lower():match "%.(%w+)$"
+  if kind ~= "md" and kind ~= "tex" then
+    local page, made = report.html(study, source, options)
+    files.write(path, { page })
+    return made
+  end
+  local out, opening, made = compose(study, source, options or {})
+  local beside = path:gsub("%.%w+$", "-figures")
+  if next(by_id(made)) then files.make_folder(beside) end
+  local function place(block, as)
+    local file = ("%s/%s.%s"):format(beside, block.id, as)
+    export.write(by_id(made)[block.id], file, { title = false })
+    return beside:match "[^/]*$" .. file:sub(#beside + 1)
+  end
+  files.write(path, { text_page.write(out, opening, kind, place) })
+  return by_id(made)
+end
+
+---What the script of a study says.
+---@param path string of the script
+---@param core string? the word that chooses the runs' core: published values go with it
+---@return table source { path, of = path of the experiment that it is of, spec, report, defaults, text }
+function report.source(path, core)
+  local ok, survey = pcall(script.survey, path, { core })
+  if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
+  local cfg = {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
+  local spec = survey.spec or {}
+  local of = spec.of and script.locate(spec.of)
+  return { path = path, of = of, spec = survey.spec, report = written.of(path, spec, of), defaults = settings.flat(cfg), text = (files.read(path)) }
+end
+
+-- ---- the command ----
+
+local known = { out = true, figures = true, script = true, export = true, keep = true, width = true, font = true, title = true, panels = true }
+local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
+
+local function parse(arguments)
+  local o = { paths = {} }
+  for _, word in ipairs(arguments) do
+    local key, text = word:match "^%-*([%a_]+)=(.*)$"
+    if key == "language" then errors.usage("report: language= was removed: reports are in English", USAGE) end
+    if key and not known[key] then errors.unknown("setting of report", key, tables.keys(known)) end
+    if key then o[key] = text
+    elseif word:find "^%-" then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
+    else o.paths[#o.paths + 1] = word:gsub("(.)/+$", "%1") end
+  end
+  o.export = renamed.field(o, "export", "keep", "report %s=")
+  if #o.paths == 0 then errors.usage("report: of which study or runs?", USAGE) end
+  local kind = o.out and o.out:lower():match "%.(%w+)$"
+  if o.out and kind ~= "html" and kind ~= "htm" and kind ~= "md" and kind ~= "tex" then
+    errors.usage(("report: out=%s, expected a name ending in .html, .md or .tex"):format(o.out),
+      "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV, LaTeX tables and for gnuplot")
+  end
+  for _, key in ipairs { "width", "font", "title", "panels" } do
+    if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
+  end
+  o.drawing = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
+  if o.panels then o.drawing.panels = o.panels ~= "0" end
+  for i, path in ipairs(o.paths) do
+    if not files.is_folder(path) and files.is_folder("runs/" .. path) then o.paths[i] = "runs/" .. path end
+  end
+  return o
+end
+
+-- The script of a study: where it was, or an experiment of that name.
+local function find_script(given, study)
+  if given then return script.locate(given) end
+  local path = values.show(study.info.script)
+  if files.is_file(path) then return path end
+  local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
+  return ok and found or nil
+end
+
+-- Figures as files of their own.
+local function write_figures(o, made)
+  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
+    files.make_folder(o.figures)
+    for _, kind in ipairs(drawn_as) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
+    print(("%s/%s: .svg .gp .csv .tex .pdf .png"):format(o.figures, name))
+  end
+  return 0
+end
+
+-- The study of a command line: a sweep's folder, or runs as one.
+local function load(paths)
+  for _, path in ipairs(paths) do
+    if not files.is_folder(path) then
+      local near = errors.nearest(path:match "[^/]*$", files.is_folder "runs" and files.list "runs" or {})
+      errors.usage(path .. ": there is no such study or run", near and "did you mean runs/" .. near .. "?" or USAGE)
+    end
+  end
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
+  return plain.study(paths), false
+end
+
+---@param arguments string[] what follows "report"
+---@return integer status
+function report.main(arguments)
+  local o = parse(arguments)
+  local study, swept = load(o.paths)
+  if not swept then
+    local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
+    local made = report.write(to, study, {}, { beside = false })
+    print(to)
+    return write_figures(o, made)
+  end
+  if not o.script then source_files.folder = study.path end          -- a script that the study's folder brings is somebody's program
+  local path = find_script(o.script, study)
+  for i = 1, math.min(1, #study.runs) do
+    for _, change in ipairs(run_sources.changes(study.runs[i].path, study.runs[i]:info() or {})) do
+      io.stderr:write(("mneme: warning: %s: %s %s since its runs were made%s\n"):format(study.path, change.path,
+        change.gone and "is gone" or "has changed", change.line and (" (line %d)"):format(change.line) or ""))
+    end
+  end
+  local core
+  for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
+  local source = path and report.source(path, core) or {}
+  if not path then
+    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
+      :format(values.show(study.info.script)))
+  end
+  folder.add_means(study, source.spec)
+  local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
+  if path then source.about, source.others = archive.written_about(path, study) end
+  local to = o.out or study.path .. "/report.html"
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })
+  print(to)
+  write_figures(o, made)
+  if n then print(("%s: %d runs"):format(o.export, n)) end
+  next_step.say { "compare", study.path }
+  return 0
+end
+
+return report

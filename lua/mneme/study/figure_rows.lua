@@ -1,0 +1,75 @@
+-- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots.
+local values = require "mneme.base.setting_types"
+
+local rows = {}
+local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
+
+---What the claims of a study are about, among the values of an axis.
+function rows.studied(spec, axis)
+  local found = {}
+  for _, claim in ipairs(spec.claims or {}) do
+    local name = claim.test and claim.test.a[axis]
+    if name ~= nil then found[values.show(name)] = true end
+  end
+  return found
+end
+
+---Values of an axis that have an order of their own, such as widths, keep it; others are sorted by what is drawn.
+function rows.ordered(groups)
+  local numbered = 0
+  for _, group in ipairs(groups) do if group.name:find "%d" then numbered = numbered + 1 end end
+  return numbered > #groups / 2
+end
+
+---Rows by their mean over all columns, the best first: the same order in each column.
+function rows.sort(fig)
+  local sum, n, place = {}, {}, {}
+  for i, bar in ipairs(fig.bars) do
+    place[bar.name] = place[bar.name] or i
+    if bar.y then sum[bar.name], n[bar.name] = (sum[bar.name] or 0) + bar.y, (n[bar.name] or 0) + 1 end
+  end
+  local column, columns = {}, 0
+  for _, bar in ipairs(fig.bars) do
+    local group = bar.group or ""
+    if not column[group] then columns, column[group] = columns + 1, columns + 1 end
+  end
+  local function mean(bar) return n[bar.name] and sum[bar.name] / n[bar.name] or -math.huge end
+  table.sort(fig.bars, function(a, b)
+    local p, q = column[a.group or ""], column[b.group or ""]
+    if p ~= q then return p < q end
+    local v, w = mean(a), mean(b)
+    return v ~= w and v > w or v == w and place[a.name] < place[b.name]
+  end)
+end
+
+---Rows and columns of which nothing is known are left out, unless there is no other; the note says what is missing.
+function rows.drop_unknown(fig)
+  local known, any = {}, false
+  for _, bar in ipairs(fig.bars) do
+    if bar.y then known["name " .. bar.name], known["group " .. (bar.group or "")], any = true, true, true end
+  end
+  for i = any and #fig.bars or 0, 1, -1 do
+    local bar = fig.bars[i]
+    if not known["name " .. bar.name] or not known["group " .. (bar.group or "")] then table.remove(fig.bars, i) end
+  end
+end
+
+---What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would be stubs beside the others,
+---on a logarithmic axis.
+function rows.set_kind(fig, words)
+  local least, most = math.huge, -math.huge
+  local zeros = {}
+  for _, bar in ipairs(fig.bars) do
+    for _, y in ipairs(bar.y and bar.y ~= 0 and { bar.y, unpack(bar.seeds or {}) } or {}) do least, most = math.min(least, y), math.max(most, y) end
+    if bar.y == 0 then zeros[#zeros + 1] = bar.name end
+  end
+  if fig.y.range or least < 0 then fig.kind = "dots"
+  elseif least > 0 and most > WIDE * least then
+    fig.kind, fig.y.log = "dots", true
+    for i = #fig.bars, 1, -1 do if fig.bars[i].y == 0 then table.remove(fig.bars, i) end end
+    if #zeros > 0 then fig.note = " " .. words.no_log:format(table.concat(zeros, ", ")) end
+    for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
+  end
+end
+
+return rows

@@ -1,0 +1,203 @@
+-- test_terminal.lua -- what a person sees: every command and topic fits the terminal, the progress bar never wraps, each command names
+-- the next one, and what takes long says so.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local help = require "mneme.commands.help"
+local layout = require "mneme.commands.layout"
+local nn = require "mneme.tensor.nn"
+local progress = require "mneme.base.progress"
+local pty = require "tests.support.pty"
+local run_list = require "mneme.commands.run_list"
+local shell = require "tests.support.shell"
+local terminal = require "mneme.base.terminal"
+
+local WIDTHS = { 40, 60, 80, 120 }
+local dir = shell.folder()
+local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 run=runs/a")
+t.eq(status, 0, said)
+shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 seed=2 run=runs/b")
+
+-- A line may only be too wide where it is one word, or an indent and a word: a path, say.
+local function check_widths(text, width, what)
+  for _, line in ipairs(pty.rows(text)) do
+    local fits = terminal.letters(line) <= width or not line:find "%S%s+%S"
+    t.ok(fits, ("%s at %d columns: %d: %s"):format(what, width, terminal.letters(line), line))
+  end
+end
+
+-- Run f with terminals of a width, as far as this process is concerned.
+local function with_width(width, f, ...)
+  local columns, of_layout, old = terminal.columns, layout.width, terminal.width
+  terminal.columns = function() return width end
+  terminal.width, layout.width = terminal.columns, terminal.columns
+  local list = { pcall(f, ...) }
+  terminal.columns, terminal.width, layout.width = columns, old, of_layout
+  if not list[1] then error(list[2], 0) end
+  return unpack(list, 2)
+end
+
+-- The words of a text, whatever lines they stand in.
+local function words(text)
+  local list = {}
+  for word in text:gmatch "[^%s|,]+" do list[#list + 1] = word end
+  table.sort(list)
+  return table.concat(list, " ")
+end
+
+t.test("every topic of help fits 40 to 120 columns, and loses no word", function()
+  local is_list = {}
+  for _, kind in ipairs(require("mneme.base.catalogue").kinds) do
+    for _, word in ipairs { kind, kind:sub(1, -2) } do is_list[word] = true end
+  end
+  for _, word in ipairs { "memory", "memories", "environment", "environments", "data set", "data sets", "encoder", "encoders", "study", "studies",
+    "sweep", "sweeps" } do is_list[word] = true end                    -- lists show as much of each line as fits
+  local names = help.names()
+  t.ok(#names > 400)
+  for i, name in ipairs(names) do
+    nn.manual_seed(1)                                 -- half-lives at the start are drawn
+    local wide = i % 4 == 0 and with_width(10000, help.text, name)
+    local width = WIDTHS[i % #WIDTHS + 1]            -- each at one width; all widths many times
+    nn.manual_seed(1)
+    local text = with_width(width, help.text, name)
+    check_widths(text, width, "help " .. name)
+    if wide and not is_list[name] then t.eq(words(text), words(wide), "help " .. name) end
+  end
+end)
+
+t.test("lists and tables fit, and tables keep every cell", function()
+  local rows = { { "", "A", "B", "C" }, { "learning rate", "0.001", "0.0001", "3e-4" }, { "the name of it", "gated_deltanet", "agalite_released", "rwkv7" } }
+  for _, width in ipairs { 20, 30, 40, 60, 80 } do
+    local text = layout.table(rows, width)
+    check_widths(text, math.max(width, 34), "table")
+    for _, row in ipairs(rows) do for _, cell in ipairs(row) do t.ok(text:find(cell, 1, true), cell) end end
+  end
+  t.eq(layout.table(rows, 80), layout.table(rows, math.huge))
+  for _, kind in ipairs(require("mneme.base.catalogue").kinds) do
+    for _, width in ipairs(WIDTHS) do check_widths(with_width(width, help.kind, kind), width, "list " .. kind) end
+  end
+end)
+
+-- What a bar writes to its terminal, as rows; and the bar.
+local function drawn(columns, options)
+  local out = { text = "" }
+  function out:write(...) self.text = self.text .. table.concat { ... } end
+  function out.flush() end
+  options.tty, options.color, options.out, options.columns = true, true, out, columns
+  return out, progress.new(options)
+end
+
+t.test("the progress bar fits any terminal, also once it was resized; score and time stay longest", function()
+  local values = { ["return"] = -123.456, score = 0.5, loss = 12345.678 }
+  for width = 20, 200 do
+    local out, bar = drawn(function() return width end, { steps = 5e9 })
+    for step = 1, 40 do
+      bar.shown = -math.huge
+      values.score = step / 40
+      bar:update(step * 1e8, values)
+    end
+    for _, row in ipairs(pty.rows(out.text)) do t.ok(terminal.letters(row) < width, ("%d columns: %s"):format(width, row)) end
+    if width >= 40 then t.ok(out.text:find "score", width) end
+    if width >= 80 then t.ok(out.text:find "━" and out.text:find "ETA", width) end
+    if width >= 120 then t.ok(out.text:find "▁" and out.text:find "█", width) end
+  end
+  local width = 120                              -- SIGWINCH: the next line is as wide as the terminal is then
+  local out, bar = drawn(function() return width end, { steps = 100 })
+  for _, now in ipairs { 120, 40, 60, 30, 120 } do
+    width, out.text, bar.shown = now, "", -math.huge
+    bar:update(50, values)
+    for _, row in ipairs(pty.rows(out.text)) do t.ok(terminal.letters(row) < now, row) end
+  end
+end)
+
+t.test("what takes more than ten seconds says how long after the first one; what is quick does not", function()
+  local out = { text = "" }
+  function out:write(...) self.text = self.text .. table.concat { ... } end
+  function out.flush() end
+  local function lines_of(steps, made, seconds)
+    out.text = ""
+    local bar = progress.new { steps = steps, tty = false, out = out }
+    for k = 0, 4 do
+      bar.second = bar.second and { step = bar.second.step, time = bar.second.time - seconds }          -- so much later
+      bar:update(1 + k * made, {})
+    end
+    return out.text
+  end
+  t.ok(lines_of(1e6, 1000, 1):find "about 16:3%d for 999k steps, at the speed of the first second\n", out.text)
+  t.ok(not lines_of(6000, 1000, 1):find "about", out.text)
+  t.ok(select(2, lines_of(1e6, 1000, 1):gsub("about", "")) == 1, "once")
+end)
+
+t.test("every command fits its terminal and names the next one", function()
+  local missing = pty.missing()
+  if missing then return t.skip(missing) end
+  local lines = { help = "next: mneme run demo", ["help run"] = false, ["help nonsense_word"] = false, list = "next: mneme help NAME",
+    ["list costs"] = "next: ",
+    ["list cores"] = "next: ", ["list runs"] = "next: mneme view runs/",
+    ["run tmaze_length --help"] = false, ["run demo --help"] = false, ["run nothing.lua"] = false,
+    ["eval runs/a episodes=8"] = "next: mneme intervene runs/a",
+    ["intervene runs/a erase=all at=1 episodes=8"] = "next: mneme view runs/a erase=all at=1",
+    ["compare runs/a runs/b"] = "next: mneme view runs/a runs/b", ["diff runs/a runs/b"] = "next: mneme compare runs/a runs/b",
+    ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
+    ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
+    ["play tmaze keys=up"] = "next: mneme run train env=tmaze", ["sweep demo list=1 lr=1e-3,1e-4"] = false, ["frobnicate"] = false }
+  local n = 0
+  for words_of in pairs(lines) do n = n + (words_of and 1 or 0) end
+  local k = 0
+  for words_of, next_one in pairs(lines) do
+    for i, width in ipairs(WIDTHS) do
+      k = k + 1
+      if i % 2 == k % 2 or words_of:find "^compare" then            -- each command at two of the widths
+        os.execute(("rm -f '%s/a.safetensors'"):format(dir))
+        local text = pty.run(dir, shell.program .. " " .. words_of, width)
+        check_widths(text, width, "mneme " .. words_of)
+        if next_one then t.ok(text:gsub("%s+", " "):find((next_one:gsub("  ", " "))), ("mneme %s: %s"):format(words_of, text)) end
+        t.ok(text:find "%S", words_of)
+      end
+    end
+  end
+  t.ok(n > 15)
+end)
+
+t.test("a log has the header first", function()
+  local text = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 run=runs/log")
+  t.ok(text:find "^runs/log: gru on tmaze%-v0", text)
+  t.ok(text:find "next: mneme view runs/log  or  mneme eval runs/log\n$", text)
+end)
+
+t.test("list runs: all there are, newest first, whatever lies in the folder; those of a study", function()
+  local place = dir .. "/many"
+  local function write(name, file, text) files.make_folder(place .. "/" .. name) files.write(("%s/%s/%s"):format(place, name, file), { text }) end
+  for i = 1, 300 do
+    local name = ("r%03d"):format(i)
+    write(name, "config.json", ('{"script":"experiments/tmaze.lua","host":"h","config":{"steps":1000,"stop_score":-1,"core":{"name":"gru"}}}'))
+    files.write(("%s/%s/metrics.jsonl"):format(place, name), {
+      ('{"step":500,"charts/score":0.25}\n{"step":%d,"charts/score":0.5}\n{"step":9'):format(i % 2 == 0 and 1000 or 700) })
+    os.execute(("touch -d '2020-01-01 00:00:00 UTC +%d minutes' '%s/%s/metrics.jsonl'"):format(i, place, name))
+  end
+  write("broken", "config.json", '{"config": ')
+  write("odd", "config.json", '{"config": {"steps": {}, "core": 7, "stop_score": []}, "script": 5}')
+  files.write(place .. "/odd/metrics.jsonl", { "not json\n[1,2\n" })
+  write("no_study", "study.json", "[]")
+  write("empty", "notes.txt", "")
+  write("study/runs/x", "result.json", '{"status":"done"}')
+  write("study", "study.json", '{"script":"s.lua","settings":"","runs":[{"name":"x","labels":{}},{"name":"y","labels":{}}]}')
+  local rows = run_list.rows(place)
+  local by = {}
+  for i, r in ipairs(rows) do
+    by[r.name] = r
+    if i > 1 then t.ok(rows[i - 1].time >= r.time, "newest first") end
+  end
+  t.eq(#rows, 304)
+  t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
+  t.eq(by.broken.state, "damaged config.json") t.eq(by.no_study.state, "damaged study.json") t.eq(by.odd.state, "stopped")
+  t.eq(by["study/"].state, "study: 1 of 2 done")
+  local text = run_list.text(place)
+  t.ok(text:find "r300 +finished +1000 of 1000 +0.500 +gru +tmaze +2020", text)
+  t.ok(shell.mneme(dir, "list runs"):find "\n  a +finished +4096 of 4096")
+  local none, rc = shell.mneme(dir, "list runs nowhere")
+  t.ok(rc == 2 and none:find "nowhere: there is no such folder", none)
+  files.lock(place .. "/r299/lock")                          -- this process trains it
+  for _, r in ipairs(run_list.rows(place)) do if r.name == "r299" then t.eq(r.state, "running") end end
+end)
+
+os.execute(("rm -rf '%s'"):format(dir))

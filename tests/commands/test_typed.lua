@@ -1,0 +1,114 @@
+-- test_typed.lua -- what people type who are nearly right: one line that says what to write instead.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+local values = require "mneme.base.setting_types"
+
+local dir = shell.folder()
+local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 run=runs/demo")
+t.eq(status, 0, said)
+files.write(dir .. "/ungated.lua", { 'return require("mneme").core.preset("galite", { gate = "none" }, { doc = "linear attention" })\n' })
+
+-- What is typed, and what is answered: exit status 2, one line.
+local typed = {
+  { "run tmaze.lua", "did you mean the experiment tmaze%? mneme run tmaze" }, { "run demo.lua", "mneme run demo" },
+  { "tmaze", "did you mean mneme run tmaze%?" }, { "ok.lua", "did you mean mneme run ok.lua%?" }, { "train demo", "did you mean mneme run demo%?" },
+  { "plot runs/demo", "did you mean mneme compare runs/demo%?" }, { "runs/demo", "did you mean mneme view runs/demo%?" },
+  { "run demo core gru", "write core=gru, without blanks" }, { "run demo core = gru", "write core=gru, without blanks" },
+  { "run demo quick", "write quick=1, without blanks" }, { "run demo gru", "write core=gru" },
+  { "run demo steps=1x", "steps=1x: expected a number, such as 5e6, 300k or 2M" },
+  { "run demo env=memory_maze", "mneme run train env=memory_maze" }, { "run demo d_model=8", "core.d_model=8" },
+  { "run demo gpu=1", "write device=cuda" }, { "run demo n_steps=8", "write num_steps=8" }, { "run demo foo=1", "^mneme: unknown setting 'foo'" },
+  { "compare runs/demo by=los", "unknown curve: by = 'los'" }, { "compare runs/demo by=value", "did you mean 'losses/value" },
+  { "eval runs/demo episode=100", "did you mean 'episodes'%?" }, { "intervene runs/demo erase=all at=1 episode=3", "did you mean 'episodes'%?" },
+  { "view runs/nothere", "runs/nothere: there is no such run" }, { "run " .. dir .. "/runs", "is a folder, expected a script" },
+  { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua", "did you mean mneme check core=ungated.lua%?" },
+  { "run demo steps=-5", "^mneme: steps=%-5: expected at least 1\n" }, { "sweep demo core=gru,xyz", "unknown value of axis core: 'xyz'" },
+  { "report runs/demo", "is a run, not a study %(mneme compare runs/demo or mneme view runs/demo shows it; mneme list runs" },
+  { "run demo core.reset=perhaps", "expected 1 or 0 %(or true or false%)" }, { "run demo carry=perhaps", "carry=perhaps: expected 1 or 0" },
+}
+
+t.test("a command that is nearly right is answered with the right one", function()
+  for _, row in ipairs(typed) do
+    local text, rc = shell.mneme(dir, row[1])
+    t.ok(text:find(row[2]), ("mneme %s: expected '%s', got: %s"):format(row[1], row[2], text))
+    t.eq(rc, 2, row[1])
+    t.eq(select(2, text:gsub("\n", "")), 1, row[1] .. ": lines")
+  end
+  t.ok(not files.is_folder(dir .. "/runs/demo-1"), "nothing has been run")
+end)
+
+t.test("numbers and switches as people write them; other programs' names", function()
+  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 record_every=0 "
+  for i, words in ipairs { "steps=2k core.reset=0", "total_timesteps=2_000 core.reset=1", "steps=0.002M learning_rate=1e-3 carry=yes" } do
+    local path = "runs/number" .. i
+    local text, rc = shell.mneme(dir, base .. words .. " run=" .. path)
+    t.eq(rc, 0, text)
+    local info = files.read(dir .. "/" .. path .. "/config.json")
+    t.ok(info:find '"steps": 2000[,\n]', info)
+    t.ok(info:find('"reset": ' .. (i == 1 and "false" or "true")), info)
+  end
+end)
+
+t.test("help of what is typed", function()
+  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind",
+    tensor = "^mn.tensor%(", lr = "learning rate",
+    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(",
+    adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
+    memories = "\n  gru ",
+    environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ",
+    scene = "\n  mind ", learner = "\n  ppo ",
+    num_envs = "environments that are", sight = "mneme run memory_maze sight=7", runs = "mneme list runs", settings = "key=value",
+    ["core ungated.lua"] = "linear attention.*parameters" } do
+    local text, rc = shell.mneme(dir, "help " .. topic)
+    t.ok(rc == 0 and text:find(pattern), ("help %s: %s"):format(topic, text))
+  end
+end)
+
+t.test("every setting of every experiment has a meaning; a study says what it is", function()
+  local registry, script = require "mneme.base.registry", require "mneme.runs.script"
+  local studies = 0
+  for _, name in ipairs(registry.names "experiments") do
+    local text, rc = shell.run(dir, ("COLUMNS=2000 '%s' run %s --help"):format(shell.program, name))
+    t.eq(rc, 0, text)
+    local survey = script.survey(registry.file("experiments", name, "experiment"), {})
+    for key, entry in pairs(survey.schema) do
+      if not entry.of_learner then
+        local line = text:match("\n  " .. key .. " +([^\n]*)")
+        local shown = values.show(entry.default)      -- a long one has its meaning in the next line
+        t.ok(#shown > 24 or line ~= shown and line ~= "", ("run %s --help: %s has no meaning: %s"):format(name, key, tostring(line)))
+      end
+    end
+    if survey.spec then
+      studies = studies + 1
+      t.ok(text:find "\nstudy\n  question " and text:find "\n  runs +%d+: %d+ point" and text:find("mneme sweep " .. name), text)
+      for axis in pairs(survey.spec.axes) do t.ok(text:find("\n  axis " .. axis .. " "), text) end
+      t.eq(select(2, text:gsub("\n  claim %d", "")), #(survey.spec.claims or {}), name)
+    end
+  end
+  t.ok(studies >= 20)
+end)
+
+t.test("a study that is run says that it is one point of many, and how to run all", function()
+  local text, rc = shell.mneme(dir, "run params_memory_ops run=runs/one")
+  t.ok(rc == 0 and text:find "one point of 9, with one seed of 1; all 9 runs.*mneme sweep params_memory_ops\n", text)
+  local swept = shell.mneme(dir, "sweep params_memory_ops core=gru jobs=1 estimate=0 run=runs/swept")
+  t.ok(not swept:find "one point" and not files.read(dir .. "/runs/swept/runs/core=gru,seed=1/log.txt"):find "one point", swept)
+end)
+
+t.test("check names the line of a core's file", function()
+  files.write(dir .. "/wrong.lua", { [[
+local mn = require "mneme"
+return { doc = "keeps what it should clear", config = { d_in = 4, reset = true }, build = function(cfg)
+  local net = mn.nn.linear(cfg.d_in, 4)
+  return { module = net, d_out = 4, states = { h = "[B,K]" }, sizes = { K = 4 }, forward = function(x, _, state)
+    local y = net(x)
+    return y, { h = state.h:matmul(y) }
+  end }
+end }
+]] })
+  local text, rc = shell.mneme(dir, "check core=wrong.lua")
+  t.ok(rc == 1 and text:find "wrong.lua:6: matmul: " and text:find "its forward begins at wrong.lua:4", text)
+end)
+
+os.execute(("rm -rf '%s'"):format(dir))
