@@ -1,5 +1,5 @@
--- controls.lua -- the bar at the bottom of the window: the episodes by their outcome, the scenes, a timeline of the episode, and a button
--- for each key that applies.  Every part is a spot, so a click does what the key does.
+-- controls.lua -- the bar at the bottom of the window: episodes and scenes, a timeline of the episode, and a button for each key that
+-- applies.  Every part is a spot, so a click does what the key does.
 local mn = require "mneme"
 local keyboard = mn.ui.keyboard
 local panels = mn.scene.panels
@@ -57,107 +57,16 @@ local function rows_of(view, bar, wide)
   return rows
 end
 
--- The timeline of the episode, with marks at its interventions.
-local function scrub(view, box, bar)
-  local theme, u = view.theme, view.unit
-  local y, r = box.y + box.h / 2, 6 * u
-  local text = bar.live and ("episode %d, step %d of those shown"):format(bar.episode, bar.at - bar.from)
-    or ("episode %d, %d of %d%s"):format(bar.episode, bar.at - bar.from, bar.to - bar.from, bar.over and "" or " so far")
-  local said = bar.said and view:fit(bar.said, 11, box.w * 0.5) or ""
-  local wide = view:text_width(text, 11) + 14 * u
-  if said ~= "" then
-    view:text(said, box.x + box.w - wide, y + 4 * u, 11, theme.warm, "right")
-    wide = wide + view:text_width(said, 11) + 14 * u
-  end
-  local line = { x = box.x + r, w = math.max(1, box.w - wide - 2 * r) }
-  local function place(at) return line.x + (at - bar.from) / math.max(1, bar.to - bar.from) * line.w end
-  view:line(line.x, y, line.x + line.w, y, theme.line, 4 * u)
-  view:line(line.x, y, place(bar.at), y, theme.accent, 4 * u)
-  for _, at in ipairs(bar.marks) do view:rect(place(at) - u, y - r, 2 * u, 2 * r, theme.warm) end
-  view:disc(place(bar.at), y, r, theme.text)
-  view:text(text, box.x + box.w, y + 4 * u, 11, theme.dim, "right")
-  view:spot({ x = box.x, y = box.y, w = line.w + 2 * r, h = box.h }, { scrub = { x = line.x, w = line.w, from = bar.from, to = bar.to } })
-end
-
--- One track's episodes as squares: filled green, solved; orange with a cross, failed; hollow, not over.  Returns where it ends.
-local function episodes(view, row, x, y, high, most)
-  local theme, u, side = view.theme, view.unit, math.min(12 * view.unit, high * 0.72)
-  local step, list, at = side + 3 * u, row.episodes, 1
-  local fit = math.max(1, math.floor(most / step))
-  for i, e in ipairs(list) do if e.shown then at = i end end
-  local first = math.max(1, math.min(#list - fit + 1, at - math.floor(fit / 2)))
-  for i = first, math.min(#list, first + fit - 1) do
-    local e, top = list[i], y + (high - side) / 2
-    if e.outcome then
-      view:rect(x, top, side, side, e.failed and theme.bad or theme.good)
-      if e.failed then
-        view:line(x + 0.28 * side, top + 0.28 * side, x + 0.72 * side, top + 0.72 * side, theme.card, 1.5 * u)
-        view:line(x + 0.72 * side, top + 0.28 * side, x + 0.28 * side, top + 0.72 * side, theme.card, 1.5 * u)
-      end
-    else view:frame(x, top, side, side, theme.dim, u) end
-    if e.shown then view:frame(x - 2 * u, top - 2 * u, side + 4 * u, side + 4 * u, theme.text, 1.5 * u) end
-    local box = { x = x - 1.5 * u, y = y, w = step, h = high }
-    view:spot(box, { start = e.start })
-    view:tip(box, e.text)
-    x = x + step
-  end
-  if row.told ~= "" then
-    view:text(row.told, x + 5 * u, y + high / 2 + 4 * u, math.min(11, high / u), theme.dim)
-    x = x + 5 * u + view:text_width(row.told, 11)
-  end
-  return x
-end
-
--- The names of the scenes from the right; the shown one is bright.
-local function scenes(view, box, bar, from)
-  local u, x, y = view.unit, box.x + box.w, box.y + box.h / 2 + 4 * view.unit
-  for i = #bar.scenes, 1, -1 do
-    local name = bar.scenes[i]
-    local w = view:text_width(name, SIZE)
-    if x - w < from + 16 * u then return end
-    local shown = name == bar.scene
-    view:text(name, x - w, y, SIZE, shown and view.theme.warm or view.theme.dim)
-    local place = { x = x - w - 6 * u, y = box.y, w = w + 12 * u, h = box.h }
-    view:spot(place, { scene = name })
-    view:tip(place, ("scene %s (Tab: the next one): %s"):format(name, mn.scene.about(name)))
-    if shown then view:rect(x - w, box.y + box.h - 3 * u, w, 2 * u, view.theme.warm) end
-    x = x - w - 14 * u
-  end
-end
-
--- The first row: episodes, or of a training its score; what an intervention does; scenes.
-local function strip(view, box, bar)
-  local theme, u, x = view.theme, view.unit, box.x + 2 * view.unit
-  if bar.live then
-    local room = math.min(box.w * 0.4, 360 * u)
-    panels.sparkline(view, { x = x, y = box.y, w = room, h = box.h }, { run = bar.run }, { of = { "charts/score", "charts/episodic_return" } })
-    x = x + room
-  end
-  local rows, left = #bar.strip, x
-  for r, row in ipairs(bar.strip) do
-    local high = box.h / rows
-    local name = rows > 1 and row.name or nil
-    if name then view:text(name, left, box.y + (r - 0.5) * high + 4 * u, math.min(11, 0.9 * high / u), theme.dim, "left", 110 * u) end
-    x = math.max(x, episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36))
-  end
-  if bar.effect then
-    local text = view:fit(bar.effect, 13, box.x + box.w - x - 40 * u)
-    view:text(text, x + 24 * u, box.y + box.h / 2 + 4.5 * u, 13, theme.warm)
-    x = x + 24 * u + view:text_width(text, 13)
-  end
-  scenes(view, box, bar, x)
-end
-
 ---The bar in its box; without one, how many design pixels it needs.
-return function(view, box, bar)
+return function(view, box, _, bar)
   local theme, u = view.theme, view.unit
   local rows = rows_of(view, bar, (box and box.w or view.box.w) - 32 * u)
   local above = STRIP + math.max(0, #bar.strip - 2) * 11
   if not box then return above + SCRUB + #rows * BUTTONS + 8 end
   view:rect(box.x, box.y, box.w, box.h, theme.card)
   local inner = { x = box.x + 16 * u, y = box.y + 3 * u, w = box.w - 32 * u, h = box.h - 6 * u }
-  strip(view, { x = inner.x, y = inner.y, w = inner.w, h = above * u }, bar)
-  scrub(view, { x = inner.x, y = inner.y + above * u, w = inner.w, h = SCRUB * u }, bar)
+  panels.strip(view, { x = inner.x, y = inner.y, w = inner.w, h = above * u }, nil, bar)
+  panels.scrub(view, { x = inner.x, y = inner.y + above * u, w = inner.w, h = SCRUB * u }, nil, bar)
   for r, row in ipairs(rows) do
     local y, h = inner.y + (above + SCRUB + (r - 1) * BUTTONS + 2) * u, (BUTTONS - 5) * u
     for _, b in ipairs(row) do

@@ -53,7 +53,7 @@ local function walk_of(screen, at, twin)
   function walk.alike(what)
     twin.settle()
     display.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
-    pause(2.2)
+    pause(1.3)
   end
   local function move(x, y)
     local from = walk.from or { 640, 400 }
@@ -117,6 +117,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     os.execute(("cd '%s' && { %s view %s > said 2>&1; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
     local at = screen:window "Mneme"
     t.eq(at.w, W) t.eq(at.h, H)
+    if record then os.execute "xsetroot -cursor_name left_ptr" end
     local walk, cut = walk_of(screen, at, twin), film()
     screen:keys "space"
     screen:keys "Home"
@@ -132,13 +133,14 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     t.eq(twin.v:frame(1).episode, failed.episode)
     t.ok(twin.v.tip:find("episode " .. failed.episode, 1, true) and twin.v.tip:find "seed" and twin.v.tip:find "return", twin.v.tip)
     screen:keys "space"                                      -- the window plays; its twin stands
-    os.execute(record and "sleep 2.5" or "sleep 0.1")
+    os.execute(record and "sleep 1.5" or "sleep 0.1")
     screen:keys "Home"
     walk.key("End", 261, "its end")
     x, y = viewer_rig.spot_of_key "b"
     walk.click(x, y, "the failure and a success side by side")
     t.ok(twin.v.together and #twin.v.tracks == 2)
     t.ok(twin.v:tick_of(2).episode ~= failed.episode)
+    walk.key("End", 261, "both ends")
     walk.key("c", ("c"):byte(), "the failure alone")
 
     -- the scene where, by its name
@@ -150,7 +152,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     for r, row in ipairs(state.map.rows) do
       for c, step in ipairs(state.map.steps) do
         local cell = state.cells[r][c]
-        if step <= last and (not recorded_run or row.head) and (not best or cell.loss > best.loss) then
+        if step <= last and 2 * step >= last and (not recorded_run or row.head) and (not best or cell.loss > best.loss) then
           best = { row = row, at = step, loss = cell.loss }
         end
       end

@@ -144,10 +144,10 @@ return function(Viewer, help)
     local first_frame = shown_frame(self, 1, status)
     return { draw = function(view, now)
       local body, bar, contents = view.box, nil, self.bar and bar_of(self, status)
-      if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, contents) }, 0) end
+      if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end
       view:with_panels(self.full, function() pages(self, view, body, now) end)
       if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
-      if bar then scene.panels.controls(view, bar, contents) end
+      if bar then scene.panels.controls(view, bar, now, contents) end
       if status and status.note then scene.panels.toast(view, body, now, { text = status.note }) end
       if self.help then scene.panels.help(view, body, now, { keys = help }) end
       if self.menu then scene.panels.menu(view, body, now, self.menu:shown()) end
