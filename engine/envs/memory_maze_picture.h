@@ -86,6 +86,8 @@ static inline void draw(const memory_maze *m, const mn_io *io, mn_canvas *c) {
     const float tx = (float)(l->target[i] % w->width) - 0.5f, ty = (float)(l->target[i] / w->width) - 0.5f;
     if (i == m->prompt) mn_canvas_add(c, MN_DISC, 0xFFFFFFFF, tx, ty, 0.43f, 0.43f);
     mn_canvas_add(c, MN_DISC, opaque(target_colour(m->colour[i])), tx, ty, 0.36f, 0.36f);
+    const char letter[2] = { (char)('A' + m->colour[i]), 0 };          /* colours alone are not for every eye */
+    mn_canvas_text(c, 0x0F131AFF, tx - 0.15f, ty + 0.16f, 0.44f, letter);
   }
   if (w->observation == PIXELS) draw_camera(m, w, l, c);
   mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.38f, 0.38f);

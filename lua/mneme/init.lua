@@ -82,7 +82,7 @@ local parts = {
     contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
     heads = { "mneme.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
     attention_history = { "mneme.view.attention_history" } } },
-  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "number", "theme" } },
+  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "number", "theme" } },
     keyboard = { "mneme.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     selection = { "mneme.view.selection" }, step_heatmap = { "mneme.view.step_heatmap" } } },
   measure = { group = { learning_speed = { "mneme.commands.bench.train", "learning" },

@@ -55,11 +55,10 @@ return function(view, box, now, options)
         local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
-        local rows, cols = down, across
+        local high, wide_of = down, across
         down, across = heads.fold(down, across, place.w / place.h)
         view:heat(place, down, across, values, options.unit and 0 or -most, most, map, function(r, c)
-          local i = r * across + c
-          return heads.element(layer, n > 1 and head or nil, kind, rows, cols, i)
+          return heads.element(layer, n > 1 and head or nil, kind, high, wide_of, r * across + c)
         end)
       end
       size = math.min(11, strip / u)

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local numbers = require "mneme.base.format"
 
 local C = engine.C
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
@@ -137,6 +138,14 @@ function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x,
 ---@return integer color
 function canvas.fade(color, opacity)
   return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
+end
+
+---Dark or white letters, whichever is read better on a colour.
+---@param color integer 0xRRGGBBAA
+---@return integer color
+function canvas.ink(color)
+  local function part(shift) return math.floor(color / 2 ^ shift) % 256 end
+  return 0.3 * part(24) + 0.59 * part(16) + 0.11 * part(8) > 130 and 0x0F131AFF or 0xFFFFFFFF
 end
 
 local function check_text(text)
@@ -280,10 +289,9 @@ end
 ---@return table? box
 function methods:panel(box)
   if not self.noting then return box end
-  local n = #self.panels + 1
-  self.panels[n] = box
+  self.panels[#self.panels + 1] = box
   if not self.full then return box end
-  return n == self.full and self:inset(self.box, 12) or nil
+  return #self.panels == self.full and self:inset(self.box, 12) or nil
 end
 
 ---The number of the panel at a point.
@@ -299,13 +307,7 @@ end
 ---A number as a reader wants it: "−0.413", "1.2M".
 ---@param x number
 ---@return string
-function canvas.number(x)
-  if x ~= x then return "NaN" end
-  local size, text = math.abs(x), nil
-  if size >= 1e6 and size < 1e15 then text = size >= 1e9 and ("%.3gG"):format(x / 1e9) or ("%.3gM"):format(x / 1e6)
-  else text = size >= 1000 and size < 1e6 and ("%.0f"):format(x) or ("%.3g"):format(x) end
-  return (text:gsub("^-", "−"):gsub("e%-", "e−"))
-end
+function canvas.number(x) return x ~= x and "NaN" or (numbers.short(x):gsub("^-", "−")) end
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
 ---@param box table { x, y, w, h }

@@ -1,12 +1,12 @@
--- view.lua -- watch an agent live, in a window or as pictures: mneme view X [Y] [out=FILE].
---   X                    a run folder, a trajectory (.mnt) or a scene's name; with Y, a second one,
---                        both side by side in the same environments
+-- view.lua -- watch an agent live, in a window or as pictures: mneme view X [Y ...] [out=FILE].
+--   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
+--                        side by side in the same environments with one clock
 --   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
 --                        from this step on, the untouched and the altered agent side by side
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
--- In the window, h lists the keys: i intervenes at the step shown, w writes the episodes as trajectories.
+-- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
 -- The window's loop polls events sixty times a second and never waits for a trainer.
 local lfs = require "lfs"
@@ -28,7 +28,7 @@ local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
 local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
-local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
+local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end

@@ -146,6 +146,7 @@ end
 ---@field draw fun(self: table, view: Canvas)?
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
+---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
 ---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
 ---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
 ---@field name string?
@@ -163,6 +164,7 @@ end
 ---  draw = function(self, view) end                        optional
 ---  truth = function(self) return { name = number } end    optional
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
+---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of

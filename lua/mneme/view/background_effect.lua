@@ -55,7 +55,8 @@ function Effect:text()
   if not self.done then return ("counting over %d episodes: %d"):format(self.episodes, self.counted) end
   local cases = paired_episodes.reaching(self.pairs_of, self.at)
   if #cases == 0 then return ("none of %d episodes reaches step %d"):format(self.episodes, self.at) end
-  local count, n, text = paired_episodes.count_success(cases), #cases, nil
+  local text
+  local count, n = paired_episodes.count_success(cases), #cases
   if count then
     text = change("success", (count.both + count.without) / n, (count.both + count.with) / n,
       stats.paired_shares(count.both, count.with, count.without, count.neither))

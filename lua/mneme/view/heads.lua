@@ -10,7 +10,7 @@ local MOST_COLS = 2 ^ 24
 local words = { V = "values", K = "keys", D = "units" }
 
 -- What the kinds of state, gates and probes are, as in the papers.
-local kinds = {
+local words_for = {
   C = "C: the memory as a matrix, values × keys: what was written under each key, decayed by gamma",
   v = "v: the memory's values, which the query reads", k = "k: the memory's keys", s = "s: the normaliser, the decayed sum of the keys",
   z = "z: the normaliser, the decayed sum of the keys", n = "n: the normaliser, the decayed sum of the keys", h = "h: the hidden state",
@@ -22,7 +22,7 @@ local kinds = {
 ---A kind of state in words.
 ---@param kind string
 ---@return string
-function heads.kind(kind) return kinds[kind] or kind .. ": a state or gate of this core, as it names it" end
+function heads.kind(kind) return words_for[kind] or kind .. ": a state or gate of this core, as it names it" end
 
 ---The name of one element of a state: "layer 1, head 2, C[3, 7]".
 ---@param layer integer
