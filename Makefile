@@ -7,13 +7,25 @@ OPT     ?= -O3 -g
 # pass-failed: clang, unlike gcc, leaves some loops scalar, and says so.
 WARN    := -Wno-pass-failed -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 CFLAGS  ?=
+LDFLAGS ?=
 B       ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
 
+# In an environment of conda that has LuaJIT: what is there, without conda's own flags, which are for CPUs of 2004.
+ifneq ($(wildcard $(CONDA_PREFIX)/include/luajit-2.1/luajit.h),)
+CFLAGS  := -isystem $(CONDA_PREFIX)/include
+LDFLAGS := -L$(CONDA_PREFIX)/lib -Wl,-rpath,$(CONDA_PREFIX)/lib
+export PKG_CONFIG_PATH := $(CONDA_PREFIX)/lib/pkgconfig:$(CONDA_PREFIX)/share/pkgconfig
+endif
+
 # Wide vectors where the CPU has them; other names of ARCH (x86-64-v3 ...) build for other machines.
 TUNE    := -march=$(ARCH) -mprefer-vector-width=512
 ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
+
+# A tarball (`make dist`) and a wheel keep the libraries of others in a folder `bundled` next to ours; DT_RPATH, because
+# that also counts for what those libraries need and for what is loaded at run time.
+BUNDLED  = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/bundled:$$ORIGIN/../../bundled:$$ORIGIN/../lib/bundled'
 
 OPS     := $(sort $(basename $(notdir $(wildcard engine/ops/*.c))))
 ENVS    := $(sort $(basename $(notdir $(wildcard engine/envs/*.c))))
@@ -33,16 +45,16 @@ all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## build the program 
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -Wl,-soname,libmneme.so -Wl,-z,nodelete -o $@.new $^ -ljansson -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
+	@$(CC) $(ALL_C) -shared -Wl,-soname,libmneme.so -Wl,-z,nodelete $(BUNDLED) $(LDFLAGS) -o $@.new $^ -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
 
 $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -o $@ $(VIEW) -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs sdl2 freetype2) -lm
+	@$(CC) $(ALL_C) -shared -Wl,-z,defs $(BUNDLED) -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) -o $@ $(VIEW) -L$(B) -lmneme $(shell pkg-config --libs freetype2) -ldl -lm
 
 # The engine is loaded from Lua, which chooses OpenMP's settings first.
 $(B)/mneme: $(B)/lua/main.o
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
+	@$(CC) $(ALL_C) $(BUNDLED) $(LDFLAGS) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
 
 # Environments and rollouts have the same bits on a GPU: what is fused is written so.
 $(B)/engine/envs/%.o $(B)/engine/sim/rollout.o: EXACT := -ffp-contract=off
@@ -88,33 +100,13 @@ include bindings/package.mk
 
 # ---- from nothing to running ----
 
-# Every Debian package of the project.
-BUILD_PACKAGES := gcc libc6-dev pkg-config libluajit-5.1-dev libjansson-dev librandom123-dev libpng-dev \
-                  zlib1g-dev libgif-dev libsdl2-dev libfreetype-dev
-RUN_PACKAGES   := luajit libedit2 lua-filesystem libopenblas0-pthread fonts-dejavu-core
-DEMO_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) ffmpeg
-TEST_PACKAGES  := $(BUILD_PACKAGES) $(RUN_PACKAGES) python3-venv ffmpeg fortunes g++ xvfb xdotool lua-posix lua-check openmpi-bin \
-                  gnuplot-nox librsvg2-bin luarocks clang libclang-rt-14-dev slurm-wlm munge parallel
-
-# Install what is missing of a list: no questions, nothing that is merely recommended.
-install_missing = @command -v apt-get > /dev/null || { \
-    echo "no apt-get: install the packages that Debian calls $(1)"; exit 0; }; \
-  missing=; for p in $(1); do \
-    dpkg-query -W -f '$${db:Status-Status}' $$p 2> /dev/null | grep -qx installed || missing="$$missing $$p"; \
-  done; \
-  [ -n "$$missing" ] || exit 0; \
-  as=; [ "$$(id -u)" = 0 ] || as=sudo; \
-  echo "installing$$missing"; \
-  $$as apt-get -qq update && \
-  $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
-    -o Dpkg::Use-Pty=0 install $$missing > /dev/null
-
+# bindings/packages.txt lists the packages, bindings/packages.sh installs what is missing of them, or says whom to ask.
 deps:           ## install every package that the project needs (Debian; as root or with sudo)
-	$(call install_missing,$(sort $(DEMO_PACKAGES) $(TEST_PACKAGES)))
+	@bindings/packages.sh deps
 deps-demo:
-	$(call install_missing,$(DEMO_PACKAGES))
+	@bindings/packages.sh demo
 deps-test:
-	$(call install_missing,$(TEST_PACKAGES))
+	@bindings/packages.sh $(if $(TESTS),build,test)
 
 # A run that is there is gone on with; one that is done is only shown.
 DEMO := runs/demo
@@ -127,14 +119,16 @@ demo: deps-demo ## install, build, train an agent on the T-Maze and show it
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && echo "a window:   h lists its keys, q closes it" && $(B)/mneme view $(DEMO); then :; else \
 	  $(B)/mneme view $(DEMO) out=$(DEMO)/episode.png && \
 	  if command -v ffmpeg > /dev/null; then $(B)/mneme view $(DEMO) out=$(DEMO)/episode.mp4; \
-	  else echo "no ffmpeg: a GIF instead of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi; fi
+	  else echo "no ffmpeg: a GIF instead of the MP4"; $(B)/mneme view $(DEMO) out=$(DEMO)/episode.gif; fi || \
+	  echo "no picture: the line above says why; the agent is trained"; fi
 	@echo "once more:  $(B)/mneme view $(DEMO)"
 	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
 
-# The emulated kernels take minutes to compile: they are made where a test asks for them.
+# The emulated kernels take minutes to compile: they are made where a test asks for them, and where there is a C++ compiler.
 TESTS :=
-EMULATED := $(if $(TESTS),$(if $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),test-gpu-programs),test-gpu-programs)
-test: deps-test ## install, build, run all tests (TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some of them)
+WANTED   = $(or $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),$(if $(TESTS),,all))
+EMULATED = $(if $(WANTED),$(if $(shell command -v $(CXX)),test-gpu-programs))
+test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
 	@$(MAKE) all $(EMULATED)
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 

@@ -1,4 +1,5 @@
-# package.mk -- what `make install` puts where, and the Debian package.  A user's Lua finds Mneme by share/lua.
+# package.mk -- what `make install` puts where, the Debian package, the tarball, and Python's wheel.  A user's Lua finds
+# Mneme by share/lua.
 
 VERSION := $(shell sed -n 's/^return "\(.*\)"/\1/p' lua/mneme/base/version.lua)
 TO       = $(DESTDIR)$(PREFIX)
@@ -16,7 +17,7 @@ install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is se
 	@cp -R lua scenes experiments $(TO)/share/mneme/
 	@rm -r $(TO)/share/mneme/lua/main.c $(TO)/share/mneme/scenes/view
 	@ln -sfn ../../mneme/lua/mneme $(TO)/share/lua/5.1/mneme
-	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' bindings/mneme.pc.in > $(TO)/lib/pkgconfig/mneme.pc
+	@sed 's|@VERSION@|$(VERSION)|' bindings/mneme.pc.in > $(TO)/lib/pkgconfig/mneme.pc
 	@install -m 644 bindings/shell/mneme.bash $(TO)/share/bash-completion/completions/mneme
 	@install -m 644 bindings/shell/_mneme $(TO)/$(ZSH)/
 	@install -m 644 bindings/shell/mneme.fish $(TO)/share/fish/vendor_completions.d/
@@ -60,6 +61,33 @@ deb:            ## build a Debian package (needs dpkg-dev)
 	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) > /dev/null
 	@echo "$(DEB)"
 
+# The tarball holds the same three engines, and the libraries of others that they use; bindings/bundle.sh says what they need.
+FOR       ?= $(OLDEST) $(GENERATIONS)
+built      = $(if $(filter native,$(1)),$(B),$(B)/deb/$(1))
+DIST_NAME  = mneme-$(VERSION)-linux-$(shell uname -m)$(if $(filter native,$(FOR)),-native)
+DIST_AT    = $(B)/dist
+DIST_ROOT  = $(DIST_AT)/$(DIST_NAME)
+DIST       = $(DIST_ROOT).tar.gz
+AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
+             $(shell luajit -e 'print(package.searchpath("lfs", package.cpath))')
+
+dist:           ## pack a tarball that runs wherever it is unpacked (FOR=native: on CPUs like this one; DIST=FILE.tar.gz)
+	@rm -rf $(DIST_ROOT)
+	@$(MAKE) B=$(call built,$(firstword $(FOR))) $(if $(filter native,$(FOR)),,ARCH=$(firstword $(FOR))) PREFIX= DESTDIR=$(DIST_ROOT) install > /dev/null
+	@for g in $(wordlist 2,9,$(FOR)); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so && \
+	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DIST_ROOT)/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
+	@find $(DIST_ROOT)/bin $(DIST_ROOT)/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
+	@glibc=$$(bindings/bundle.sh $(DIST_ROOT)/lib/bundled $(DIST_ROOT)/bin/mneme $$(find $(DIST_ROOT)/lib -name 'libmneme*.so') $(AT_RUNTIME)) && \
+	  cp LICENSE $(DIST_ROOT)/ && \
+	  sed "s/@VERSION@/$(VERSION)/; s/@MACHINE@/$$(uname -m)/; s/@GLIBC@/$$glibc/" bindings/dist.txt.in > $(DIST_ROOT)/README.txt
+	@tar -C $(DIST_AT) --owner=0 --group=0 --sort=name -czf $(DIST).new $(DIST_NAME) && mv $(DIST).new $(DIST)
+	@echo "$(DIST)"
+
+# The wheel holds the engines of the tarball.
+wheel: dist     ## build a wheel of the Python part for every such machine (FOR=native: this machine's kind)
+	@MNEME_LIB=$(abspath $(DIST_ROOT))/lib python3 -m pip -q --disable-pip-version-check wheel --no-deps -w $(DIST_AT) bindings/python
+	@ls $(DIST_AT)/*.whl
+
 # What `luarocks make` asks for: an installation in a folder of the rock's own, for LuaRocks takes what a rock has in bin,
 # lib and lua to places of its own; a module and a command that find it there.
 install-rock: install
@@ -74,4 +102,4 @@ docs: all       ## write build/api.md (all Lua functions) and build/library (for
 	@$(B)/mneme help api > $(B)/api.md
 	@echo "$(B)/api.md $(B)/library/mneme.lua"
 
-.PHONY: docs install uninstall deb install-rock
+.PHONY: docs install uninstall deb dist wheel install-rock

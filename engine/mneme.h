@@ -126,6 +126,7 @@ const char *mn_env_to_know(int env);               /* "cue=class position=number
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);
 int         mn_vec_keep(mn_vec *v, int first, int num_envs);       /* keeps these environments only (one rank's share); before the first reset */
+int         mn_vec_show_facts(mn_vec *v);                         /* observations end with the facts (mn_vec_truth); before the first reset */
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
 int         mn_vec_codes(mn_vec *v);               /* uint8 observations: elements are codes below this number; 0: intensities */

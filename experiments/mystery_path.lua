@@ -15,7 +15,8 @@ return mn.study {
   question = "Does a memory of where it fell bring an agent further along a path that it cannot see?",
   axes = {
     core = { core("agalite", { eta = 4, r = 2 }), gtrxl(128), "gru", "lstm", "feedforward",
-      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }) },
+      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }),
+        { "gtrxl", memory = 128, n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, label = "gtrxl 128" } },
       full = { core("agalite", { eta = 4, r = 2 }), { "agalite", eta = 8, r = 2, label = "agalite, eta 8" }, gtrxl(32), gtrxl(64), gtrxl(128), "gru",
         "lstm", "feedforward" } },
     env = { "mystery_path_grid", "mystery_path", quick = { "mystery_path_grid" } },
@@ -33,7 +34,7 @@ return mn.study {
     level = { "easy: origin and goal are seen, and each new cell pays 0.1; hard: neither, as memory-gym has it" },
     observation = { "pixels: 84 x 84 colours, as published; vector: the same as a few dozen numbers" },
   },
-  seeds = { 3, quick = 2 },
+  seeds = { 3, quick = 5 },
   run = function(cfg)
     local env = mn.env(cfg.env, { level = cfg.level, observation = cfg.observation, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)

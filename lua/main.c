@@ -46,12 +46,18 @@ static int find_lua(char *lua, size_t room, const char *own) {
   return -1;
 }
 
-/* package.path = "LUA/?.lua;LUA/?/init.lua;" .. package.path */
-static void set_path(lua_State *L, const char *lua) {
+/* package.path = "LUA/?.lua;LUA/?/init.lua;" .. package.path; `bundled`, a folder: package.cpath likewise */
+static void set_path(lua_State *L, const char *lua, const char *bundled) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "path");
   lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", lua, lua, lua_tostring(L, -1));
   lua_setfield(L, -3, "path");
+  if (bundled) {
+    lua_getfield(L, -2, "cpath");
+    lua_pushfstring(L, "%s/?.so;%s", bundled, lua_tostring(L, -1));
+    lua_setfield(L, -4, "cpath");
+    lua_pop(L, 1);
+  }
   lua_pop(L, 2);
 }
 
@@ -97,7 +103,7 @@ int main(int argc, char **argv) {
                     "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());
     return 1;
   }
-  char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX];
+  char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX], bundled[PATH_MAX], font[PATH_MAX];
   if (own_folder(own, sizeof own)) own[0] = 0;
   if (find_lua(lua, sizeof lua, own)) {
     fprintf(stderr, "mneme: its Lua files are missing: looked in ../lua and ../share/mneme/lua of %s"
@@ -105,10 +111,11 @@ int main(int argc, char **argv) {
     return 1;
   }
   if (exists(library, sizeof library, own, "libmneme.so")) setenv("MNEME_BUILD", own, 0);
+  if (exists(font, sizeof font, own, "../lib/bundled/DejaVuSans.ttf")) setenv("MNEME_FONT", font, 0);      /* of a tarball */
   lua_State *L = luaL_newstate();
   if (!L) return fputs("mneme: no memory for Lua\n", stderr), 1;
   luaL_openlibs(L);
-  set_path(L, lua);
+  set_path(L, lua, exists(bundled, sizeof bundled, own, "../lib/bundled") ? bundled : NULL);
   int status = run(L, argc, argv);
   if (status < 0) {
     const char *why = lua_tostring(L, -1);

@@ -22,6 +22,19 @@ end
 ---Leave a test, saying why it cannot run here.
 function t.skip(reason) error({ skip = SKIP, reason = reason }, 0) end
 
+---A Lua module of a Debian package; where it is missing the test, or the rest of the file, is skipped.
+function t.need(module, package)
+  local found, result = pcall(require, module)
+  return found and result or t.skip(("the package %s is not installed"):format(package))
+end
+
+---Likewise a file of the build folder that not every machine can make.
+function t.need_built(name, package)
+  local f = io.open(require("mneme.base.engine").build .. "/" .. name)
+  if not f then t.skip(("%s is not built (make test-gpu-programs, with the package %s)"):format(name, package)) end
+  f:close()
+end
+
 for name, f in pairs(require "mneme.models.expect") do t[name] = f end
 
 return t

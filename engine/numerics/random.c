@@ -16,10 +16,9 @@ void mn_random_key(double seed, uint32_t key[2]) {
 void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
   for (int from = 0; from < n; from += 16)
     for (int i = from; i < from + 16; i++) {
-      philox4x32_key_t key = {{ s->key[0][i], s->key[1][i] }};
-      philox4x32_ctr_t at = {{ s->step[0][i], s->step[1][i], s->index[i], purpose }};
-      at = philox4x32(at, key);
-      for (int w = 0; w < 4; w++) bits[w][i] = at.v[w];
+      uint32_t at[4] = { s->step[0][i], s->step[1][i], s->index[i], purpose };
+      mn_philox_rounds(s->key[0][i], s->key[1][i], at);
+      for (int w = 0; w < 4; w++) bits[w][i] = at[w];
     }
 }
 
@@ -30,11 +29,10 @@ void mn_draw_words(const int32_t *key, uint64_t first, long n, uint32_t *word) {
     uint32_t some[4][BLOCKS];
     const uint64_t block = at / 4;
     for (int i = 0; i < BLOCKS; i++) {
-      philox4x32_key_t k = {{ (uint32_t)key[0], (uint32_t)key[1] }};
-      philox4x32_ctr_t c = {{ (uint32_t)(block + (uint64_t)i), (uint32_t)key[2], (uint32_t)key[3],
-                              MN_FOR_DRAWS | (uint32_t)((block + (uint64_t)i) >> 32) }};
-      c = philox4x32(c, k);
-      for (int w = 0; w < 4; w++) some[w][i] = c.v[w];
+      uint32_t c[4] = { (uint32_t)(block + (uint64_t)i), (uint32_t)key[2], (uint32_t)key[3],
+                        MN_FOR_DRAWS | (uint32_t)((block + (uint64_t)i) >> 32) };
+      mn_philox_rounds((uint32_t)key[0], (uint32_t)key[1], c);
+      for (int w = 0; w < 4; w++) some[w][i] = c[w];
     }
     for (; at < end && at < (block + BLOCKS) * 4; at++) *word++ = some[at % 4][at / 4 - block];
   }

@@ -1,18 +1,10 @@
-/* random.h -- counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC 2011).
+/* random.h -- counter-based random numbers: Philox4x32-10 (Salmon et al., SC 2011).
 ** A random number is a function of (seed, environment, step, purpose) only.  It does not depend on
 ** the number of environments, the thread, or whether the run was resumed; only counters are
 ** saved. */
 #ifndef MN_RANDOM_H
 #define MN_RANDOM_H
 #include <stdint.h>
-#ifdef __cplusplus
-extern "C++" {                   /* its headers are C++ there, whoever includes this one */
-#include <Random123/philox.h>
-}
-#else
-#include <Random123/philox.h>
-#endif
-
 #ifdef __CUDACC__
 #define MN_FN static inline __host__ __device__
 #define MN_LARGE static __noinline__ __host__ __device__
@@ -40,14 +32,24 @@ typedef struct mn_streams {
 /* Advance the environment in that lane to its next step. */
 MN_FN void mn_stream_advance(mn_streams *s, int lane) { s->step[1][lane] += ++s->step[0][lane] == 0; }
 
+/* Philox4x32-10: c[0..3], a counter, becomes the 128 bits of key k0, k1 there.  A round multiplies two words and mixes the
+** halves of the products with the others and the key; the constants are the paper's. */
+MN_FN void mn_philox_rounds(uint32_t k0, uint32_t k1, uint32_t c[4]) {
+  for (int round = 0; round < 10; round++) {
+    const uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
+    c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
+    c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
+    c[1] = (uint32_t)b;
+    c[3] = (uint32_t)a;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
 /* out[4] = the 128 bits of key k[0..1] at counter k[2..5]. */
 MN_FN void mn_philox(const uint32_t *k, uint32_t *out) {
-  philox4x32_key_t key;
-  philox4x32_ctr_t at;
-  for (int i = 0; i < 2; i++) key.v[i] = k[i];
-  for (int i = 0; i < 4; i++) at.v[i] = k[2 + i];
-  at = philox4x32(at, key);
-  for (int i = 0; i < 4; i++) out[i] = at.v[i];
+  for (int i = 0; i < 4; i++) out[i] = k[2 + i];
+  mn_philox_rounds(k[0], k[1], out);
 }
 
 /* Word i of what ops draw with one key, which is the seed's two halves and those of the number of the draw: see random_key. */

@@ -139,6 +139,52 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   return v;
 }
 
+/* Observations end with the facts of the environment (mn_vec_truth) from now on: an agent sees what it would have to remember.  Codes
+** become as many numbers, one of which is 1.  Not for pictures; on the host; before the first reset. */
+int mn_vec_show_facts(mn_vec *v) {
+  mn_vec_arrays *a = &v->all;
+  const char *names;
+  if (v->facts) return 0;
+  if (v->waiting < a->n) return mn_fail(v->ctx, "%s: show_facts is called after reset", v->env->name);
+  if (v->space.dtype == MN_U8 && !v->space.codes)
+    return mn_fail(v->ctx, "%s: facts=1 needs an observation of numbers or codes, this one is a picture", v->env->name);
+  if (v->kernel) return mn_fail(v->ctx, "%s: facts=1 needs device=cpu", v->env->name);
+  uint32_t bits[4][MN_ENVS_PER_BATCH];
+  mn_random_lanes(&a->streams[0], MN_FOR_RESET, 1, bits);
+  mn_vec_start(v, 0, bits, v->one_obs);         /* an episode, to count them; reset begins another */
+  a->last[0] = MN_NEVER;
+  const mn_io io = { .param = v->param, .shared = a->shared };
+  const int n = v->env->truth(a->self, &io, &names, v->fact);
+  const size_t codes = v->space.dtype == MN_U8 ? a->obs_bytes : 0;
+  const size_t width = (codes ? codes * (size_t)v->space.codes : a->obs_bytes / sizeof(float)) + (size_t)n;
+  char *one = realloc(v->one_obs, width * sizeof(float)), *all = NULL;
+  if (one) v->one_obs = one;
+  if (!one || !numbers(v, &all, (size_t)a->n, width * sizeof(float)) || (codes && !numbers(v, &v->code, (size_t)a->n, codes))) {
+    v->ctx->device->free(all);
+    return mn_fail(v->ctx, "%s: out of memory for num_envs=%d", v->env->name, a->n);
+  }
+  v->ctx->device->free(a->final_obs);
+  v->ended.final_obs = a->final_obs = all;
+  a->obs_bytes = width * sizeof(float);
+  v->code_bytes = codes;
+  v->facts = n;
+  v->space.dtype = MN_F32;
+  v->space.ndim = 1;
+  v->space.shape[0] = (int)width;
+  return 0;
+}
+
+void mn_vec_write_facts(const mn_vec *v, int index, char *obs) {
+  if (!v->facts) return;
+  const mn_io io = { .param = v->param, .shared = v->all.shared };
+  const char *names;
+  float *number = (float *)(void *)obs;
+  const uint8_t *code = (const uint8_t *)v->code + (size_t)index * v->code_bytes;
+  if (v->code_bytes) memset(number, 0, v->all.obs_bytes);
+  for (size_t i = 0; i < v->code_bytes; i++) number[i * (size_t)v->space.codes + code[i]] = 1;
+  v->env->truth(v->all.self + (size_t)index * v->all.stride, &io, &names, number + v->all.obs_bytes / sizeof(float) - v->facts);
+}
+
 /* Keep only environments first .. first + n_envs - 1, before the first reset: they are numbered from 0 now, and draw the
 ** random numbers that they would have drawn among the others. */
 int mn_vec_keep(mn_vec *v, int first, int n_envs) {
@@ -158,7 +204,7 @@ void mn_vec_free(mn_vec *v) {
   const mn_vec_arrays *a = &v->all;
   const mn_step_io *s = &v->stage;
   void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
-                      a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, (void *)s->action, s->obs,
+                      a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, v->code, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
   void *host[] = { v->one_obs, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
@@ -191,8 +237,8 @@ typedef struct target { char *obs; float *reward; uint8_t *terminated, *truncate
 mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
   const mn_vec_arrays *a = &v->all;
   return (mn_batch){
-    .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = a->obs_bytes,
-    .self = a->self + (size_t)first * a->stride, .obs = obs, .param = v->param,
+    .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = v->code_bytes ? v->code_bytes : a->obs_bytes,
+    .self = a->self + (size_t)first * a->stride, .obs = v->code_bytes ? v->code + (size_t)first * v->code_bytes : obs, .param = v->param,
     .shared = a->shared, .streams = &a->streams[first / MN_ENVS_PER_BATCH], .bits = (const uint32_t (*)[MN_ENVS_PER_BATCH])bits,
     .first = first % MN_ENVS_PER_BATCH,
   };
@@ -203,6 +249,7 @@ void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], cha
   mn_env_clear(&v->all, index);
   mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
+  mn_vec_write_facts(v, index, obs);
 }
 
 static int in_chunk(const mn_vec *v, int c) {
@@ -248,6 +295,7 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   b.score = a->score + first;
   b.terminated = to.terminated + first;
   v->env->step(&b);
+  for (int i = first; v->facts && i < first + n; i++) mn_vec_write_facts(v, i, to.obs + (size_t)i * a->obs_bytes);
   for (int i = first; i < first + n; i++) {
     to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);
     ended |= to.terminated[i] | to.truncated[i];

@@ -23,6 +23,9 @@ struct mn_vec {
   uint64_t text;                 /* digest of the text that shared was made from */
   void *shared;                  /* what the environment's prepare makes */
   char *one_obs;                 /* room for one observation */
+  int facts;                     /* values of truth at the end of an observation: see mn_vec_show_facts; 0: none */
+  size_t code_bytes;             /* with facts, of an observation in codes; 0: it is written as numbers at once */
+  char *code;                    /* those of all environments, as they write them */
   float fact[MN_FACTS];
   mn_canvas *canvas;
 };
@@ -49,6 +52,9 @@ uint64_t mn_digest(uint64_t h, const void *bytes, size_t n);
 /* vec.c, on the host: environments first .. of a chunk as a batch for their rules; an episode started in one. */
 mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
 void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs);
+
+/* vec.c: where the facts are shown, write those of one environment at the end of its observation, and codes as numbers before them. */
+void mn_vec_write_facts(const mn_vec *v, int index, char *obs);
 
 /* vec_device.c: find the device's kernel (v->kernel; NULL: vec.c steps); wait for the device, and report what went wrong there;
 ** the same as mn_vec_reset, _step and _run, by the device's kernel. */

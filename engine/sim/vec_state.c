@@ -142,6 +142,7 @@ static void observe(mn_vec *v, int index, char *obs) {
   mn_random_lanes(&v->all.streams[index / MN_ENVS_PER_BATCH], purpose, index % MN_ENVS_PER_BATCH + 1, bits);
   mn_batch b = mn_vec_batch(v, index, 1, purpose, bits, obs);
   v->env->observe(&b);
+  mn_vec_write_facts(v, index, obs);
   mn_stream_advance(&v->all.streams[index / MN_ENVS_PER_BATCH], index % MN_ENVS_PER_BATCH);
 }
 
@@ -162,6 +163,7 @@ static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char 
     b.action = &s->last;
     b.reward = &reward, b.score = &score, b.terminated = &terminated;
     v->env->step(&b);
+    mn_vec_write_facts(v, index, obs);
   }
   mn_stream_advance(&v->all.streams[index / MN_ENVS_PER_BATCH], index % MN_ENVS_PER_BATCH);
 }

@@ -1,12 +1,39 @@
 /* window.c -- a window that shows pixels and collects what keyboard, pointer and gamepads do.  The only file
 ** that includes SDL: pictures are painted by raster.c, so a window is nothing but a texture of that size,
-** copied without scaling. */
+** copied without scaling.  SDL is loaded when the first window opens, so pictures and videos need none. */
 #include "op.h"
 #include "view.h"
 #include <SDL.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What of SDL is used. */
+#define SDL_FUNCTIONS(F) \
+  F(CreateRenderer) F(CreateTexture) F(CreateWindow) F(DestroyRenderer) F(DestroyTexture) F(DestroyWindow) \
+  F(GameControllerClose) F(GameControllerFromInstanceID) F(GameControllerGetAxis) F(GameControllerOpen) \
+  F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowSize) \
+  F(Init) F(InitSubSystem) F(PeepEvents) F(PollEvent) F(QuitSubSystem) F(RenderClear) F(RenderCopy) F(RenderPresent) \
+  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowMinimumSize) F(ShowWindow) \
+  F(StartTextInput) F(UpdateTexture) F(WaitEventTimeout)
+#define POINTER(name) __typeof__(SDL_##name) *name;
+static struct { SDL_FUNCTIONS(POINTER) } sdl;
+
+static bool load_sdl(mn_ctx *mn) {
+  static void *library;
+  if (library) return true;
+  library = dlopen("libSDL2-2.0.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return mn_fail(mn, "window: SDL 2 is not installed (Debian: libsdl2-2.0-0), out=FILE needs none: %s", dlerror()), false;
+#define FIND(name) if (!(sdl.name = (__typeof__(sdl.name))dlsym(library, "SDL_" #name))) goto old;
+  SDL_FUNCTIONS(FIND)
+  return true;
+old:
+  mn_fail(mn, "window: the installed SDL 2 is too old: %s", dlerror());
+  dlclose(library);
+  library = NULL;
+  return false;
+}
 
 struct mn_window {
   mn_ctx *ctx;
@@ -27,40 +54,41 @@ enum { STICK_OUT = 16000, STICK_BACK = 10000, FIRST_REPEAT = 400, NEXT_REPEAT = 
 /* Open a window of width x height points, which the user may resize; on a fine screen a point is more than
 ** one pixel: see mn_window_scale. */
 mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
+  if (!load_sdl(mn)) return NULL;
   mn_window *w = calloc(1, sizeof *w);
   if (!w) { mn_fail(mn, "window: no memory"); return NULL; }
   w->ctx = mn;
-  SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
-  bool ready = !SDL_Init(SDL_INIT_VIDEO);
+  sdl.SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
+  bool ready = !sdl.Init(SDL_INIT_VIDEO);
   /* without a display SDL would choose a driver that shows nothing; accept it only if it was requested by name */
-  const char *driver = ready ? SDL_GetCurrentVideoDriver() : NULL;
+  const char *driver = ready ? sdl.GetCurrentVideoDriver() : NULL;
   if (driver && !getenv("SDL_VIDEODRIVER") && (!strcmp(driver, "offscreen") || !strcmp(driver, "dummy"))) {
-    SDL_SetError("there is no window system");
+    sdl.SetError("there is no window system");
     ready = false;
   }
   /* hidden at first: a renderer may need another window, which SDL puts in this one's place */
-  if (ready) w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height,
+  if (ready) w->window = sdl.CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height,
                                           SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI | SDL_WINDOW_HIDDEN);
-  if (w->window) w->renderer = SDL_CreateRenderer(w->window, -1, 0);
+  if (w->window) w->renderer = sdl.CreateRenderer(w->window, -1, 0);
   if (!w->renderer) {
-    mn_fail(mn, "window: no display (%s)", SDL_GetError());
+    mn_fail(mn, "window: no display (%s)", sdl.GetError());
     mn_window_free(w);
     return NULL;
   }
-  SDL_SetWindowMinimumSize(w->window, 640, 480);
-  SDL_ShowWindow(w->window);
-  SDL_StartTextInput();
-  w->pads = !SDL_InitSubSystem(SDL_INIT_GAMECONTROLLER);      /* a machine without them is no worse a window */
+  sdl.SetWindowMinimumSize(w->window, 640, 480);
+  sdl.ShowWindow(w->window);
+  sdl.StartTextInput();
+  w->pads = !sdl.InitSubSystem(SDL_INIT_GAMECONTROLLER);      /* a machine without them is no worse a window */
   return w;
 }
 
 void mn_window_free(mn_window *w) {
   if (!w) return;
-  if (w->texture) SDL_DestroyTexture(w->texture);
-  if (w->renderer) SDL_DestroyRenderer(w->renderer);
-  if (w->window) SDL_DestroyWindow(w->window);
-  if (w->pads) SDL_QuitSubSystem(SDL_INIT_GAMECONTROLLER);
-  SDL_QuitSubSystem(SDL_INIT_VIDEO);
+  if (w->texture) sdl.DestroyTexture(w->texture);
+  if (w->renderer) sdl.DestroyRenderer(w->renderer);
+  if (w->window) sdl.DestroyWindow(w->window);
+  if (w->pads) sdl.QuitSubSystem(SDL_INIT_GAMECONTROLLER);
+  sdl.QuitSubSystem(SDL_INIT_VIDEO);
   free(w);
 }
 
@@ -106,7 +134,7 @@ static int key_of_button(int button) {
 /* Hold a direction from now on: it repeats. */
 static int hold(mn_window *w, int key, SDL_JoystickID holder, bool by_stick) {
   w->held = key, w->holder = holder, w->by_stick = by_stick;
-  w->due = SDL_GetTicks() + FIRST_REPEAT;
+  w->due = sdl.GetTicks() + FIRST_REPEAT;
   return key;
 }
 
@@ -122,9 +150,9 @@ static void button_up(mn_window *w, const SDL_ControllerButtonEvent *e) {
 /* The left stick moved: the direction that it is newly pushed in, or 0.  A direction lasts until the stick is
 ** back along its own axis, so that a stick near a diagonal does not flicker between two. */
 static int stick_moved(mn_window *w, SDL_JoystickID which) {
-  SDL_GameController *pad = SDL_GameControllerFromInstanceID(which);
-  int x = SDL_GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTX);
-  int y = SDL_GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTY);
+  SDL_GameController *pad = sdl.GameControllerFromInstanceID(which);
+  int x = sdl.GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTX);
+  int y = sdl.GameControllerGetAxis(pad, SDL_CONTROLLER_AXIS_LEFTY);
   if (w->held && w->by_stick && w->holder == which) {
     int out = w->held == MN_KEY_LEFT ? -x : w->held == MN_KEY_RIGHT ? x : w->held == MN_KEY_UP ? -y : y;
     if (out > STICK_BACK) return 0;
@@ -144,8 +172,8 @@ static void at_pointer(mn_window *w, mn_event *event, int kind, int key, int x, 
 /* Of several moves in a row the last counts: a slow page is not left behind by the pointer. */
 static void last_move(SDL_Event *e) {
   SDL_Event next;
-  while (SDL_PeepEvents(&next, 1, SDL_PEEKEVENT, SDL_FIRSTEVENT, SDL_LASTEVENT) == 1 && next.type == SDL_MOUSEMOTION)
-    SDL_PeepEvents(e, 1, SDL_GETEVENT, SDL_MOUSEMOTION, SDL_MOUSEMOTION);
+  while (sdl.PeepEvents(&next, 1, SDL_PEEKEVENT, SDL_FIRSTEVENT, SDL_LASTEVENT) == 1 && next.type == SDL_MOUSEMOTION)
+    sdl.PeepEvents(e, 1, SDL_GETEVENT, SDL_MOUSEMOTION, SDL_MOUSEMOTION);
 }
 
 /* F11: the whole screen, and back. */
@@ -176,7 +204,7 @@ static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
     break;
   case SDL_MOUSEWHEEL:
     if (!e->wheel.y) break;
-    SDL_GetMouseState(&x, &y);
+    sdl.GetMouseState(&x, &y);
     at_pointer(w, event, MN_EVENT_WHEEL, e->wheel.direction == SDL_MOUSEWHEEL_FLIPPED ? -e->wheel.y : e->wheel.y, x, y);
     break;
   case SDL_WINDOWEVENT:
@@ -184,10 +212,10 @@ static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
       at_pointer(w, event, MN_EVENT_RESIZE, 0, e->window.data1, e->window.data2);
     else if (e->window.event == SDL_WINDOWEVENT_EXPOSED) event->kind = MN_EVENT_EXPOSE;
     break;
-  case SDL_CONTROLLERDEVICEADDED: SDL_GameControllerOpen(e->cdevice.which); break;
+  case SDL_CONTROLLERDEVICEADDED: sdl.GameControllerOpen(e->cdevice.which); break;
   case SDL_CONTROLLERDEVICEREMOVED:
     if (w->holder == e->cdevice.which) w->held = 0;
-    SDL_GameControllerClose(SDL_GameControllerFromInstanceID(e->cdevice.which));
+    sdl.GameControllerClose(sdl.GameControllerFromInstanceID(e->cdevice.which));
     break;
   case SDL_CONTROLLERBUTTONDOWN: key = button_down(w, &e->cbutton); break;
   case SDL_CONTROLLERBUTTONUP: button_up(w, &e->cbutton); break;
@@ -202,12 +230,12 @@ static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
 int mn_window_poll(mn_window *w, mn_event *event) {
   SDL_Event e;
   *event = (mn_event){ 0, 0, 0, 0 };
-  while (SDL_PollEvent(&e)) {
+  while (sdl.PollEvent(&e)) {
     translate(w, &e, event);
     if (event->kind) return 1;
   }
-  if (w->held && SDL_TICKS_PASSED(SDL_GetTicks(), w->due)) {
-    w->due = SDL_GetTicks() + NEXT_REPEAT;
+  if (w->held && SDL_TICKS_PASSED(sdl.GetTicks(), w->due)) {
+    w->due = sdl.GetTicks() + NEXT_REPEAT;
     *event = (mn_event){ MN_EVENT_KEY, w->held, 0, 0 };
     return 1;
   }
@@ -215,37 +243,37 @@ int mn_window_poll(mn_window *w, mn_event *event) {
 }
 
 void mn_window_wait(mn_window *w, double seconds) {
-  if (w->held) seconds = fmin(seconds, (Sint32)(w->due - SDL_GetTicks()) / 1000.0);
-  if (seconds > 0) SDL_WaitEventTimeout(NULL, (int)(seconds * 1000 + 0.5));
+  if (w->held) seconds = fmin(seconds, (Sint32)(w->due - sdl.GetTicks()) / 1000.0);
+  if (seconds > 0) sdl.WaitEventTimeout(NULL, (int)(seconds * 1000 + 0.5));
 }
 
 int mn_window_size(mn_window *w, int *size) {
-  if (SDL_GetRendererOutputSize(w->renderer, &size[0], &size[1]))
-    return mn_fail(w->ctx, "window: %s", SDL_GetError());
+  if (sdl.GetRendererOutputSize(w->renderer, &size[0], &size[1]))
+    return mn_fail(w->ctx, "window: %s", sdl.GetError());
   return 0;
 }
 
 double mn_window_scale(mn_window *w) {
   int points = 0, pixels = 0, height;
-  SDL_GetWindowSize(w->window, &points, &height);
-  if (SDL_GetRendererOutputSize(w->renderer, &pixels, &height) || points < 1) return 1;
+  sdl.GetWindowSize(w->window, &points, &height);
+  if (sdl.GetRendererOutputSize(w->renderer, &pixels, &height) || points < 1) return 1;
   return (double)pixels / points;
 }
 
 /* Copy a picture into the window; it is shown pixel by pixel from the upper left corner. */
 int mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height) {
   if (!w->texture || w->width != width || w->height != height) {
-    if (w->texture) SDL_DestroyTexture(w->texture);
-    w->texture = SDL_CreateTexture(w->renderer, SDL_PIXELFORMAT_RGBA32, SDL_TEXTUREACCESS_STREAMING,
+    if (w->texture) sdl.DestroyTexture(w->texture);
+    w->texture = sdl.CreateTexture(w->renderer, SDL_PIXELFORMAT_RGBA32, SDL_TEXTUREACCESS_STREAMING,
                                    width, height);
-    if (w->texture) SDL_SetTextureBlendMode(w->texture, SDL_BLENDMODE_NONE);
+    if (w->texture) sdl.SetTextureBlendMode(w->texture, SDL_BLENDMODE_NONE);
     w->width = width, w->height = height;
   }
   SDL_Rect place = { 0, 0, width, height };
-  if (!w->texture || SDL_UpdateTexture(w->texture, NULL, rgba, width * 4) || SDL_RenderClear(w->renderer) ||
-      SDL_RenderCopy(w->renderer, w->texture, NULL, &place))
-    return mn_fail(w->ctx, "window: a picture of %dx%d cannot be shown (%s)", width, height, SDL_GetError());
-  SDL_RenderPresent(w->renderer);
+  if (!w->texture || sdl.UpdateTexture(w->texture, NULL, rgba, width * 4) || sdl.RenderClear(w->renderer) ||
+      sdl.RenderCopy(w->renderer, w->texture, NULL, &place))
+    return mn_fail(w->ctx, "window: a picture of %dx%d cannot be shown (%s)", width, height, sdl.GetError());
+  sdl.RenderPresent(w->renderer);
   return 0;
 }
 
@@ -254,9 +282,9 @@ int mn_window_read(mn_window *w, uint8_t *rgba, int width, int height) {
   if (!w->texture || width != w->width || height != w->height)
     return mn_fail(w->ctx, "window: reading %dx%d, but %dx%d is shown", width, height, w->width, w->height);
   SDL_Rect place = { 0, 0, width, height };
-  if (SDL_RenderCopy(w->renderer, w->texture, NULL, &place) ||
-      SDL_RenderReadPixels(w->renderer, &place, SDL_PIXELFORMAT_RGBA32, rgba, width * 4))
-    return mn_fail(w->ctx, "window: cannot be read back (%s)", SDL_GetError());
+  if (sdl.RenderCopy(w->renderer, w->texture, NULL, &place) ||
+      sdl.RenderReadPixels(w->renderer, &place, SDL_PIXELFORMAT_RGBA32, rgba, width * 4))
+    return mn_fail(w->ctx, "window: cannot be read back (%s)", sdl.GetError());
   return 0;
 }
 

@@ -10,9 +10,9 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local shell = require "tests.support.shell"
 
-local drawn = { "listops", "mqar", "selective_copy", "induction" }
+local drawn = { "listops", "mqar", "selective_copy", "induction", "copy" }
 local small = { listops = { min_length = 5, max_length = 60 }, mqar = { length = 24, pairs = 5, vocab = 30 },
-  selective_copy = { length = 30, copied = 6, vocab = 9 }, induction = { length = 20, vocab = 7 } }
+  selective_copy = { length = 30, copied = 6, vocab = 9 }, induction = { length = 20, vocab = 7 }, copy = { copied = 9, symbols = 4 } }
 
 local function make(name, more)
   local settings = { batch = 4, seed = 3 }
@@ -218,6 +218,19 @@ t.test("selective_copy: what was strewn among the noise is asked for in its orde
       said[#said + 1] = answer[k]
     end
     t.eq(text(said), text(heard))
+  end
+end)
+
+t.test("copy: the question at place p asks for the symbol that stood there", function()
+  local dataset = make "copy"
+  for i = 0, 199 do
+    local token, answer = example(dataset, "train", i)
+    for p = 1, 9 do
+      t.eq(math.floor(token[p] / 4), p - 1)
+      t.eq(answer[p], -1)
+      t.eq(token[9 + p], 36 + p - 1)
+      t.eq(answer[9 + p], token[p] % 4)
+    end
   end
 end)
 

@@ -17,7 +17,6 @@ local stepper = require "mneme.episodes.stepper"
 local print_of = require "tests.support.frame_text"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
-local signal, unistd = require "posix.signal", require "posix.unistd"
 local viewer_rig = require "tests.support.viewer_rig"
 
 local folder = shell.folder()
@@ -409,6 +408,7 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
 end)
 
 t.test("Ctrl-C while an episode is written: what it has lived through so far is a whole file", function()
+  local signal, unistd = t.need("posix.signal", "lua-posix"), t.need("posix.unistd", "lua-posix")
   local r, here = window(AGALITE, 3), lfs.currentdir()
   local first = r.v.slots[r.v.at][1]
   engine.C.mn_watch_signals(true)

@@ -38,6 +38,7 @@ local function cases_of(program)
   end)
 end
 
+if not select(2, sh "command -v g++") then t.skip "there is no C++ compiler (Debian: g++)" end
 local built, ready = make "test-gpu-programs"
 t.test("gpu: the plugin and its tests compile for the host", function() t.ok(ready, built) end)
 if ready then

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
 local bench = require "mneme.commands.bench.envs"
 local t = require "tests.harness"
+t.need_built("libmneme_emu.so", "g++")
 
 local C = engine.C
 

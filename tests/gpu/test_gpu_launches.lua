@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
+t.need_built("libmneme_emu.so", "g++")
 local C = engine.C
 
 local plugin = ffi.load(engine.build .. "/libmneme_emu.so")

@@ -4,6 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 local mn = require "mneme"
+t.need_built("libmneme_emu.so", "g++")
 
 local dir = shell.folder()
 files.write(dir .. "/loop.lua", { ([[

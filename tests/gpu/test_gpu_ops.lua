@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
+if not os.getenv "GPU" then t.need_built("libmneme_emu.so", "g++") end
 local C = engine.C
 
 local DEVICE, TOLERANCE = os.getenv "GPU" or "emu", 2e-5

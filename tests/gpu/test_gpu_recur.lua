@@ -3,6 +3,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
+t.need_built("libmneme_emu.so", "g++")
 
 local dir = shell.folder()
 files.write(dir .. "/train.lua", { [[

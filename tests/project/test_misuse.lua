@@ -106,7 +106,7 @@ end
 
 t.test("environments, sequence models and supervised learning refuse odd settings in words", function()
   sweep("env", mn.dataset)
-  for _, name in ipairs { "induction", "listops", "mqar", "selective_copy", "text" } do
+  for _, name in ipairs(mn.names "datasets") do
     sweep(name, function(v) mn.dataset(name, v) end)
     for key in pairs(require("mneme.envs.dataset").definition(name).config) do
       sweep(name .. "." .. key, function(v) mn.dataset(name, { [key] = v, batch = 1 }) end)

@@ -70,7 +70,7 @@ local libraries = {
   { "^lua[lj]?i?[bt]?%.h", "^lua/main%.c$", "^tests/fuzz/fuzz%.c$" }, { "^lua%.h", "^lua/main%.c$", "^tests/fuzz/fuzz%.c$" },
   { "^lauxlib", "^lua/main%.c$", "^tests/fuzz/fuzz%.c$" },
   { "^ft2build", "^scenes/view/font%.c$" }, { "^freetype", "^scenes/view/font%.c$" }, { "^jansson", "^engine/" }, { "^png", "^engine/" },
-  { "^gif_lib", "^engine/" }, { "^zlib", "^engine/" }, { "^Random123", "^engine/" },
+  { "^gif_lib", "^engine/" }, { "^zlib", "^engine/" },
 }
 
 t.test("libraries are included only where they belong", function()

@@ -36,6 +36,13 @@ end
 ---@param words string "eval there episodes=20"
 function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(shell.program, words)) end
 
+---The build folder as a plain `make` in the checkout calls it: by another name it would compile all again.
+function shell.make_build()
+  local home = shell.run(shell.root, "pwd -P"):gsub("\n", "/")
+  local there = shell.run(shell.build, "pwd -P"):gsub("\n", "")
+  return there:sub(1, #home) == home and there:sub(#home + 1) or there
+end
+
 ---Is a program installed?
 function shell.has(program) return os.execute("command -v " .. program .. " >/dev/null 2>&1") == 0 end
 

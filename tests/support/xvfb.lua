@@ -2,8 +2,10 @@
 -- clicks, and windows are closed as a window manager closes them.
 local ffi = require "ffi"
 local files = require "mneme.base.files"
-local setenv = require("posix.stdlib").setenv
 local shell = require "tests.support.shell"
+local t = require "tests.harness"
+
+local setenv = t.need("posix.stdlib", "lua-posix").setenv
 
 ffi.cdef [[
 void *XOpenDisplay(const char *name);

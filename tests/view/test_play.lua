@@ -205,7 +205,7 @@ t.test("size=11 is a setting of a maze, size=640x480 one of the picture", functi
   t.eq(o.settings.size, nil) t.eq(o.width, 640)
 end)
 
-local setenv = require("posix.stdlib").setenv
+local setenv = t.need("posix.stdlib", "lua-posix").setenv
 
 t.test("without a display, the message says what to do", function()
   local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }

@@ -242,7 +242,7 @@ t.test("torn snapshots are never shown", function()
   w:close()
 
   -- a trainer in another process that writes as fast as it can, and is then killed
-  local posix = require "posix.unistd"
+  local posix = t.need("posix.unistd", "lua-posix")
   local child = posix.fork()
   if child == 0 then
     local mine = writer("busy", env, n)
@@ -271,7 +271,7 @@ end)
 
 -- ---- where there is no display ----
 
-local setenv = require("posix.stdlib").setenv
+local setenv = t.need("posix.stdlib", "lua-posix").setenv
 
 t.test("without a display, the message says what to do", function()
   local kept = { os.getenv "DISPLAY", os.getenv "WAYLAND_DISPLAY" }

@@ -1,7 +1,7 @@
 """engine.py -- the few functions of libmneme.so that environments need, by ctypes.
 
-A library is looked for beside $MNEME_LIBRARY, beside this file (where pip puts it), in the build folder of a checkout, and
-where the system keeps libraries.
+A library is looked for next to $MNEME_LIBRARY, next to this file (where pip puts it; a wheel may hold the engine once for each
+generation of CPUs), in the build folder of a checkout, and where the system keeps libraries.
 """
 import ctypes as c
 import os
@@ -16,10 +16,26 @@ class Error(ValueError):
     """What the engine refused, in its own words."""
 
 
+# As lua/mneme/base/engine.lua has them.
+_GENERATIONS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
+}
+
+
+def _packaged(folder, name):
+    """Where a wheel may hold a library, the one for this CPU first."""
+    try:
+        flags = set(re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.M).group(1).split())
+    except (OSError, AttributeError):
+        flags = set()
+    return [folder / "glibc-hwcaps" / g / name for g, needs in _GENERATIONS.items() if needs <= flags] + [folder / name]
+
+
 def _load(name):
     here = Path(__file__).resolve().parent
     told = os.environ.get("MNEME_LIBRARY")
-    places = ([Path(told).parent / name] if told else []) + [here / name, here.parents[2] / "build" / name]
+    places = ([Path(told).parent / name] if told else []) + _packaged(here, name) + [here.parents[2] / "build" / name]
     for place in places:
         if place.exists():
             return c.CDLL(str(place), mode=c.RTLD_GLOBAL)
@@ -67,14 +83,20 @@ def new_ctx():
 
 
 def view():
-    """What paints: libmneme_view.so; an ImportError where it, SDL2 or FreeType is missing."""
+    """What paints: libmneme_view.so; an ImportError where it or FreeType is missing."""
     global _view
     if _view is None:
         try:
             _view = _declare(_load("libmneme_view.so"), _VIEW)
         except OSError as e:
-            raise ImportError(f"pictures need libmneme_view.so with SDL2 and FreeType: {e}") from None
+            raise ImportError(f"pictures need libmneme_view.so with FreeType: {e}") from None
     return _view
+
+
+def font():
+    """The font of a wheel; empty: $MNEME_FONT or the system's."""
+    bundled = Path(__file__).resolve().parent / "bundled/DejaVuSans.ttf"
+    return str(bundled).encode() if bundled.exists() and "MNEME_FONT" not in os.environ else b""
 
 
 def check(ctx, result):

@@ -175,7 +175,7 @@ class _Envs:
     def picture(self, i, width, height):
         view = engine.view()
         if self.raster is None:
-            self.raster = self.check(view.mn_raster_new(self.ctx, b""))
+            self.raster = self.check(view.mn_raster_new(self.ctx, engine.font()))
             self.drawing.append((view.mn_raster_free, self.raster))
             self.page = self.check(lib.mn_canvas_new(self.ctx))
             self.drawing.append((lib.mn_canvas_free, self.page))

@@ -186,7 +186,8 @@ commands = {
   { name = "run", usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings", run = run },
   { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
     run = module "mneme.commands.eval", comment = "commands/eval" },
-  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent (live or trained) or a trajectory, in a window or as a picture",
+  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]",
+    doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page",
     run = module "mneme.commands.view", comment = "commands/view" },
   { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
     run = module "mneme.commands.play", comment = "commands/play" },
@@ -195,6 +196,8 @@ commands = {
   { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
     doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
     run = module "mneme.commands.intervene", comment = "commands/intervene" },
+  { name = "credit", usage = " RUN [at=STEP] [of=action] [out=FILE.svg]", doc = "which earlier observations an agent's value and action depend on",
+    run = module "mneme.commands.credit", comment = "commands/credit" },
   { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
     run = module "mneme.commands.probe", comment = "commands/probe" },
   { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
@@ -228,7 +231,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true,
+local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true, credit = true,
   report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.

@@ -1,10 +1,11 @@
--- view.lua -- watch an agent live, in a window or as pictures: mneme view X [Y ...] [out=FILE].
+-- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y ...] [out=FILE].
 --   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
 --                        side by side in the same environments with one clock
 --   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
 --                        from this step on, the untouched and the altered agent side by side
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
---                        trajectory
+--                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
+--                        step at=, with an intervention both courses of the episode and their difference
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
 -- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
@@ -20,6 +21,8 @@ local interventions = require "mneme.episodes.interventions"
 local live_channel = require "mneme.episodes.live_channel"
 local nn = require "mneme.tensor.nn"
 local intervention_options = require "mneme.episodes.intervention_options"
+local episode_data = require "mneme.view.episode_data"
+local episode_page = require "mneme.view.episode_page"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
 local window = require "mneme.view.window"
@@ -28,7 +31,7 @@ local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
 local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
-local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
+local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
@@ -53,7 +56,7 @@ end
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {} }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {}, pages = true }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
@@ -78,7 +81,8 @@ function view.parse(args)
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
   check_interventions(o)
-  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, writes pictures instead"):format(table.concat(o.things, " "))
+  if o.kind == "html" and #o.list > 0 and o.episodes > 1 then usage("view: an intervention in an .html page is in the first episode, seed=N chooses it") end
+  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, .html, writes a file instead"):format(table.concat(o.things, " "))
   return o
 end
 
@@ -234,6 +238,21 @@ function view.export(shown, o)
   return written
 end
 
+---Write an episode as an HTML file that plays it: the one shown, or the episode number `episodes`.
+---@param shown Viewer
+---@param o table out, episodes, at, theme: see view.parse
+function view.write_page(shown, o)
+  if shown.at == 0 then shown:forward() end
+  for _ = 2, o.episodes do
+    local from = shown:episode()
+    shown:to_episode(1)
+    if shown:episode() == from then errors.fail(("%s: there is no episode number %d"):format(o.things[1], o.episodes)) end
+  end
+  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil })
+  if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
+  files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
+end
+
 ---The command `mneme view`.
 ---@param args string[] what follows "view"
 ---@return integer status
@@ -247,7 +266,8 @@ function view.main(args)
   if #o.list > 0 then view.intervene(shown, o)
   elseif o.at and not o.out then shown:go_to(o.at) end
   if o.out then
-    view.export(shown, o)
+    local write = o.kind == "html" and view.write_page or view.export
+    write(shown, o)
     local problem = shown:source().problem
     if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
     print(o.out)

@@ -104,7 +104,7 @@ World.__index = World
 local function settings_of(what, params, given)
   local settings, known = { num_envs = 8, seed = 1 }, {}
   for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
-  for _, key in ipairs { "num_envs", "seed", "time_limit" } do known[#known + 1] = key end
+  for _, key in ipairs { "num_envs", "seed", "time_limit", "facts" } do known[#known + 1] = key end
   for key in pairs(given) do
     local found
     for _, k in ipairs(known) do found = found or k == key end
@@ -113,6 +113,10 @@ local function settings_of(what, params, given)
   end
   whole(what, "num_envs", settings.num_envs, 1)
   if settings.time_limit then whole(what, "time_limit", settings.time_limit, 0) end
+  if settings.facts == 1 or settings.facts == 0 then settings.facts = settings.facts == 1 end
+  if settings.facts ~= nil and type(settings.facts) ~= "boolean" then
+    errors.usage(("%s: facts=%s, expected 0 or 1"):format(what, tostring(settings.facts)))
+  end
   if type(settings.seed) ~= "number" then
     errors.usage(("%s: seed is a %s, expected a number"):format(what, type(settings.seed)))
   end
@@ -133,6 +137,11 @@ local function new(name, given)
   local vec = C.mn_vec_new(engine.ctx, number, settings.num_envs, settings.seed, values, text,
     settings.time_limit or -1)
   if vec == nil then errors.usage(ffi.string(C.mn_error(engine.ctx))) end
+  if settings.facts and C.mn_vec_show_facts(vec) ~= 0 then
+    local message = ffi.string(C.mn_error(engine.ctx))
+    C.mn_vec_free(vec)
+    errors.usage(message)
+  end
   local dtype, shape = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
   local axes = C.mn_vec_space(vec, dtype, shape)
   local defaults = {}
@@ -142,7 +151,7 @@ local function new(name, given)
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
-  if world.codes == 0 then world.codes = nil end
+  if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   local observes = C.mn_env_observes(number)
   world.groups = observation_names.groups(what, observes ~= nil and ffi.string(observes) or nil, world, settings)

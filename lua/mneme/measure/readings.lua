@@ -25,7 +25,7 @@ local KEPT = 2 ^ 18                -- values of a memory whose readings are kept
 ---@class Readings
 ---@field parts table[] { word, text }: "all" of the memory, then each part
 ---@field facts table[] { name, kind }
----@field steps integer[] that are read, ascending, from 0; nil until the episodes have been played once
+---@field steps integer[]? that are read, ascending, from 0; nil until the episodes have been played once
 ---@field cells table<string, table[]> cells[fact][step index][part] = { p, right, control, control_right, chance, classes } of a class, { p, control } of
 ---  a number, both with test = samples it was asked; false: nothing to ask (all answers are alike, or too few)
 ---@field done boolean

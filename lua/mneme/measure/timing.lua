@@ -139,6 +139,26 @@ function meter.sequence(name, config, N)
   return meter.forward(function(input) return (c(input)) end, x)
 end
 
+---Seconds of a forward and a backward pass over one environment's sequence of N steps, through a core that looks back over all of it.
+---@param name string
+---@param config table
+---@param N integer
+---@return number
+function meter.training(name, config, N)
+  nn.manual_seed(1)
+  local c = core.new(name, (meter.looking_back(name, config, N)))
+  local x = meter.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
+  local learn = plan(function(input)
+    local loss = tensor.ops.mean { x = tensor.ops.square((c(input))) }
+    loss:backward()
+    return loss
+  end)
+  local function again() learn(x) end
+  again()
+  local first = stopwatch.timed(again)
+  return first > LONG and first or stopwatch.least(TIMES, again)
+end
+
 -- ---- memory ----
 
 ---Measures the growth of the process's peak memory from now on.

@@ -7,9 +7,11 @@
 --   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
 --               title and note, a panel for each line (0: none)
 --   script=F    the study's script, if it was moved
+--   episode=0   without the episode of the best run, which an HTML page plays where a run has a checkpoint
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local blocks = require "mneme.reports.page.blocks"
 local claims = require "mneme.study.claims"
+local episode = require "mneme.reports.report_episode"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
@@ -38,7 +40,7 @@ local words = require "mneme.reports.report_strings"
 local written = require "mneme.reports.report_markdown"
 
 local report = {}
-local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [export=FILE]"
+local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [episode=0] [export=FILE]"
 
 -- ---- figures ----
 
@@ -163,6 +165,7 @@ local function compose(study, source, options)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
+  if options.episode then episode.write(out, study, words) end
   plain.differences(out, study, #judged == 0 and spec or {}, words)
   results.published(out, study, spec, words)
   part(3, "numbers")
@@ -203,7 +206,7 @@ end
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
----@param options table? { beside = false: the page is not in the study's folder }
+---@param options table? { beside = false: the page is not in the study's folder; episode = true: with an episode of the best run }
 ---@return string html
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)
@@ -249,7 +252,7 @@ end
 
 -- ---- the command ----
 
-local known = { out = true, figures = true, script = true, export = true, keep = true, width = true, font = true, title = true, panels = true }
+local known = { out = true, figures = true, script = true, export = true, keep = true, width = true, font = true, title = true, panels = true, episode = true }
 local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
 
 local function parse(arguments)
@@ -272,6 +275,7 @@ local function parse(arguments)
   for _, key in ipairs { "width", "font", "title", "panels" } do
     if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
   end
+  if o.episode and o.episode ~= "0" and o.episode ~= "1" then errors.usage(("report: episode=%s, expected 0 or 1"):format(o.episode)) end
   o.drawing = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
   if o.panels then o.drawing.panels = o.panels ~= "0" end
   for i, path in ipairs(o.paths) do
@@ -318,7 +322,7 @@ function report.main(arguments)
   local study, swept = load(o.paths)
   if not swept then
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
-    local made = report.write(to, study, {}, { beside = false })
+    local made = report.write(to, study, {}, { beside = false, episode = o.episode ~= "0" })
     print(to)
     return write_figures(o, made)
   end
@@ -341,7 +345,7 @@ function report.main(arguments)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
   if path then source.about, source.others = archive.written_about(path, study) end
   local to = o.out or study.path .. "/report.html"
-  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode ~= "0" })
   print(to)
   write_figures(o, made)
   if n then print(("%s: %d runs"):format(o.export, n)) end

@@ -10,6 +10,8 @@ return {
   discussed = "Experience", discussion = "What the evidence is worth", easy = "What was easy", hard = "What was hard",
   recommendations = "Recommendations", authors = "Communication with the authors",
   records = "Code and records", code = "Code", runs = "Runs",
+  episode = "An episode to play", episode_of = "The first episode of %s, the run with the best %s (%s)",
+  episode_erased = ", and the same episode with the memory erased at step %d: a switch shows one, the other or their difference.",
   reference = "for comparison", of = "of", published_values = "Published and measured values",
   published = "published", ours = "ours (95 % interval)", distance = "ours against published", inside = "%s, within our interval",
   outside = "%s, outside our interval", references = "Values of others are lines in the figures.", no_number = "No run has a number yet.",

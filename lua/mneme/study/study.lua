@@ -196,7 +196,8 @@ function study.new(spec)
   elseif config.arguments then
     local name = (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
     config.study_rows = config.study_rows or function() return study_about.rows(spec, name) end
-    local line = not study.of_sweep and ranks.rank == 0 and not no_note(config.arguments) and study_about.one_of(spec, name, size_of(config.arguments))
+    local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
+    local line = not told and study_about.one_of(spec, name, size_of(config.arguments))
     if line then io.stderr:write(terminal.fold(line, terminal.columns(2)), "\n") end
     config.arguments = filled_in(spec, config.arguments)
   end

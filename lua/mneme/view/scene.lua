@@ -119,7 +119,7 @@ function scene.library()
   end
   local loaded, result = pcall(ffi.load, engine.build .. "/libmneme_view.so")
   if not loaded then
-    errors.raise("pictures need libmneme_view.so with SDL2 and FreeType (make deps, then make): " .. result)
+    errors.raise("pictures need libmneme_view.so with FreeType (make deps, then make): " .. result)
   end
   library = result
   return library

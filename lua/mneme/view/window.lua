@@ -26,9 +26,10 @@ local kinds = { png = true, gif = true, mp4 = true }
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
 
----Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"), theme=dark|light, and scale=1..4,
+---Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"|"html"), theme=dark|light, and scale=1..4,
 ---pixels for each of the design: 2 on a screen of twice as many.  Without scale= a window takes its screen's.  The
----size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.
+---size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.  With o.pages
+---out= may also end in .html.
 ---@return boolean known false: it is another setting
 function window.option(o, key, value)
   if key == "size" then
@@ -39,7 +40,9 @@ function window.option(o, key, value)
     end
   elseif key == "out" then
     o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
-    if not kinds[o.kind] then usage(("out=%s: expected a name ending in .png, .gif or .mp4"):format(value)) end
+    if not kinds[o.kind] and not (o.pages and o.kind == "html") then
+      usage(("out=%s: expected a name ending in .png, .gif%s"):format(value, o.pages and ", .mp4 or .html" or " or .mp4"))
+    end
   elseif key == "theme" then
     if not canvas.themes[value] then errors.unknown("theme =", value, tables.keys(canvas.themes)) end
     o.theme = value

@@ -2,6 +2,7 @@
 --   { kind = "heading", level = 2 | 3, id, text }      { kind = "paragraphs", text = text or list of texts, class }
 --   { kind = "table", head, rows, caption }            fields: a text, or { text, class, href, id, bold }
 --   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
+--   { kind = "episode", html, command: what writes it as a file }
 --   { kind = "figure", fig, id }                       { kind = "cards", cards }: see reports/report_front.lua
 -- Texts have Markdown's `code`, **bold** and [links](https://...), and LaTeX's $equations$, on a line of their own between $$.
 local Page = {}

@@ -186,6 +186,8 @@ function writers.code(b)
   return ("<details><summary>%s</summary><pre>%s</pre></details>\n"):format(escape(b.summary), escape(b.text))
 end
 
+function writers.episode(b) return b.html end
+
 function writers.figure(b) return section.html(b.fig, b.id) end
 
 function writers.cards(b)

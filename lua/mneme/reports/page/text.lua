@@ -69,6 +69,8 @@ end
 
 function markdown.code(b) return ("\n<details><summary>%s</summary>\n\n%s\n</details>\n"):format(md_text(b.summary), fenced(b.text)) end
 
+function markdown.episode(b) return markdown.paragraphs { text = ("A file that plays it: `%s`."):format(b.command) } end
+
 function markdown.figure(b, path)
   local title = md_text(b.fig.title or b.id)
   return ('\n<a id="%s"></a>![%s](%s)\n\n%s. %s\n'):format(b.id, title:gsub("[%[%]]", ""), path(b, "svg"), title, md_text(b.fig.note or ""))
@@ -151,6 +153,8 @@ function tex.code(b)
   local s = b.text:gsub("\\end{verbatim}", "\\end {verbatim}"):gsub("[\194-\244][\128-\191]+", "?")
   return ("\n\\paragraph{%s}\n{\\scriptsize\\begin{verbatim}\n%s\n\\end{verbatim}}\n"):format(tex_text(b.summary), s)
 end
+
+function tex.episode(b) return tex.paragraphs { text = ("A file that plays it: `%s`."):format(b.command) } end
 
 function tex.figure(b, path)
   return ("\n\\begin{figure}[htbp]\\centering\n\\includegraphics[width=\\linewidth]{%s}\n\\caption{%s. %s}\\label{%s}\n\\end{figure}\n"):format(

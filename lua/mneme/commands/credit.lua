@@ -1,0 +1,206 @@
+-- credit.lua -- which earlier observations an agent's value and action depend on: mneme credit RUN.
+-- Plays an episode and prints how large the gradient of the value, or of the chosen action's logit, at step `at` is with respect to the
+-- observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.
+--   at=STEP         the step that is explained (default: the last of the episode)
+--   of=action       the chosen action's logit instead of the value
+--   episodes=1 seed=N greedy=1 best=1
+--                   several episodes: means over them, by steps before the one that is explained
+--   out=FILE.svg    a heat map of every step against every earlier one (one episode), or FILE.json: all gradients
+-- Other keys are settings of the environment.
+local credit = require "mneme.measure.credit"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local figures = require "mneme.figures"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local progress = require "mneme.base.progress"
+local stats = require "mneme.stats"
+local stepper = require "mneme.episodes.stepper"
+local columns = require("mneme.commands.layout").table
+local C = engine.C
+
+local command = {}
+local USAGE = "mneme credit RUN [at=STEP] [of=action] [episodes=20] [out=FILE.svg]"
+local MOST, BAR = 10, 20           -- rows of a table; letters of its longest bar
+local LONGEST = 2000               -- steps of an episode that is explained
+
+-- ---- the command line ----
+
+local function read(words)
+  local o, env = { episodes = 1, seed = 12345, greedy = false, best = false, of = "value" }, {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if not key then
+      if o.folder then errors.usage(("credit: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
+      o.folder = word
+    elseif key == "of" then
+      if text ~= "value" and text ~= "action" then errors.unknown("credit: of =", text, { "value", "action" }) end
+      o.of = text
+    elseif key == "out" then
+      if not text:find "%.svg$" and not text:find "%.json$" then errors.usage(("credit: out=%s, expected FILE.svg or FILE.json"):format(text)) end
+      o.out = text
+    elseif key == "at" or key == "episodes" or key == "seed" or key == "greedy" or key == "best" then
+      local value, least = tonumber(text), key == "episodes" and 1 or 0
+      if not value or value % 1 ~= 0 or value < least then
+        errors.usage(("credit: %s=%s, expected a whole number of at least %d"):format(key, text, least))
+      end
+      if type(o[key]) == "boolean" then value = value ~= 0 end
+      o[key] = value
+    else env[key] = tonumber(text) or text end
+  end
+  if not o.folder then errors.usage("credit: which run?", USAGE) end
+  if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
+  return o, env
+end
+
+-- ---- one step explained ----
+
+---The share of a step's gradient that belongs to each earlier step.
+---@param row number[] sizes by step, from 0
+---@param t integer the step that is explained
+---@return number[] by steps before it, from 0
+---@return number sum of the sizes
+function command.shares(row, t)
+  local sum, back = 0, {}
+  for s = 0, t do sum = sum + row[s + 1] end
+  for k = 0, t do back[k + 1] = sum > 0 and row[t - k + 1] / sum or 0 end
+  return back, sum
+end
+
+local function bar(share, largest)
+  return ("█"):rep(math.floor(share / largest * BAR + 0.5))
+end
+
+-- The largest entries of a list of shares, largest first, as rows of a table.
+local function largest(list, name, value)
+  local order = {}
+  for i = 1, #list do order[i] = i end
+  table.sort(order, function(a, b) return list[a] > list[b] or list[a] == list[b] and a < b end)
+  local rows = {}
+  for k = 1, math.min(MOST, #order) do
+    local i = order[k]
+    if list[i] > 0 then
+      local row = name(i)
+      row[#row + 1], row[#row + 2], row[#row + 3] = ("%5.1f %%"):format(100 * list[i]), value and value(i) or "", bar(list[i], list[order[1]])
+      rows[#rows + 1] = row
+    end
+  end
+  return rows
+end
+
+-- How far back half of the gradient lies.
+local function half_within(back)
+  local sum = 0
+  for k = 1, #back do
+    sum = sum + back[k]
+    if sum >= 0.5 then return k - 1 end
+  end
+  return #back - 1
+end
+
+local function describe_one(o, map, episode)
+  local t, of = map.at[1], o.of == "value" and "the value" or ("the logit of action %d"):format(episode.action[map.at[1] + 1])
+  local row = map[o.of][1]
+  local back, sum = command.shares(row, t)
+  if sum == 0 then
+    print(("%s at step %d depends on no observation: its gradient is zero"):format(of, t))
+    return
+  end
+  print(("%s at step %d depends on these observations, by the size of its gradient:"):format(of, t))
+  local rows = largest(back, function(i) return { ("step %d"):format(t - i + 1), i == 1 and "now" or ("%d before"):format(i - 1) } end,
+    function(i) return ("%.2g"):format(row[t - i + 2]) end)
+  io.stdout:write(columns(rows))
+  print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
+  if #map.names > 1 then
+    local parts, all = {}, 0
+    for i, name in ipairs(map.names) do
+      parts[i] = 0
+      for s = 0, t do parts[i] = parts[i] + map.parts[name][o.of][1][s + 1] end
+      all = all + parts[i]
+    end
+    for i = 1, #parts do parts[i] = parts[i] / all end
+    print "by parts of the observation:"
+    io.stdout:write(columns(largest(parts, function(i) return { map.names[i] } end)))
+  end
+end
+
+local function describe_many(o, list)
+  local longest = 0
+  for _, back in ipairs(list) do longest = math.max(longest, #back) end
+  local means = {}
+  for k = 1, longest do
+    local sum = 0
+    for _, back in ipairs(list) do sum = sum + (back[k] or 0) end
+    means[k] = sum / #list
+  end
+  local of, past = o.of == "value" and "value" or "chosen action's logit", {}
+  for i, back in ipairs(list) do past[i] = 1 - back[1] end
+  print(("the %s depends on the observation k steps before, means of %d episodes:"):format(of, #list))
+  local rows = largest(means, function(i) return { i == 1 and "now" or ("%d before"):format(i - 1) } end)
+  io.stdout:write(columns(rows))
+  local mean, low, high = stats.t_interval(past)
+  print(("%.3f%s of the gradient is of earlier observations; half lies within %d steps"):format(mean,
+    low and (" [%.3f, %.3f]"):format(low, high) or "", half_within(means)))
+end
+
+-- ---- files ----
+
+---Every step against every earlier one, as a figure.
+---@param map table of mn.measure.credit.map
+---@param of string "value" or "action"
+---@param title string
+---@return table figure
+function command.figure(map, of, title)
+  local cells, rows, names = {}, {}, {}
+  for s = 0, map.T - 1 do names[s + 1] = tostring(s) end
+  for i, t in ipairs(map.at) do
+    local back = command.shares(map[of][i], t)
+    rows[i], cells[i] = tostring(t), {}
+    for s = 0, map.T - 1 do cells[i][s + 1] = s <= t and back[t - s + 1] end
+  end
+  return { kind = "heat", title = title, note = "share of the gradient's size that belongs to each observation; rows add up to 1",
+    x = { label = "step observed", categories = names }, y = { label = "step explained", categories = rows }, cells = cells,
+    value = { label = "share of the gradient", range = { 0, 1 } } }
+end
+
+local function write(o, map, episode, title)
+  if o.out:find "%.json$" then
+    files.write(o.out, { json.encode({ run = o.folder, seed = o.seed, at = map.at, steps = map.T, value = map.value, action = map.action, names = map.names,
+      parts = map.parts, actions = episode.action, values = episode.value }), "\n" })
+  else files.write(o.out, { figures.svg(command.figure(map, o.of, title)) }) end
+  print(o.out)
+end
+
+-- ---- the command ----
+
+function command.main(words)
+  local o, env_settings = read(words)
+  local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, settings = env_settings, seeded = true })
+  if o.episodes == 1 then
+    local episode = credit.play(p, LONGEST)
+    if o.at and o.at >= episode.T then
+      errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))
+    end
+    print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
+      episode.outcome and (", score %.3g, return %.3g"):format(episode.outcome.score, episode.outcome.ret) or " (it goes on)"))
+    describe_one(o, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
+    if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
+    return 0
+  end
+  local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
+  for k = 1, o.episodes do
+    p:restart({ o.seed + k - 1 }, o.seed + k - 1)
+    local episode = credit.play(p, LONGEST)
+    local at = o.at or episode.T - 1
+    if at < episode.T then list[#list + 1] = (command.shares(credit.map(p.agent, p.env, episode, { at })[o.of][1], at)) end
+    progress_bar:update(k, {})
+    if C.mn_interrupted() ~= 0 then break end
+  end
+  progress_bar:finish(#list, {})
+  if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
+  print(("%s: %d episodes from seed %d"):format(p.title, #list, o.seed))
+  describe_many(o, list)
+  return 0
+end
+
+return command
