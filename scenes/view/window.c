@@ -13,9 +13,9 @@
 #define SDL_FUNCTIONS(F) \
   F(CreateRenderer) F(CreateTexture) F(CreateWindow) F(DestroyRenderer) F(DestroyTexture) F(DestroyWindow) \
   F(GameControllerClose) F(GameControllerFromInstanceID) F(GameControllerGetAxis) F(GameControllerOpen) \
-  F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowSize) \
+  F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowFlags) F(GetWindowSize) \
   F(Init) F(InitSubSystem) F(PeepEvents) F(PollEvent) F(QuitSubSystem) F(RenderClear) F(RenderCopy) F(RenderPresent) \
-  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowMinimumSize) F(ShowWindow) \
+  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowFullscreen) F(SetWindowMinimumSize) F(ShowWindow) \
   F(StartTextInput) F(UpdateTexture) F(WaitEventTimeout)
 #define POINTER(name) __typeof__(SDL_##name) *name;
 static struct { SDL_FUNCTIONS(POINTER) } sdl;
@@ -178,8 +178,8 @@ static void last_move(SDL_Event *e) {
 
 /* F11: the whole screen, and back. */
 static void toggle_full_screen(mn_window *w) {
-  bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
-  SDL_SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
+  bool full = sdl.GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
+  sdl.SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
 }
 
 /* Put an event of SDL into ours; what a viewer has no use for leaves kind 0. */
