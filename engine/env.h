@@ -47,12 +47,14 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             default only states whether the value must be an integer
 **   to_know   or NULL: the facts of truth that a memory may know, for linear readings: "cue=class position=number"; of a list
 **             each entry is one, and a class below 0 is not there yet
+**   observes  or NULL: what the numbers of a flat observation are, in order: "cue=down,up place[8] noise[*]".  A size may
+**             be a product of integers and parameters; [*]: what is left; alternatives, from "u8:" or "f32:" on, go by dtype
 **   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
   int version;                                                                                     \
-  const char *doc, *about, *params, *actions, *settable, *to_know;                                 \
+  const char *doc, *about, *params, *actions, *settable, *to_know, *observes;                      \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 

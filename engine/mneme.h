@@ -121,6 +121,7 @@ const char *mn_env_params(int env);                /* "corridor=160[2..256] map=
 const char *mn_env_doc(int env);
 const char *mn_env_about(int env);                 /* more lines on its settings, or NULL */
 const char *mn_env_actions(int env);               /* "up down left right" */
+const char *mn_env_observes(int env);             /* "cue=down,up place[8]": the numbers of an observation, or NULL */
 const char *mn_env_to_know(int env);               /* "cue=class position=number": facts that a memory may know, or NULL */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);

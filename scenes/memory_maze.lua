@@ -5,7 +5,8 @@ local panels = mn.scene.panels
 
 local targets = { 0xC52C23FF, 0x73C566FF, 0x2DA2FBFF, 0x6C7AE7FF, 0xFFE044FF, 0xFF947CFF }
 local function palette(code)                     -- codes of engine/envs/memory_maze.h
-  return code == 1 and 0x6B7A90FF or code == 2 and 0x22333FFF or code == 3 and 0x3A5465FF or targets[code - 3]
+  if code <= 3 then return code == 1 and 0x6B7A90FF or code == 2 and 0x22333FFF or code == 3 and 0x3A5465FF end
+  return targets[code - 3], ("ABCDEF"):sub(code - 3, code - 3)              -- colours alone are not for every eye
 end
 
 -- The side of the field of view, from the size of the observation, where it is a grid; and the side of the maze.

@@ -5,7 +5,7 @@ local panels = mn.scene.panels
 
 local function draw(view, now)
   local page = view:inset(view.box, 16)
-  local header, world, mind, memory = view:split(page, "rows", { 44, "1*", "1.6*", "3*" })
+  local header, world, mind, memory = view:split(page, "rows", { 44, "1.5*", "1.7*", "3*" })
   panels.header(view, header, now)
 
   local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")

@@ -117,4 +117,5 @@ MN_ENV(associative_recall, .version = 0,
                 "questions  0: one per pair",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
        .actions = SYMBOLS_NAMES, .to_know = "answer=class values=class",
+       .observes = "key value",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

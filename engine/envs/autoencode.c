@@ -85,4 +85,5 @@ MN_ENV(autoencode, .version = 0,
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .to_know = "answer=class row=class",
+       .observes = "recalling suit",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -143,4 +143,5 @@ MN_ENV(concentration, .version = 0, .doc = "find pairs of cards: the game Concen
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
        .to_know = "cards=class open=class first=class",
+       .observes = "card[*]",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -95,4 +95,5 @@ MN_ENV(count_recall, .version = 0,
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
        .to_know = "answer=class counts=number",
+       .observes = "card asked",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -205,5 +205,6 @@ MN_ENV(gridworld, .version = 0,
        .params = "map=\"\" view=5[3..15] occlusion=1[0..1] cue_steps=0[0..1000000] step_reward=0.0[-1..1]",
        .actions = "up down left right", .settable = "right=1[1..6] x=0[0..63] y=0[0..63]",
        .to_know = "right=class x=number y=number",
+       .observes = "view[view*view] keys[4]",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
        .set = set, .observe = observe)

@@ -320,5 +320,6 @@ MN_ENV(memory_maze, .version = 0,
        .actions = "noop forward left right forward_left forward_right",
        .settable = "prompt=0[0..5] x=0.0[0..30] y=0.0[0..30]",
        .to_know = "targets=number prompt=class heading=class x=number y=number target_vectors=number",
+       .observes = "u8: view[view*view] target map[*] f32: place=x,y heading=east,south free=ahead,right,behind,left targets[*]",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
        .set = set, .observe = observe_again);

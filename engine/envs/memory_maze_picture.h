@@ -49,7 +49,7 @@ static inline void draw_cells(const memory_maze *m, const world *w, const level 
       const int is = cell[row * w->width + col];
       const float x = (float)(col - 1), y = (float)(row - 1);
       mn_canvas_add(c, MN_RECT, opaque(cell_colour(l, is, row, col, w->width)), x, y, 1, 1);
-      if (is != OPEN) mn_canvas_add(c, MN_RECT, is == WALL ? 0x10141CB0 : 0x00000050, x, y, 1, 1);
+      if (is != OPEN) mn_canvas_add(c, MN_RECT, is == WALL ? 0x6B7A90FF : 0x0F131A90, x, y, 1, 1);
       if (w->observation != PIXELS && mn_sight_sees(&w->sight, seen, m->heading, row - m->row, col - m->col))
         mn_canvas_add(c, MN_RECT, 0xFFFFFF38, x, y, 1, 1);
     }
@@ -86,6 +86,8 @@ static inline void draw(const memory_maze *m, const mn_io *io, mn_canvas *c) {
     const float tx = (float)(l->target[i] % w->width) - 0.5f, ty = (float)(l->target[i] / w->width) - 0.5f;
     if (i == m->prompt) mn_canvas_add(c, MN_DISC, 0xFFFFFFFF, tx, ty, 0.43f, 0.43f);
     mn_canvas_add(c, MN_DISC, opaque(target_colour(m->colour[i])), tx, ty, 0.36f, 0.36f);
+    const char letter[2] = { (char)('A' + m->colour[i]), 0 };          /* colours alone are not for every eye */
+    mn_canvas_text(c, 0x0F131AFF, tx - 0.15f, ty + 0.16f, 0.44f, letter);
   }
   if (w->observation == PIXELS) draw_camera(m, w, l, c);
   mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.38f, 0.38f);

@@ -55,5 +55,6 @@ MN_ENV(mystery_path, .version = 0,
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",
        .to_know = "path=class x=number y=number",
+       .observes = "column[7] row[7] fell origin[14] goal[14] heading[8] within=across,down",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
        .truth = mystery_truth, .valid = mystery_valid)

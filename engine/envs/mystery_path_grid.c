@@ -46,5 +46,6 @@ MN_ENV(mystery_path_grid, .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
        .to_know = "path=class x=number y=number",
+       .observes = "column[7] row[7] fell origin[14] goal[14] heading=up,left,down,right",
        .spaces = spaces, .prepare = NULL, .reset = reset, .step = step, .draw = mystery_draw,
        .truth = mystery_truth, .valid = mystery_valid)

@@ -122,7 +122,7 @@ static inline void cart(mn_canvas *c, const float x, float angle, uint32_t body,
 /* The ghost stands where the agent sees cart and pole. */
 static inline void draw(const noisy_cartpole *m, const mn_io *io, mn_canvas *c) {
   const float end = (float)LIMIT_X;
-  mn_canvas_add(c, MN_RECT, 0x0F131AFF, -1.3f * end, -1.25f, 2.6f * end, 1.75f);
+  mn_canvas_add(c, MN_RECT, 0x00000000, -1.3f * end, -1.25f, 2.6f * end, 1.75f);
   mn_canvas_add(c, MN_LINE, 0x6B7A90FF, -1.3f * end, 0.2f, 1.3f * end, 0.2f);
   mn_canvas_data(c, 0.03f);
   for (int side = -1; side <= 1; side += 2) {
@@ -166,5 +166,6 @@ MN_ENV(noisy_cartpole, .version = 0,
        .params = "noise=0.1[0..1] velocities=0[0..1]", .actions = "left right",
        .settable = "x=0.0[-2.4..2.4] x_dot=0.0[-10..10] angle=0.0[-0.209..0.209] angle_dot=0.0[-10..10]",
        .to_know = "angle=number angle_dot=number x=number x_dot=number",
+       .observes = "x x_dot[velocities] angle angle_dot[velocities]",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set,
        .observe = observe)

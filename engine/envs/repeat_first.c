@@ -73,4 +73,5 @@ MN_ENV(repeat_first, .version = 0,
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
        .to_know = "answer=class",
+       .observes = "suit",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -30,5 +30,6 @@ MN_FN void step(tmaze *m, mn_io *io) {
 MN_ENV(tmaze, .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",
+       .observes = "cue=down,up place[8] noise[*]",
        .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
        .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

@@ -126,7 +126,7 @@ static inline void mystery_draw(const mystery *m, const mn_io *io, mn_canvas *c)
   const float x = (float)m->x / MYSTERY_TILE, y = (float)m->y / MYSTERY_TILE;
   const uint32_t floor = 0x1B222DFF, wall = 0x4A5568FF, path = 0x35557AFF, been = 0x4C7FB5FF;
   (void)io;
-  mn_canvas_add(c, MN_RECT, 0x0F131AFF, -0.06f, -0.06f, MYSTERY_SIDE + 0.12f, MYSTERY_SIDE + 0.12f);
+  mn_canvas_add(c, MN_RECT, 0x00000000, -0.06f, -0.06f, MYSTERY_SIDE + 0.12f, MYSTERY_SIDE + 0.12f);
   for (int i = 0; i < MYSTERY_CELLS; i++) {
     const uint64_t here = mystery_bit(i);
     mystery_tile(c, i, m->visited & here ? been : m->path & here ? path :

@@ -83,10 +83,10 @@ static inline void tmaze_arm(mn_canvas *c, float x, float y, float tall, bool pa
                  pays ? "+4" : "\xE2\x88\x92" "1");
 }
 
-/* A long corridor is drawn taller than its cells are wide, or it would be a thread. */
+/* A corridor is drawn lower than its cells are wide, so that it fills a wide panel; a long one taller, or it would be a thread. */
 static inline void tmaze_draw(const tmaze *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  const float n = m->corridor, tall = 1 + n / 48;
+  const float n = m->corridor, tall = 0.7f * (1 + n / 48);
   const float half = tall / 2, wall = 0.07f * tall, arm = 0.9f * tall;
   const float left = 0.5f - half, end = n - 0.5f - half, here = (float)m->position + 0.5f;
   const uint32_t walls = 0x6B7A90FF, floor = 0x2C3645FF, tile = 0x35425AFF;

@@ -71,8 +71,10 @@ return function(view, box, now)
   local more = implicit_attention.note(now, aside)
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end)
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer) })
+  local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end,
+    step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer),
+    what = scale and "share × contribution" or "share", of = function(root) return root * root end, row_name = function(r) return selection.name(rows[r]) end })
   step_heatmap.mark(view, plot, now, over.steps)
   selection.spots(view, plot, now, rows)
 end

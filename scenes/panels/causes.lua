@@ -29,6 +29,17 @@ local function steps_below(view, plot, steps, can_open)
   if can_open then view:text("click a cell: the episode with it erased", plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
 end
 
+-- "layer 1, head 3, erased at step 5: success lost 0.33 [0.21, 0.45], 64 episodes".
+local function words_for(state, row, at, cell)
+  local text = ("%s, erased at step %d: "):format(row.text, at)
+  if not cell then return text .. "not measured yet" end
+  text = ("%s%s %.2f"):format(text, lost[state.map.measure], cell.loss)
+  if cell.low then text = ("%s [%.2f, %.2f]"):format(text, cell.low, cell.high) end
+  text = ("%s, %d episodes"):format(text, cell.n)
+  if state.test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise of all cells") end
+  return (text:gsub("%-(%d)", "−%1"))
+end
+
 -- A cell is a spot; the one of the displayed episode's intervention has a frame.
 local function spots(view, plot, state, erased)
   local rows, steps, u = state.map.rows, state.map.steps, view.unit
@@ -38,6 +49,7 @@ local function spots(view, plot, state, erased)
       local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
       if not state.cells[r][c] then view:rect(x, y, wide, high, view.theme.card) end
       view:spot({ x = x, y = y, w = wide, h = high }, { erase = row.word, at = at })
+      view:tip({ x = x, y = y, w = wide, h = high }, words_for(state, row, at, state.cells[r][c]))
       if erased and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
     end
   end
@@ -66,7 +78,7 @@ return function(view, box, now)
     for c = 1, #map.steps do values[(r - 1) * #map.steps + c - 1] = value_of(state, state.cells[r][c]) end
   end
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
-  view:heat(plot, #map.rows, #map.steps, values, 0, most, canvas.SEQUENTIAL)
+  view:heat(plot, #map.rows, #map.steps, values, 0, most, canvas.SEQUENTIAL, false)
   local high = plot.h / #map.rows
   local size = math.min(11, high / u * 0.8)
   for r, name in ipairs(names) do

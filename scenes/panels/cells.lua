@@ -1,4 +1,7 @@
 -- cells.lua -- an observation that is a grid of codes, drawn as cells.
+local mn = require "mneme"
+local canvas = mn.ui.canvas
+
 ---options: view = cells per side; palette = function(code): colour?, sign?; agent = { column, row } of its cell; turned = true where
 ---up is the heading; frame = colour of the border; note
 return function(view, box, now, options)
@@ -19,7 +22,7 @@ return function(view, box, now, options)
     local x, y = left + k % n * side, top + math.floor(k / n) * side
     local colour, sign = options.palette(seen.values[k])
     if colour then view:rect(x, y, side - 1, side - 1, colour) end
-    if sign then view:text(sign, x + side / 2, y + side * 0.68, side * 0.5 / u, 0xFFFFFFFF, "center") end
+    if sign then view:text(sign, x + side / 2, y + side * 0.68, side * 0.5 / u, canvas.ink(colour), "center") end
   end
   local x, y = left + options.agent[1] * side, top + options.agent[2] * side
   view:disc(x + side / 2, y + side / 2, side * 0.34, 0x0F131AFF)

@@ -54,8 +54,9 @@ return function(view, box, now)
   local inner = view:card(box, title, { "of the policy moved if erased there, " .. range, "of the policy moved, " .. range, range }, canvas.SEQUENTIAL)
   local over = step_heatmap.over(history, #rows, function(_, i, r)
     return i < first and 0 or job:of(rows[r].at, i, last)
-  end)
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = most, names = names_of(rows, layer) })
+  end, step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = most, names = names_of(rows, layer), what = "of the policy moved:",
+    row_name = function(r) return rows[r].text end })
   step_heatmap.mark(view, plot, now, over.steps)
   local x = plot.x + (now.history[#now.history].step + 0.5) / over.steps * plot.w
   view:line(x, plot.y, x, plot.y + plot.h, theme.text, u)

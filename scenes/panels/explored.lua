@@ -52,7 +52,7 @@ return function(view, box, now, options)
     local colour, sign = options.palette(is)
     local age = math.max(0.3, 1 - (now.step - when[at]) / FADED)
     if colour then view:rect(x, y, side - 1, side - 1, canvas.fade(colour, age)) end
-    if sign then view:text(sign, x + side / 2, y + side * 0.7, side * 0.55 / u, canvas.fade(0xFFFFFFFF, age), "center") end
+    if sign then view:text(sign, x + side / 2, y + side * 0.7, side * 0.55 / u, canvas.fade(canvas.ink(colour), age), "center") end
   end
   local truth = now.truth
   if truth.x and truth.y then

@@ -14,12 +14,13 @@ local function channels(view, box, now, kind, row, parts)
   local n = state_arrays.size(array.shape) / parts
   local inner = view:card(box, ("%s of %s"):format(named(kind), selection.name(row)),
     { ("%d channels, 0 … 1"):format(n), "0 … 1" }, canvas.SEQUENTIAL)
-  local over = step_heatmap.over(now.history, n, function(entry, _, channel)
+  local over = step_heatmap.over(now.episode_history or now.history, n, function(entry, _, channel)
     local probe = entry.probes and entry.probes[name]
     if not probe or state_arrays.size(probe.shape) ~= n * parts then return nil end
     return probe.values[(row.head or 0) * n + channel - 1]
-  end)
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" } })
+  end, step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = { "channel" }, now = now.episode_history and now.step,
+    row_name = function(channel) return "channel " .. channel - 1 end })
   selection.spot(view, plot, now, row)
 end
 
@@ -39,16 +40,19 @@ return function(view, box, now, options)
   local rows, layer = selection.rows(now, owners)
   if #rows == 1 and layer then return channels(view, box, now, kind, rows[1], parts) end
   local lo, hi = 1, 0
-  for _, entry in ipairs(history) do                  -- means differ little: the colours span their range
-    for _, mean in ipairs(entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
+  for _, frame in ipairs { now, unpack(now.beside or {}) } do          -- means differ little: the colours span their range
+    for _, entry in ipairs(frame.episode_history or frame.history) do
+      for _, mean in ipairs(entry.gates[kind] or {}) do lo, hi = math.min(lo, mean), math.max(hi, mean) end
+    end
   end
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
   local range = ("%.2f … %.2f"):format(lo, hi)
   local inner = view:card(box, title, { "mean of each head, " .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
-  local over = step_heatmap.over(history, #rows, function(entry, _, r)
+  local over = step_heatmap.over(now.episode_history or history, #rows, function(entry, _, r)
     local means = entry.gates[kind]
     return means and (means[rows[r].at] or 0)
-  end)
-  local plot = step_heatmap.draw(view, inner, over, { lo = lo, hi = hi, names = selection.names(rows, layer) })
+  end, step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = lo, hi = hi, names = selection.names(rows, layer), now = now.episode_history and now.step,
+    what = "mean of " .. kind, row_name = function(r) return selection.name(rows[r]) end })
   selection.spots(view, plot, now, rows)
 end

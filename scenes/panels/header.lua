@@ -1,5 +1,14 @@
 -- header.lua -- the top line: agent and environment, their source, and episode, step, reward, return, value.
-local function number(value, format) return value and (format:format(value):gsub("-", "−")) or "–" end
+local mn = require "mneme"
+
+local words = { episode = "how many episodes ended before this one", step = "steps of this episode, from 0", reward = "reward of the last action",
+  ["return"] = "sum of the rewards of this episode so far", value = "the agent's estimate of the discounted return from here on" }
+
+local function number(value, format)
+  if not value then return "–" end
+  if math.abs(value) >= 1e4 then return (value > 0 and "+" or "") .. mn.ui.canvas.number(value) end
+  return (format:format(value):gsub("-", "−"))
+end
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
@@ -9,12 +18,15 @@ return function(view, box, now)
     { "reward", number(now.reward, "%+.1f") }, { "return", number(now.ret, "%+.1f") },
     { "value", number(now.value, "%+.2f") },
   }
-  if box.w < 560 * u then facts = { facts[2], facts[4], facts[5] } end      -- the title is worth more
+  if box.w < 620 * u then facts = { facts[2], facts[4], facts[5] } end      -- the title is worth more
   local x = box.x + box.w
-  for i = #facts, 1, -1 do          -- from the right; columns of fixed width, so that numbers stand still
-    view:text(facts[i][2], x, base + 8 * u, 17, theme.text, "right")
-    view:text(facts[i][1], x, base - 13 * u, 11, theme.dim, "right")
-    x = x - 78 * u
+  for i = #facts, 1, -1 do          -- from the right; columns as wide as most numbers, so that these stand still
+    local name, text = facts[i][1], facts[i][2]
+    view:text(text, x, base + 8 * u, 17, theme.text, "right")
+    view:text(name, x, base - 13 * u, 11, theme.dim, "right")
+    local wide = math.max(62 * u, view:text_width(text, 17), view:text_width(name, 11))
+    view:tip({ x = x - wide, y = box.y, w = wide, h = box.h }, words[name])
+    x = x - wide - 16 * u
   end
 
   local status = now.status
@@ -36,6 +48,6 @@ return function(view, box, now)
 
   local room = x - box.x - 24 * u
   view:text(now.title or "", box.x, base - 4 * u, 19, theme.text, "left", room)
-  local note = status and status.note or now.source
+  local note = now.source
   if note then view:text(note, box.x, base + 14 * u, 11.5, theme.dim, "left", room) end
 end

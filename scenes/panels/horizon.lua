@@ -64,8 +64,9 @@ return function(view, box, now)
       local steps, x = job:horizon(row.at, job.n), inner.x + wide + (k - 1) * w
       colour[0] = math.log(math.min(1000, 1 + steps)) / FAR
       local place = { x = x, y = y, w = w - 2 * u, h = h - 2 * u }
-      view:heat(place, 1, 1, colour, 0, 1, canvas.SEQUENTIAL)
-      local ink = colour[0] > 0.6 and 0x0F131AFF or 0xFFFFFFFF
+      view:heat(place, 1, 1, colour, 0, 1, canvas.SEQUENTIAL, false)
+      view:tip(place, ("%s: erased up to %d steps before, it moves an action by %.0f %% or more"):format(row.text, steps, 100 * contributions.LITTLE))
+      local ink = (colour[0] > 0.6) == (theme.dark == true) and 0x0F131AFF or 0xFFFFFFFF
       view:text(tostring(steps), x + w / 2 - u, y + h / 2 + 0.36 * size * u - u, size, ink, "center", w - 4 * u)
       if row.layer then selection.spot(view, place, now, row, true) end
     end

@@ -53,8 +53,9 @@ return function(view, box, now, options)
   local over = step_heatmap.over(now.history, #parts, function(entry, _, r)
     local said = of[r][entry.step]
     return said and said.p or nil
-  end)
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = names })
+  end, step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = names, what = "probability of the right answer",
+    row_name = function(r) return parts[r].text or parts[r].word end })
   step_heatmap.mark(view, plot, now, over.steps)
   for r, part in ipairs(parts) do
     if part.layer then

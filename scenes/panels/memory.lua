@@ -55,12 +55,16 @@ return function(view, box, now, options)
         local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
+        local high, wide_of = down, across
         down, across = heads.fold(down, across, place.w / place.h)
-        view:heat(place, down, across, values, options.unit and 0 or -most, most, map)
+        view:heat(place, down, across, values, options.unit and 0 or -most, most, map, function(r, c)
+          return heads.element(layer, n > 1 and head or nil, kind, high, wide_of, r * across + c)
+        end)
       end
       size = math.min(11, strip / u)
       if n > 0 then
         view:text(kind, left - 6 * u, y + strip / 2 + 0.3 * size * u, size, theme.text, "right")
+        view:tip({ x = left - wide - 6 * u, y = y, w = wide + 6 * u, h = strip }, heads.kind(kind))
       end
       y = y + strip
     end

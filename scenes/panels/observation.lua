@@ -1,8 +1,51 @@
--- observation.lua -- the observation that the agent receives: one cell per value, or a picture.
+-- observation.lua -- the observation that the agent receives: its named groups of values, a picture, or one cell per value.
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
 local canvas = mn.ui.canvas
 local ffi = require "ffi"
+
+local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
+
+-- One group: its name, and its values as cells; a single one also as a number.
+local function group_in(view, box, group, seen, wide, lo, hi, map)
+  local theme, u = view.theme, view.unit
+  local one = group.n == 1
+  view:text(group.name, box.x, box.y + box.h / 2 + 4 * u, SIZE, theme.dim, "left", wide)
+  local place = { x = box.x + wide + 8 * u, y = box.y + u, w = box.w - wide - 8 * u, h = box.h - 2 * u }
+  local rows, cols = heads.fold(1, group.n, place.w / place.h)
+  local side = math.min(place.w / cols, (one and 1 or 2.5) * place.h / rows)
+  place.w = side * cols
+  view:rect(place.x, place.y, place.w, place.h, theme.grid)
+  view:heat(place, rows, cols, seen.values + group.from, lo, hi, map, function(row, col) return group.names[row * cols + col + 1] end)
+  view:frame(place.x, place.y, place.w, place.h, theme.line, u)
+  if one then view:text(canvas.number(seen.values[group.from]), place.x + place.w + 8 * u, box.y + box.h / 2 + 4 * u, SIZE, theme.text) end
+  if cols <= 32 then for c = 1, cols - 1 do view:line(place.x + c * side, place.y, place.x + c * side, place.y + place.h, theme.line, u) end end
+end
+
+-- Groups one below the other, in columns where they are many; a large group gets more room.
+local function groups_in(view, box, groups, seen, lo, hi, map)
+  local u, wide = view.unit, 0
+  local per = math.max(1, math.floor(box.h / (LINE * u)))
+  local columns = math.ceil(#groups / per)
+  per = math.ceil(#groups / columns)
+  for _, group in ipairs(groups) do wide = math.max(wide, view:text_width(group.name, SIZE)) end
+  wide = math.min(wide, box.w / columns * 0.4)
+  for column = 0, columns - 1 do
+    local weights, total = {}, 0
+    for r = 1, per do
+      local group = groups[column * per + r]
+      weights[r] = group and math.max(1, math.sqrt(group.n) / 3) or 0
+      total = total + weights[r]
+    end
+    local y, w = box.y, box.w / columns
+    for r = 1, per do
+      local h = box.h * weights[r] / total
+      local group, x = groups[column * per + r], box.x + column * w
+      if group then group_in(view, { x = x, y = y, w = w - 10 * u, h = math.min(h, 2.2 * LINE * u * weights[r]) }, group, seen, wide, lo, hi, map) end
+      y = y + h
+    end
+  end
+end
 
 return function(view, box, now)
   local theme, u, seen = view.theme, view.unit, now.observation
@@ -14,10 +57,15 @@ return function(view, box, now)
   local least, _, most = state_arrays.summary(seen.values, n)
   local note = ("%s value%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
   local inner = view:card(box, "observation", note)
-  least, most = math.min(0, least), math.max(1, most)
+  local map = least < 0 and canvas.DIVERGING or canvas.SEQUENTIAL          -- nothing has the colour of the page
+  most = math.max(1, most, -least)
+  least = least < 0 and -most or 0
   if #shape < 2 then
+    local groups = now.observation_groups
+    if groups and #groups > 0 then return groups_in(view, inner, groups, seen, least, most, map) end
     local rows, cols = heads.fold(1, n, inner.w / inner.h)
-    return view:heat(inner, rows, cols, seen.values, least, most, canvas.SEQUENTIAL)
+    view:rect(inner.x, inner.y, inner.w, inner.h, theme.grid)
+    return view:heat(inner, rows, cols, seen.values, least, most, map, function(row, col) return "value " .. row * cols + col end)
   end
   -- a picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square
   local rows, cols = shape[1], shape[2]
@@ -33,5 +81,5 @@ return function(view, box, now)
     local cell = math.floor(i / channels)
     grey[cell] = grey[cell] + seen.values[i] / channels
   end
-  view:heat(place, rows, cols, grey, least, most, canvas.SEQUENTIAL)
+  view:heat(place, rows, cols, grey, least, most, map)
 end

@@ -8,6 +8,8 @@ return function(view, box, now)
   if #now.policy == 0 then
     return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim)
   end
-  local over = step_heatmap.over(now.history, #now.policy, function(entry, _, row) return entry.policy and entry.policy[row] end)
-  step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions })
+  local over = step_heatmap.over(now.episode_history or now.history, #now.policy, function(entry, _, row) return entry.policy and entry.policy[row] end,
+    step_heatmap.span(now))
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = now.actions, what = "probability", now = now.episode_history and now.step })
+  view:spot(plot, { visit = over.steps, cells = true })
 end

@@ -1,26 +1,29 @@
--- rewards.lua -- the return so far in this episode, step by step.
+-- rewards.lua -- the return (the sum of the rewards so far) in this episode, step by step.
+local mn = require "mneme"
+local panels = mn.scene.panels
+
+-- Entry -> the sum up to it, of an episode.
+local function sums_of(frames)
+  local of = {}
+  for _, frame in ipairs(frames) do
+    local sum = 0
+    for _, entry in ipairs(frame.episode_history or frame.history) do
+      sum = sum + (entry.reward or 0)
+      of[entry] = sum
+    end
+  end
+  return of
+end
+
 return function(view, box, now)
-  local theme, u, history = view.theme, view.unit, now.history
-  local inner = view:card(box, "return", (("now %+.2f"):format(now.ret or 0):gsub("-", "−")))
-  local sums, sum, least, most, last = {}, 0, 0, 1, 10
-  for i, entry in ipairs(history) do
-    sum = sum + (entry.reward or 0)
-    sums[i], least, most, last = sum, math.min(least, sum), math.max(most, sum), math.max(last, entry.step)
-  end
+  local sums, history, beyond = sums_of { now, unpack(now.beside or {}) }, now.episode_history or now.history, nil
   if now.outcome then                    -- what the last action brought
-    sums[#sums + 1], last = now.ret, math.max(last, now.step + 1)
-    least, most = math.min(least, now.ret), math.max(most, now.ret)
+    beyond = { step = now.step + 1, ret = now.ret }
+    history = { unpack(history) }
+    history[#history + 1] = beyond
   end
-  local margin = (most - least) * 0.08
-  local place = view:axes(inner, 0, last, least < 0 and least - margin or 0, most + margin, "step", "sum of rewards")
-  local function at(i) return place(history[i] and history[i].step or now.step + 1, sums[i]) end
-  for i = 2, #sums do
-    local x0, y0 = at(i - 1)
-    local x1, y1 = at(i)
-    view:line(x0, y0, x1, y1, theme.good, 2 * u)
-  end
-  if #sums > 0 then
-    local x, y = at(#sums)
-    view:disc(x, y, 4 * u, theme.text)
-  end
+  local shown = setmetatable({ history = history, episode_history = now.episode_history and history, step = beyond and beyond.step or now.step },
+    { __index = now })
+  panels.signals(view, box, shown, { title = "return", note = (("now %+.2f"):format(now.ret or 0):gsub("-", "−")), y_name = "sum of rewards",
+    least = 0, holds = 1, lines = { { name = "return", of = function(entry) return entry == beyond and beyond.ret or sums[entry] end } } })
 end

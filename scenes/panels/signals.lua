@@ -1,6 +1,6 @@
--- signals.lua -- any values over the steps of an episode, as lines.
+-- signals.lua -- any values over the steps of an episode, as lines.  What is to come is pale, where it is known; a click goes to a step.
 local mn = require "mneme"
-local selection = mn.ui.selection
+local canvas, selection = mn.ui.canvas, mn.ui.selection
 
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
@@ -16,44 +16,83 @@ local function legend(view, box, now, lines, used)
   end
 end
 
----options: title, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on
----the name }, ... }, level = value of a horizontal line, empty = text where there are no values, least = the y axis begins there
----or below, x_name = "step", x_least = 10: the x axis reaches at least this far
-return function(view, box, now, options)
-  local theme, u, history = view.theme, view.unit, now.history
-  local inner = view:card(box, options.title)
+-- The steps to draw, of this episode and of those beside it.
+local function histories_of(now)
+  local list = { now.episode_history or now.history }
+  for _, frame in ipairs(now.beside or {}) do list[#list + 1] = frame.episode_history or frame.history end
+  return list
+end
+
+-- What holds all values: least, most, the last step, whether there is any.
+local function range(now, options)
   local least, most, last, known = options.least or math.huge, -math.huge, options.x_least or 10, false
-  for _, entry in ipairs(history) do
-    for _, line in ipairs(options.lines) do
-      local y = line.of(entry)
-      if y and y - y == 0 then least, most, known = math.min(least, y), math.max(most, y), true end
+  for _, history in ipairs(histories_of(now)) do
+    for _, entry in ipairs(history) do
+      for _, line in ipairs(options.lines) do
+        local y = line.of(entry)
+        if y and y - y == 0 then least, most, known = math.min(least, y), math.max(most, y), true end
+      end
+      last = math.max(last, entry.step)
     end
-    last = math.max(last, entry.step)
   end
+  for _, level in ipairs { options.level, options.holds } do least, most = math.min(least, level), math.max(most, level) end
+  return least, most, last, known
+end
+
+-- The values at the step that the pointer is nearest to.
+local function tip(view, plot, history, x0, last, options)
+  view:tip(plot, function(x)
+    local wish, best = x0 + x * (last - x0), nil
+    for _, entry in ipairs(history) do
+      if not best or math.abs(entry.step - wish) < math.abs(best.step - wish) then best = entry end
+    end
+    local words = {}
+    for _, line in ipairs(best and options.lines or {}) do
+      local y = line.of(best)
+      if y then words[#words + 1] = line.name .. " " .. canvas.number(y) end
+    end
+    return #words > 0 and ("%s %s: %s"):format(options.x_name or "step", canvas.number(best.step), table.concat(words, ", ")) or nil
+  end)
+end
+
+---options: title, note, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on
+---the name }, ... }, level = value of a horizontal line, holds = a value that the y axis reaches, empty = text where there are no values,
+---least = the y axis begins there or below, x_name = "step", x_least = 10: the x axis reaches at least this far
+return function(view, box, now, options)
+  local theme, u = view.theme, view.unit
+  local inner = view:card(box, options.title, options.note)
+  local least, most, last, known = range(now, options)
   if not known then
     return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local level = options.level
-  if level then least, most = math.min(least, level), math.max(most, level) end
-  legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u)
-  local margin = math.max((most - least) * 0.06, 1e-3)
+  if #options.lines > 1 then legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u) end
+  local margin, history = math.max((most - least) * 0.06, 1e-3), now.episode_history or now.history
   local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin,
     options.x_name or "step", options.y_name)
-  if level then
-    local x0, y = place(0, level)
-    local x1 = place(last, level)
+  if options.level then
+    local x0, y = place(0, options.level)
+    local x1 = place(last, options.level)
     view:line(x0, y, x1, y, theme.text, 1.5 * u)
   end
+  local here = now.step and now.episode_history and now.step or math.huge
   for i, line in ipairs(options.lines) do
-    local x0, y0
+    local colour = theme[colours[(i - 1) % #colours + 1]]
+    local x0, y0, x2, y2
     for _, entry in ipairs(history) do
       local y = line.of(entry)
       if y and y - y == 0 then
         local x1, y1 = place(entry.step, y)
-        if x0 then view:line(x0, y0, x1, y1, theme[colours[(i - 1) % #colours + 1]], (line.thick or 2) * u) end
+        local ahead = entry.step > here
+        if x0 then view:line(x0, y0, x1, y1, ahead and canvas.fade(colour, 0.3) or colour, (line.thick or 2) * u) end
+        if not ahead then x2, y2 = x1, y1 end
         x0, y0 = x1, y1
       end
     end
-    if x0 then view:disc(x0, y0, 3 * u, theme[colours[(i - 1) % #colours + 1]]) end
+    if x2 then view:disc(x2, y2, 3 * u, colour) end
   end
+  local left, top = place(0, most + margin)
+  local right, bottom = place(last, least == options.least and least or least - margin)
+  local plot = { x = left, y = top, w = math.max(1, right - left), h = math.max(1, bottom - top) }
+  tip(view, plot, history, 0, last, options)
+  if not options.x_name and now.step then view:spot(plot, { visit = last }) end
 end

@@ -34,7 +34,10 @@ return function(view, box, now, options)
     local lines, long = heads.fold(rows, cols, place.w / place.h)
     local text = caption_of(kind, array, now.n_heads, values, rows * cols, lines ~= rows and lines or nil)
     view:text(text, inner.x, y + 0.7 * caption, 11 * caption / (CAPTION * u), theme.text, "left", inner.w)
-    view:heat(place, lines, long, values, options.unit and 0 or -most, most, map)
+    view:heat(place, lines, long, values, options.unit and 0 or -most, most, map, function(r, c)
+      return heads.element(row.layer, row.head, kind, rows, cols, r * long + c)
+    end)
+    view:tip({ x = inner.x, y = y, w = inner.w, h = caption }, heads.kind(kind))
     y = y + caption + high
   end
   selection.spot(view, inner, now, row)

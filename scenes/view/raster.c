@@ -6,6 +6,7 @@
 #include "font.h"
 #include "op.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct mn_raster {
   uint8_t *pixels;
   size_t room;
   int width, height;
+  bool light;                   /* the page: its green is more than half */
   struct stretch *columns;      /* of a grid of cells, those under each column of pixels; room for the width */
 };
 
@@ -181,19 +183,22 @@ double mn_raster_text_width(mn_raster *r, const char *utf8, float size) {
   return (double)text(r, NULL, 0, 0, size, utf8);
 }
 
-/* Colour maps, as points to interpolate between.  Sequential: viridis (van der Walt and Smith, public
-** domain).  Diverging: light blue, dark, light orange; zero is dark like the page, so that what is
-** stored stands out.  Both grow lighter away from their dark point, for every kind of colour vision. */
-static const uint32_t sequential[] = { 0x440154, 0x482878, 0x3E4A89, 0x31688E, 0x26828E,
-                                       0x1F9E89, 0x35B779, 0x6DCD59, 0xB4DE2C, 0xFDE725 };
-static const uint32_t diverging[] = { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x10141B,
-                                      0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 };
+/* Colour maps, as points to interpolate between, for a dark and for a light page.  Nothing is the colour of the cards that
+** heat maps lie on (lua/mneme/base/canvas.lua), and what there is stands out: sequential in one hue, diverging in blue and
+** orange.  Lightness is monotone from nothing on, for every kind of colour vision. */
+enum { POINTS = 9 };
+static const uint32_t sequential[2][POINTS] = {
+  { 0x181E28, 0x1A3247, 0x1C4A6E, 0x216496, 0x2E80BD, 0x56A3DC, 0x86C3EC, 0xB8DDF6, 0xEAF6FF },
+  { 0xFFFFFF, 0xDCEBF6, 0xB4D5EC, 0x86BBDF, 0x559CCB, 0x2A7CB2, 0x0F5D92, 0x05416C, 0x032846 } };
+static const uint32_t diverging[2][POINTS] = {
+  { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x181E28, 0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 },
+  { 0x032846, 0x0F5D92, 0x3D8BC0, 0xA5CDE8, 0xFFFFFF, 0xF7CB97, 0xDD8434, 0xA95208, 0x552400 } };
 
-static uint32_t map_color(const mn_heat *heat, float value) {
+/* `light`: of the page */
+static uint32_t map_color(const mn_heat *heat, bool light, float value) {
   if (isnan(value)) return 0x808080FF;
-  const uint32_t *points = heat->map == MN_MAP_DIVERGING ? diverging : sequential;
-  int last = heat->map == MN_MAP_DIVERGING ? (int)(sizeof diverging / sizeof *diverging) - 1
-                                           : (int)(sizeof sequential / sizeof *sequential) - 1;
+  const uint32_t *points = heat->map == MN_MAP_DIVERGING ? diverging[light] : sequential[light];
+  int last = POINTS - 1;
   float range = heat->hi - heat->lo, at = range != 0 ? (value - heat->lo) / range : 0.5f;
   at = fminf(fmaxf(at, 0), 1) * (float)last;
   int i = at >= (float)last ? last - 1 : (int)at;
@@ -208,17 +213,18 @@ static uint32_t map_color(const mn_heat *heat, float value) {
 
 /* What a grid of cells shows under one pixel: the mean of cells r0..r1-1, c0..c1-1, where cells are
 ** smaller than pixels; else the one cell. */
-typedef uint32_t under_pixel(const void *grid, int r0, int r1, int c0, int c1);
+typedef uint32_t under_pixel(const void *grid, bool light, int r0, int r1, int c0, int c1);
 
-static uint32_t heat_under(const void *grid, int r0, int r1, int c0, int c1) {
+static uint32_t heat_under(const void *grid, bool light, int r0, int r1, int c0, int c1) {
   const mn_heat *heat = grid;
   float sum = 0;
   for (int row = r0; row < r1; row++)
     for (int col = c0; col < c1; col++) sum += heat->values[(size_t)row * (size_t)heat->cols + (size_t)col];
-  return map_color(heat, sum / (float)((r1 - r0) * (c1 - c0)));
+  return map_color(heat, light, sum / (float)((r1 - r0) * (c1 - c0)));
 }
 
-static uint32_t image_under(const void *grid, int r0, int r1, int c0, int c1) {
+static uint32_t image_under(const void *grid, bool light, int r0, int r1, int c0, int c1) {
+  (void)light;
   const mn_image *image = grid;
   uint64_t sum[3] = { 0, 0, 0 }, n = (uint64_t)(r1 - r0) * (uint64_t)(c1 - c0);
   for (int row = r0; row < r1; row++)
@@ -256,7 +262,7 @@ static void cell_map(mn_raster *r, under_pixel *color_of, const void *grid, int 
     for (int px = left, end; px < right; px = end) {     /* pixels of the same cells are alike */
       stretch column = r->columns[px];
       for (end = px + 1; end < right && r->columns[end].from == column.from; end++) ;
-      run(r, color_of(grid, row.from, row.to, column.from, column.to), px, end, py, 255);
+      run(r, color_of(grid, r->light, row.from, row.to, column.from, column.to), px, end, py, 255);
     }
   }
 }
@@ -295,7 +301,7 @@ int mn_raster_paint(mn_raster *r, const mn_canvas *c, uint32_t background, int w
   stretch *columns = width > r->width ? realloc(r->columns, (size_t)width * sizeof *columns) : r->columns;
   if (!columns) return mn_fail(r->ctx, "raster: out of memory for %dx%d pixels", width, height);
   r->columns = columns;
-  r->width = width, r->height = height;
+  r->width = width, r->height = height, r->light = (background >> 16 & 255) > 127;
   for (int y = 0; y < height; y++) run(r, background | 255, 0, width, y, 255);
   const mn_shape *shapes = mn_canvas_shapes(c);
   for (int i = 0, n = mn_canvas_count(c); i < n; i++) paint(r, c, &shapes[i]);

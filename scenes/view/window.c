@@ -13,9 +13,9 @@
 #define SDL_FUNCTIONS(F) \
   F(CreateRenderer) F(CreateTexture) F(CreateWindow) F(DestroyRenderer) F(DestroyTexture) F(DestroyWindow) \
   F(GameControllerClose) F(GameControllerFromInstanceID) F(GameControllerGetAxis) F(GameControllerOpen) \
-  F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowSize) \
+  F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowFlags) F(GetWindowSize) \
   F(Init) F(InitSubSystem) F(PeepEvents) F(PollEvent) F(QuitSubSystem) F(RenderClear) F(RenderCopy) F(RenderPresent) \
-  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowMinimumSize) F(ShowWindow) \
+  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowFullscreen) F(SetWindowMinimumSize) F(ShowWindow) \
   F(StartTextInput) F(UpdateTexture) F(WaitEventTimeout)
 #define POINTER(name) __typeof__(SDL_##name) *name;
 static struct { SDL_FUNCTIONS(POINTER) } sdl;
@@ -176,12 +176,21 @@ static void last_move(SDL_Event *e) {
     sdl.PeepEvents(e, 1, SDL_GETEVENT, SDL_MOUSEMOTION, SDL_MOUSEMOTION);
 }
 
+/* F11: the whole screen, and back. */
+static void toggle_full_screen(mn_window *w) {
+  bool full = sdl.GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
+  sdl.SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
+}
+
 /* Put an event of SDL into ours; what a viewer has no use for leaves kind 0. */
 static void translate(mn_window *w, SDL_Event *e, mn_event *event) {
   int key = 0, x, y;
   switch (e->type) {
   case SDL_QUIT: event->kind = MN_EVENT_QUIT; break;
-  case SDL_KEYDOWN: key = key_of(e->key.keysym.sym); break;
+  case SDL_KEYDOWN:
+    if (e->key.keysym.sym == SDLK_F11 && !e->key.repeat) toggle_full_screen(w);
+    key = key_of(e->key.keysym.sym);
+    break;
   case SDL_TEXTINPUT: key = key_of_text(e->text.text); break;
   case SDL_MOUSEBUTTONDOWN:
     at_pointer(w, event, MN_EVENT_MOUSE, e->button.button, e->button.x, e->button.y);

@@ -9,7 +9,7 @@ local mn = require "mneme"
 local causal_map = require "mneme.episodes.causal_map"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local intervene = require "mneme.commands.intervene"
+local paired_episodes = require "mneme.episodes.paired_episodes"
 local interventions = require "mneme.episodes.interventions"
 local map_file = require "mneme.episodes.causal_map_file"
 local memory_rows = require "mneme.episodes.memory_rows"
@@ -59,7 +59,7 @@ for _, case in ipairs(rig.cases()) do
       t.ok(map:work())
       local p = wanderer(case.settings)
       local nothing = { seeds = seeds(), draws = SEED, act = false, most = ENVS, first = 0 }
-      local untouched = intervene.round(p, interventions.new(p, {}), nothing)
+      local untouched = paired_episodes.round(p, interventions.new(p, {}), nothing)
       t.eq(mn.json.encode(untouched), mn.json.encode(map.outcomes))
       t.ok(#map.steps > 0 and #map.columns == #map.steps)
       for _, column in ipairs(map.columns) do
@@ -70,7 +70,7 @@ for _, case in ipairs(rig.cases()) do
       local column = map.columns[#map.columns]
       for r, row in ipairs(map.rows) do
         local list = interventions.new(p, { { kind = "erase", what = row.word, at = column.at } })
-        local whole = intervene.round(p, list, { seeds = seeds(), draws = SEED, act = true, most = ENVS, first = 0 })
+        local whole = paired_episodes.round(p, list, { seeds = seeds(), draws = SEED, act = true, most = ENVS, first = 0 })
         for i, env in ipairs(column.envs) do t.eq(column.base[i] - column.loss[r][i], whole[env + 1].ret, row.word) end
       end
     end)

@@ -8,6 +8,7 @@ local diff = require "mneme.commands.diff"
 local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
 local intervene = require "mneme.commands.intervene"
+local paired_episodes = require "mneme.episodes.paired_episodes"
 local interventions = require "mneme.episodes.interventions"
 local stepper = require "mneme.episodes.stepper"
 local cue_agent = require "tests.support.cue_agent"
@@ -143,7 +144,7 @@ local function experiment(list, o)
   local p = by_hand(50)
   local made = interventions.new(p, list)
   o = o or {}
-  local cases = intervene.play(p, made, { episodes = o.episodes or 100, seed = o.seed or 5, record = o.record })
+  local cases = paired_episodes.play(p, made, { episodes = o.episodes or 100, seed = o.seed or 5, record = o.record })
   local won = { 0, 0 }
   for _, c in ipairs(cases) do for arm = 1, 2 do won[arm] = won[arm] + c[arm].score end end
   return { won[1] / #cases, won[2] / #cases }, cases, made

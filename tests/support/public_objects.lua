@@ -23,6 +23,6 @@ return function()
     A2C = a2c, PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
-    Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings,
+    Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
     Contributions = mn.inspect.contributions.new(agent, history) }
 end

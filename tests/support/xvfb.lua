@@ -58,7 +58,7 @@ end
 ---@return table window id, x, y, w, h
 function Display:window(name)
   local id = display.wait("a window called " .. name, function()
-    return (self:xdotool("search --onlyvisible --name '^" .. name .. "$'") or ""):match "%d+"
+    return (self:xdotool("search --onlyvisible --name '" .. name .. "$'") or ""):match "%d+"
   end)
   self:xdotool("windowfocus --sync " .. id)
   local said = self:xdotool("getwindowgeometry --shell " .. id)

@@ -46,7 +46,7 @@ t.test("gradient norms: means of their logarithms, a line for each part, the thr
   local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = frames.new():add(fake.new {}:next()) })
   local signals, now, options = scene.panels.signals, nil, nil
   scene.panels.signals = function(_, _, n, o) now, options = n, o end
-  local function draw() scene.panels.gradients(nil, nil, frame) end
+  local function draw() scene.panels.gradients({}, nil, frame) end
   local ok, why = pcall(function()
     draw()
     t.eq(options.level, nil, "no config.json")

@@ -24,7 +24,7 @@ t.test("the command line of mneme view", function()
   local o = view.parse { "runs/a", "out=x.GIF", "size=640x480", "--scene=memory" }
   t.eq(o.things[1], "runs/a") t.eq(o.kind, "gif") t.eq(o.scene, "memory")
   t.eq(o.width, 640) t.eq(o.height, 480)
-  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "x", "y", "z" }, {}, { "x", "colr=1" } } do
+  for _, bad in ipairs { { "x", "size=9x9" }, { "x", "out=x.bmp" }, { "a", "b", "c", "d", "e" }, {}, { "x", "colr=1" } } do
     local ok, e = pcall(view.parse, bad)
     t.ok(not ok and e.status == 2, "a usage error has status 2")
   end

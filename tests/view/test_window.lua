@@ -92,7 +92,7 @@ t.test("what lies far outside of the page is no trouble, and no wrong picture", 
   -- 1000 cells over 300,000 pixels: at the 150,000th the middle of the row, 300 pixels each, from white to black
   local pixels = painted(function(page) page:heat({ x = -150000, y = 0, w = 300000, h = 10 }, 1, 1000, heat, 0, 1) end, nil, 900, 10)
   for i = 0, 2 do
-    local dark, light = { 0x44, 0x01, 0x54 }, { 0xFD, 0xE7, 0x25 }
+    local dark, light = { 0x18, 0x1E, 0x28 }, { 0xEA, 0xF6, 0xFF }
     local want = i % 2 == 0 and dark or light
     for _, x in ipairs { 300 * i + 1, 300 * i + 298 } do t.eq(pixels:byte(4 * x + 1), want[1], "pixel " .. x) end
   end
@@ -220,7 +220,7 @@ without_screen("a page is as large as asked for by scale=, else as the screen wa
     local ok, why = pcall(window.run, client, { width = 800, height = 600, scale = scale or nil })
     t.ok(not ok and why == "seen", why)
     t.eq(client.canvas.scale, scale or 1)
-    t.eq(client.canvas.width, 800) t.near(client.canvas.unit, 0.8 * (scale or 1), 1e-6)
+    t.eq(client.canvas.width, 800) t.near(client.canvas.unit, scale and 0.65 * scale or 0.8, 1e-6)
   end
 end)
 

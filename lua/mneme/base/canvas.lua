@@ -4,21 +4,22 @@ local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local numbers = require "mneme.base.format"
 
 local C = engine.C
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 local SEQUENTIAL, DIVERGING = 0, 1
 
 -- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page and on a light one.
--- `ground`: what worlds are drawn on, whose own colours are made for the dark.
+-- `ground`: what worlds are drawn on, whose own colours suit both.  `dark`: a colour map grows lighter.
 local themes = {
   dark = {
     page = 0x0F131AFF, card = 0x181E28FF, line = 0x2C3645FF, grid = 0x252E3BFF, ground = 0x181E28FF,
     text = 0xE8ECF2FF, dim = 0x9AA7B8FF, accent = 0x56B4E9FF, warm = 0xF0A63AFF,
-    good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8,
+    good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8, dark = true,
   },
   light = {
-    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0x181E28FF,
+    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0xE6EBF1FF,
     text = 0x17202BFF, dim = 0x56626FFF, accent = 0x0072B2FF, warm = 0xB86200FF,
     good = 0x007A5CFF, bad = 0xC24300FF, violet = 0x9C4380FF, shade = 0xEEF1F5D8,
   },
@@ -42,7 +43,7 @@ canvas.metatable = { __index = methods }
 ---@param look table? { theme = "dark"|"light", scale = pixels of the screen for one of the design, 1 }
 function canvas.new(raster, width, height, look)
   local view = setmetatable({ raster = raster, scale = look and look.scale or 1,
-    theme = themes[look and look.theme or "dark"], spots = {} }, canvas.metatable)
+    theme = themes[look and look.theme or "dark"], spots = {}, tips = {} }, canvas.metatable)
   view.shapes = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   view:clear(width, height)
   return view
@@ -50,7 +51,7 @@ end
 
 -- How large a pixel of the 1280x800 design is on a page of this size.
 local function unit_of(self, width, height)
-  return self.scale * math.max(0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+  return self.scale * math.max(self.scale > 1 and 0.65 or 0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
 end
 
 -- What has none would end the process.
@@ -63,7 +64,8 @@ local function shapes_of(self) return self.shapes or errors.raise "canvas: this 
 ---@param height integer in pixels
 function methods:clear(width, height)
   C.mn_canvas_clear(shapes_of(self))
-  self.n_spots, self.unfinished = 0, false
+  self.n_spots, self.n_tips, self.unfinished, self.about = 0, 0, false, nil
+  self.panels, self.noting, self.full = {}, false, nil
   self.width, self.height = width, height
   self.unit = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
@@ -136,6 +138,14 @@ function methods:triangle(x, y, w, h, turn, color) add(self, TRIANGLE, color, x,
 ---@return integer color
 function canvas.fade(color, opacity)
   return bit.bor(bit.band(color, 0xFFFFFF00), math.floor(opacity * 255 + 0.5)) % 2 ^ 32
+end
+
+---Dark or white letters, whichever is read better on a colour.
+---@param color integer 0xRRGGBBAA
+---@return integer color
+function canvas.ink(color)
+  local function part(shift) return math.floor(color / 2 ^ shift) % 256 end
+  return 0.3 * part(24) + 0.59 * part(16) + 0.11 * part(8) > 130 and 0x0F131AFF or 0xFFFFFFFF
 end
 
 local function check_text(text)
@@ -211,8 +221,20 @@ end
 ---@param lo number value of the first colour
 ---@param hi number value of the last colour
 ---@param map integer? mn.ui.canvas.SEQUENTIAL (default) or DIVERGING
-function methods:heat(box, rows, cols, values, lo, hi, map)
+---@param name (fun(row: integer, col: integer): string?)|false|nil the words for a cell, from 0, before its value when the pointer is on it;
+---  nil: row and column; false: nothing is shown there
+function methods:heat(box, rows, cols, values, lo, hi, map, name)
   if box.w < 1 or box.h < 1 then return end
+  if name ~= false then
+    self:tip(box, function(x, y)
+      local row, col = math.min(rows - 1, math.floor(y * rows)), math.min(cols - 1, math.floor(x * cols))
+      local value = tonumber(values[row * cols + col])
+      local words = name and name(row, col)
+      if name and not words then return nil end
+      words = words or rows * cols == 1 and "value" or rows == 1 and "value " .. col or ("row %d, column %d"):format(row, col)
+      return words .. ": " .. canvas.number(value)
+    end)
+  end
   if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
   engine.check(C.mn_canvas_heat(shapes_of(self), box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
     map or SEQUENTIAL))
@@ -255,6 +277,65 @@ function methods:spot(box, what)
   self.spots[self.n_spots] = spot
 end
 
+---Draw scenes whose panels can be shown alone: meanwhile panel() notes each.
+---@param full integer? the number of the panel to show alone
+---@param draw fun()
+function methods:with_panels(full, draw)
+  self.panels, self.noting, self.full = {}, true, full
+  draw()
+  self.noting = false
+end
+
+---Where a panel is drawn: in its box; nil: another one is shown alone.
+---@param box table { x, y, w, h }
+---@return table? box
+function methods:panel(box)
+  if not self.noting then return box end
+  self.panels[#self.panels + 1] = box
+  if not self.full then return box end
+  return #self.panels == self.full and self:inset(self.box, 12) or nil
+end
+
+---The number of the panel at a point.
+---@return integer?
+function methods:panel_at(x, y)
+  if self.full then return self.full end
+  for n = #self.panels, 1, -1 do
+    local box = self.panels[n]
+    if x >= box.x and x < box.x + box.w and y >= box.y and y < box.y + box.h then return n end
+  end
+end
+
+---A number as a reader wants it: "−0.413", "1.2M".
+---@param x number
+---@return string
+function canvas.number(x) return x ~= x and "NaN" or (numbers.short(x):gsub("^-", "−")) end
+
+---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
+---@param box table { x, y, w, h }
+---@param text string|fun(x: number, y: number): string? of the place in the box, 0..1 from its left and top; nil: nothing there
+function methods:tip(box, text)
+  self.n_tips = self.n_tips + 1
+  local tip = self.tips[self.n_tips] or {}
+  tip.x, tip.y, tip.w, tip.h, tip.text = box.x, box.y, box.w, box.h, text
+  self.tips[self.n_tips] = tip
+end
+
+---The text of the tip at a point.
+---@param x number
+---@param y number
+---@return string?
+function methods:tip_at(x, y)
+  for i = self.n_tips, 1, -1 do
+    local tip = self.tips[i]
+    if x >= tip.x and x < tip.x + tip.w and y >= tip.y and y < tip.y + tip.h then
+      local text = tip.text
+      if type(text) == "function" then text = text((x - tip.x) / tip.w, (y - tip.y) / tip.h) end
+      if text then return text end
+    end
+  end
+end
+
 ---The spot at a point, of several the last one drawn.
 ---@param x number
 ---@param y number
@@ -273,9 +354,11 @@ end
 ---@param y number pixels down
 function methods:magnify(scale, x, y)
   engine.check(C.mn_canvas_magnify(shapes_of(self), scale, x, y))
-  for i = 1, self.n_spots do
-    local spot = self.spots[i]
-    spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale
+  for list, n in pairs { [self.spots] = self.n_spots, [self.tips] = self.n_tips } do
+    for i = 1, n do
+      local spot = list[i]
+      spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale
+    end
   end
 end
 
@@ -317,7 +400,8 @@ end
 local ramp = ffi.new "float[32]"
 for i = 0, 31 do ramp[i] = i / 31 end
 
----The background of a panel with its title and, at the right, a note (a range, a unit).
+---The background of a panel with its title and, at the right, a note (a range, a unit).  On the title the pointer shows view.about,
+---which is set while a panel of the registry is drawn.
 ---@param box table { x, y, w, h }
 ---@param title string
 ---@param note (string|string[])? of several the first that fits
@@ -325,6 +409,7 @@ for i = 0, 31 do ramp[i] = i / 31 end
 ---@return table box the space left for the panel
 function methods:card(box, title, note, map)
   self:rect(box.x, box.y, box.w, box.h, self.theme.card)
+  if self.about then self:tip({ x = box.x, y = box.y, w = box.w, h = 32 * self.unit }, self.about) end
   local inner = self:inset(box, 12)
   local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
   self:text(title, inner.x, base, 13, self.theme.text, "left", inner.w)
@@ -337,7 +422,7 @@ function methods:card(box, title, note, map)
     self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
     local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
     if map and x > inner.x + used then
-      self:heat({ x = x, y = base - 9 * self.unit, w = w, h = 10 * self.unit }, 1, 32, ramp, 0, 1, map)
+      self:heat({ x = x, y = base - 9 * self.unit, w = w, h = 10 * self.unit }, 1, 32, ramp, 0, 1, map, false)
     end
   end
   local top = math.floor(24 * self.unit + 0.5)

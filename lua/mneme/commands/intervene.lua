@@ -15,13 +15,12 @@
 local engine = require "mneme.base.engine"
 local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
+local paired_episodes = require "mneme.episodes.paired_episodes"
 local stepper = require "mneme.episodes.stepper"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
 local columns = require("mneme.commands.layout").table
@@ -72,85 +71,6 @@ function intervene.parse(words)
   return o, list, env
 end
 
--- ---- playing ----
-
--- Writers of the environments that are recorded; nil: none.
-local function begin_recordings(p, folder)
-  if not folder then return nil end
-  files.make_folder(folder)
-  local list = {}
-  for b = 0, p.num_envs - 1 do
-    list[b] = trajectory_writer.new(p.env, b, { about = { title = p.title, source = p.source } })
-    list[b]:begin(p:observations() + b * p.n)
-  end
-  return list
-end
-
----One whole episode in every environment.
----@param p Stepper
----@param list Interventions
----@param o table { seeds = of each environment, draws = of the sampled actions, act = whether to intervene, most = environments that
----  count, folder = for trajectories or nil, first = number of the first environment's episode }
----@return table[] outcomes { score, ret, length } by environment; nil after a signal
-function intervene.round(p, list, o)
-  p:restart(o.seeds, o.draws)
-  list:release()
-  local out, left, step, nobody = {}, p.num_envs, 0, {}
-  local kept = begin_recordings(p, o.folder)
-  while left > 0 do
-    local living, counting = {}, {}
-    for b = 0, p.num_envs - 1 do
-      if not out[b + 1] then
-        living[#living + 1] = b
-        if b < o.most then counting[#counting + 1] = b end
-      end
-    end
-    for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
-      if kept then kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
-    end
-    p:forward()
-    local actions = p.actions:data() + p.row * p.num_envs
-    p:step()
-    local ended = p.env.ended
-    for _, b in ipairs(living) do
-      if kept then
-        kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
-      end
-      if p.done[b] ~= 0 then
-        out[b + 1], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b] }, left - 1
-        if kept and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
-      end
-    end
-    step = step + 1
-    if C.mn_interrupted() ~= 0 then return nil end
-  end
-  return out
-end
-
----Play episodes without and with the interventions.
----@param p Stepper
----@param list Interventions
----@param o table { episodes, seed, record }
----@return table[] pairs { without, with } of outcomes, by episode
-function intervene.play(p, list, o)
-  local bar, pairs_of = progress.new { steps = o.episodes, unit = "episodes", after = 2 }, {}
-  while #pairs_of < o.episodes do
-    local first, seeds = #pairs_of, {}
-    for b = 0, p.num_envs - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
-    local function arm(act, name)
-      return intervene.round(p, list, { seeds = seeds, draws = o.seed + first, act = act, most = o.episodes - first,
-        first = first, folder = o.record and o.record .. "/" .. name })
-    end
-    local without = arm(false, "without")
-    local with = without and arm(true, "with")
-    if not with then break end
-    for b = 1, math.min(p.num_envs, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
-    bar:update(#pairs_of, {})
-  end
-  bar:clear()
-  return pairs_of
-end
-
 -- ---- what came of it ----
 
 -- An estimate with its interval; a single episode has none.
@@ -177,32 +97,16 @@ local function share_row(count, n)
     with_interval("%+.3f", stats.paired_shares(count.both, count.with, count.without, count.neither)) }
 end
 
--- How often both, one or none succeeded; nil if the score is not just 0 or 1.
-local function count_success(cases)
-  local count = { both = 0, without = 0, with = 0, neither = 0 }
-  for _, c in ipairs(cases) do
-    local a, b = c[1].score, c[2].score
-    if a % 1 ~= 0 or b % 1 ~= 0 then return nil end
-    local key = a == 1 and (b == 1 and "both" or "without") or b == 1 and "with" or "neither"
-    count[key] = count[key] + 1
-  end
-  return count
-end
-
 ---The table of an experiment.
----@param pairs_of table[] from intervene.play
+---@param pairs_of table[] from paired_episodes.play
 ---@param at integer the step of the intervention
 ---@return string text
 function intervene.report(pairs_of, at)
-  local cases, longest = {}, 0
-  for _, c in ipairs(pairs_of) do
-    longest = math.max(longest, c[1].length)
-    if c[1].length > at then cases[#cases + 1] = c end
-  end
+  local cases, longest = paired_episodes.reaching(pairs_of, at)
   local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, #cases, #pairs_of,
     #cases == 0 and (": the longest had %d steps"):format(longest) or #cases < #pairs_of and ": the results below are of these" or "") }
   if #cases == 0 then return out[1] end
-  local count, rows = count_success(cases), { { "", "without", "with", "difference" } }
+  local count, rows = paired_episodes.count_success(cases), { { "", "without", "with", "difference" } }
   rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases)
   rows[3], rows[4] = mean_row("ret", "return", cases), mean_row("length", "length", cases)
   out[2] = columns(rows)
@@ -240,7 +144,10 @@ function intervene.main(words)
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
-  local cases = intervene.play(p, made, o)
+  local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
+  local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
+    done = function(n) bar:update(n, {}) end })
+  bar:clear()
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   if #cases == 0 then errors.stop(status) end

@@ -1,13 +1,13 @@
--- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y] [out=FILE].
---   X                    a run folder, a trajectory (.mnt) or a scene's name; with Y, a second one,
---                        both side by side in the same environments
+-- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y ...] [out=FILE].
+--   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
+--                        side by side in the same environments with one clock
 --   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
 --                        from this step on, the untouched and the altered agent side by side
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
 --                        step at=, with an intervention both courses of the episode and their difference
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
--- In the window, h lists the keys: i intervenes at the step shown, w writes the episodes as trajectories.
+-- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
 -- The window's loop polls events sixty times a second and never waits for a trainer.
 local lfs = require "lfs"
@@ -31,7 +31,7 @@ local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD = 10, 15
 local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
-local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
+local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
@@ -60,7 +60,7 @@ function view.parse(args)
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
-      if #o.things == 2 then usage(("view: expected one or two things side by side, got a third: '%s'"):format(arg)) end
+      if #o.things == 4 then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
     elseif key == "scene" then o.scene = value
     elseif interventions.kinds[key] then intervention_args.read(o.list, key, value, "view")
@@ -125,6 +125,14 @@ local function map_of(o, run)
   end
 end
 
+-- The agent of a checkpoint in many environments, to count what an intervention does.
+local function many_of(o, run)
+  return function(step)
+    return require("mneme.episodes.stepper").from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1,
+      checkpoint = step })
+  end
+end
+
 -- The trainer, if the run is still training.
 local function trainer(run)
   if not lfs.attributes(run .. "/live", "mode") then return nil end
@@ -141,10 +149,12 @@ local function track_of(o, thing)
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env
-    local what = scene.load(o.scene or scene.for_env(type(id) == "string" and id or ""))
-    local open = opener(o, thing)
+    id = type(id) == "string" and id or ""
+    local name = o.scene or #o.things > 2 and "compact" or scene.for_env(id)
+    local what, open = scene.load(name), opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
-    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing) }
+    return { source = source or open {}, scene = what, open = open, map = map_of(o, thing), many = many_of(o, thing),
+      scenes = scene.suiting(id), scene_name = name }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
@@ -162,7 +172,7 @@ function view.open(o)
     tracks[k] = track_of(o, thing)
     if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
   end
-  return viewer.new(tracks, { theme = o.theme, controls = not o.out })
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", ") })
 end
 
 ---Go to the step of the interventions and apply them: the untouched and the altered agent are shown side by side.

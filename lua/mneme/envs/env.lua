@@ -18,7 +18,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settings table all settings and their values: parameters, num_envs, seed, time_limit
 ---@field defaults table the default values of the parameters
 ---@field observation_space table of one environment: shape = {...}; dtype = "f32"|"u8"; codes = n if each u8 value is
----  one of n codes 0 .. n-1, nil if it is an intensity
+---  one of n codes 0 .. n-1, nil if it is an intensity; groups = ObservationGroup[]: what its numbers are, {} where nothing is declared
 ---@field action_space table { n = number of actions, names = {...} }
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
@@ -65,7 +65,7 @@ function envs.new(name, settings)
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
-    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
+    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
     action_space = { n = world.n_actions, names = world.names }, settable = world.settable, to_know = world.to_know }, Env)
 end
 

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local observation_names = require "mneme.envs.observation_names"
 local whole = require "mneme.envs.whole"
 
 local C, check = engine.C, engine.check
@@ -152,6 +153,8 @@ local function new(name, given)
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
+  local observes = C.mn_env_observes(number)
+  world.groups = observation_names.groups(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another

@@ -6,6 +6,7 @@ local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
+local observation_names = require "mneme.envs.observation_names"
 local saved_tables = require "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -15,7 +16,7 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "to_know", "settable", "set", "name",
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "to_know", "observes", "settable", "set", "name",
   "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
@@ -84,6 +85,9 @@ local function check_spec(spec)
   if spec.to_know ~= nil and (type(spec.to_know) ~= "table" or not spec.truth) then
     errors.usage "env: to_know names facts of truth, expected { cue = \"class\" } and the function truth"
   end
+  if spec.observes ~= nil and type(spec.observes) ~= "string" then
+    errors.usage(("env: observes is a %s, expected a text: \"cue[4] asked\""):format(type(spec.observes)))
+  end
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
@@ -143,6 +147,7 @@ end
 ---@field draw fun(self: table, view: Canvas)?
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
+---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
 ---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
 ---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
 ---@field name string?
@@ -160,6 +165,7 @@ end
 ---  draw = function(self, view) end                        optional
 ---  truth = function(self) return { name = number } end    optional
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
+---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
@@ -191,6 +197,7 @@ function world.new(spec)
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
     to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
+  self.groups = observation_names.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do

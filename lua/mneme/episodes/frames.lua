@@ -14,6 +14,7 @@ local methods = {}
 ---@field canvas ffi.cdata* the environment's drawing
 ---@field actions string[] names in order
 ---@field observation table { shape, values }
+---@field observation_groups ObservationGroup[]? what its numbers are, where the environment declares it
 ---@field action integer the action of this step, from 0
 ---@field policy number[] probability of each action; empty where unknown
 ---@field value number estimated discounted return
@@ -41,6 +42,7 @@ local methods = {}
 ---@field gates string[] the kinds of probes that are gates
 ---@field agent Agent? that acts; nil: a recorded or live episode
 ---@field episode_history Entry[]? every step of this episode, where its end is known
+---@field beside Frame[]? those of the other episodes on the page, for shared axes
 ---@field selection table? { layer, head, step }; its old name is focus
 ---@field status table? of the playback: { playing, speed, hint, note }
 

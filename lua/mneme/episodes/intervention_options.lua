@@ -160,6 +160,7 @@ end
 ---@class Change
 ---@field text string
 ---@field make fun(stepper: Stepper) see Timeline:edit
+---@field specs table[] the interventions, each with its step
 ---@field settles boolean the agent's state is changed, so that its plan restarts
 ---@field refused fun(): string? why it had no effect, after it was applied
 
@@ -187,7 +188,7 @@ end
 ---@return Change
 function intervention_options.change(option, line, i, steps)
   local specs, episode = specs_at(option.specs, line, i, steps), line.ticks[i].episode
-  local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), settles = false }, nil
+  local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), settles = false, specs = specs }, nil
   for _, spec in ipairs(specs) do
     change.settles = change.settles or spec.kind == "erase" or spec.kind == "swap"
     if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end

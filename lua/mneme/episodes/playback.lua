@@ -13,7 +13,8 @@ local NORMAL = 4                            -- the initial speed
 local AHEAD = 10000                         -- slots computed ahead at most: an episode may have no end
 
 ---@class Playback
----@field tracks table[] one or two: { timeline, scene, open = function(changes): source, name = text or nil }
+---@field together boolean? the two tracks are two episodes of one agent
+---@field tracks table[] one to four; two of an intervention: { timeline, scene, open = function(changes): source, name = text or nil }
 ---@field slots table[] for each displayed moment the frame number of each track
 ---@field at integer the displayed slot
 local Playback = {}
@@ -161,7 +162,9 @@ function Playback:unchangeable()
   if live(self) then return "this agent is still training; after training, r replays an episode that can be changed" end
   if source.trajectory then return "a recorded trajectory cannot be changed; view the run instead" end
   if not (self.tracks[1].open and source.restore) or not slot then return "only an episode that an agent plays can be changed" end
-  if #self.tracks > 1 and not self.original then return "two agents are shown: close one first (c or x)" end
+  if #self.tracks > 1 and not self.original then
+    return self.together and "two episodes are shown: close one first (c or x)" or "several agents are shown: close the others first (c or x)"
+  end
   local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
   if tick.ended or tick.over then return "this episode has ended" end
 end
@@ -201,8 +204,9 @@ end
 ---Shows one track alone again; the first one without any intervention.
 ---@param keep integer 1 or 2
 function Playback:close(keep, clock)
-  if #self.tracks == 1 then return self:say("only one episode is shown", clock) end
+  if #self.tracks == 1 or keep > #self.tracks then return self:say("only one episode is shown", clock) end
   local track, at = self.tracks[keep], self.slots[self.at][keep]
+  self.together = nil
   if keep == 1 and self.original then
     track.timeline = self.original
     track.timeline:lost()
@@ -226,7 +230,7 @@ function Playback:reopen(changes, clock)
     if not ok then return self:say(errors.is(source) and source.message or tostring(source), clock) end
     tracks[k] = { timeline = timeline.new(source), scene = track.scene, open = track.open, name = track.name }
   end
-  self.tracks, self.slots, self.at = tracks, {}, 0
+  self.tracks, self.slots, self.at, self.together = tracks, {}, 0, nil
   self:forward()
 end
 
@@ -239,6 +243,58 @@ function Playback:checkpoint(by, clock)
   for i, step in ipairs(steps) do if step == shown then at = i end end
   if not steps[at + by] then return self:say(by < 0 and "this is the oldest checkpoint" or "this is the newest checkpoint", clock) end
   self:reopen({ checkpoint = steps[at + by] }, clock)
+end
+
+---The track whose episodes the window lists: untouched, where an intervention is shown.
+---@param k integer
+---@return Timeline
+function Playback:untouched(k) return k == 1 and self.original or self.tracks[k].timeline end
+
+---Computes episodes after the displayed one, until some are known in every track.
+---@param wanted integer episodes
+---@param deadline number
+---@return boolean changed
+function Playback:scout(wanted, deadline)
+  if self.at == 0 or live(self) or self.taken or self.together then return false end
+  local known = 0
+  for k in ipairs(self.tracks) do
+    local line = self:untouched(k)
+    local before = line.n
+    local list = line:episodes()
+    while #list < wanted or not list[#list].stop do
+      if line.n - line.ticks[line.n].start > AHEAD or C.mn_clock(false) > deadline or not line:extend(deadline) then break end
+      if line.ticks[line.n].ended or #list == 0 then list = line:episodes() end
+    end
+    known = known + line.n - before
+  end
+  return known > 0
+end
+
+---Goes to the frame that an episode begins with; an intervention is closed before.
+---@param start integer of track 1: see Timeline.episodes
+function Playback:to_start(start, clock)
+  if self.original or self.together then self:close(1, clock) end
+  self.playing = false
+  while #self.slots == 0 or self.slots[#self.slots][1] < start do
+    if not extend(self) then return self:say("that episode is no longer known", clock) end
+  end
+  local at = #self.slots
+  while at > 1 and self.slots[at - 1][1] >= start do at = at - 1 end
+  self:seek(at)
+end
+
+---Shows another episode of the same agent next to the displayed one, both from their beginning.
+---@param start integer the frame that it begins with
+function Playback:beside(start, clock)
+  local track, slot = self.tracks[1], self.slots[self.at]
+  if #self.tracks > 1 or not (track.open and self:source().restore) or not slot then
+    return self:say("two episodes side by side are of one agent that plays: close the other one first (c)", clock)
+  end
+  local line, mine = track.timeline, track.timeline.ticks[slot[1]].start
+  local other = line:fork(track.open {})
+  self.tracks[2] = { timeline = other, scene = track.scene, open = track.open, shown = track.shown }
+  self.slots, self.at, self.together = { { mine, start } }, 1, true
+  self:seek(1)
 end
 
 ---Goes to the first frame of this episode (by = 0), of the previous (-1) or the next one (1).

@@ -17,7 +17,7 @@ local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 ---@field source table
 ---@field first integer the first frame that can be shown, from 1
 ---@field n integer the last known frame
----@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, over }
+---@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome, over }
 ---@field marks table<integer, string> frames with an intervention: "taken" or its text
 local Timeline = {}
 Timeline.__index = Timeline
@@ -58,7 +58,7 @@ local function put(self, i, make, over)
     local before = self.ticks[i - 1]
     local same = before and before.episode == frame.episode and (frame.outcome or frame.step > before.step)
     self.n, self.ticks[i] = i, { episode = frame.episode, step = frame.step, start = same and before.start or i,
-      ended = frame.outcome ~= nil, over = over }
+      ended = frame.outcome ~= nil, outcome = frame.outcome, over = over }
   end
   make_room(self)
 end
@@ -213,6 +213,18 @@ function Timeline:whole(i)
   return last and last.history
 end
 
+---The episodes that are known, in order.
+---@return table[] episodes { start, stop = its last frame or nil, episode, outcome = { score, ret, length } or nil }
+function Timeline:episodes()
+  local list, i = {}, self.n > 0 and self.ticks[self.first].start or 1
+  while i <= self.n do
+    local stop = self:stop(i)
+    list[#list + 1] = { start = i, stop = stop, episode = self.ticks[i].episode, outcome = stop and self.ticks[stop].outcome }
+    i = (stop or self.n) + 1
+  end
+  return list
+end
+
 ---The frame of another step of the episode of frame i, where it is kept.
 ---@return Frame?
 function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[i].start + step] end
@@ -295,7 +307,8 @@ function Timeline:fork(source)
     for k, x in pairs(self[key]) do other[key][k] = x end
   end
   for i, tick in ipairs(self.ticks) do
-    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, over = tick.over }
+    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, outcome = tick.outcome,
+      over = tick.over }
   end
   if source ~= self.source then
     for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source) } end

@@ -9,6 +9,34 @@ local MOST_COLS = 2 ^ 24
 -- What the axes are called, by their letter in a core's declaration.
 local words = { V = "values", K = "keys", D = "units" }
 
+-- What the kinds of state, gates and probes are, as in the papers.
+local words_for = {
+  C = "C: the memory as a matrix, values × keys: what was written under each key, decayed by gamma",
+  v = "v: the memory's values, which the query reads", k = "k: the memory's keys", s = "s: the normaliser, the decayed sum of the keys",
+  z = "z: the normaliser, the decayed sum of the keys", n = "n: the normaliser, the decayed sum of the keys", h = "h: the hidden state",
+  c = "c: the cell state", m = "m: the stabiliser of the exponential gates", beta = "beta: the gate that writes, 0: nothing new … 1: all",
+  gamma = "gamma: the gate that forgets, 0: keep all … 1: keep nothing", p_gamma = "p_gamma: the gate that forgets keys",
+  f = "f: the forget gate", i = "i: the input gate", o = "o: the output gate", r = "r: the reset gate",
+}
+
+---A kind of state in words.
+---@param kind string
+---@return string
+function heads.kind(kind) return words_for[kind] or kind .. ": a state or gate of this core, as it names it" end
+
+---The name of one element of a state: "layer 1, head 2, C[3, 7]".
+---@param layer integer
+---@param head integer? nil: the state has no heads
+---@param kind string
+---@param rows integer of the head's matrix
+---@param cols integer
+---@param i integer from 0, row by row
+---@return string
+function heads.element(layer, head, kind, rows, cols, i)
+  local where = rows > 1 and ("%d, %d"):format(math.floor(i / cols), i % cols) or tostring(i)
+  return ("layer %d%s, %s[%s]"):format(layer, head and ", head " .. head or "", kind, where)
+end
+
 ---One head's axes in words: "64 values × 256 keys".
 ---@param array table { shape, dims? }
 ---@param n_heads integer? as for count

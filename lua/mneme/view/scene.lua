@@ -4,10 +4,12 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local renamed = require "mneme.base.renamed"
 local user_file = require "mneme.base.user_file"
+local envs = require "mneme.envs.env"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
@@ -35,7 +37,17 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
     renamed.note("the panel " .. name, successors[name])
     return panels[successors[name]]
   end
-  panels[name] = run(registry.file("scenes/panels", name, "panel"), "function")
+  local path = registry.file("scenes/panels", name, "panel")
+  local draw, about = run(path, "function"), catalogue.first_comment(path)
+  panels[name] = function(view, box, ...)        -- the first sentence of its file explains a panel where the pointer is on its title
+    if view.about then return draw(view, box, ...) end              -- a panel of a panel
+    if not box then return draw(view, nil, ...) end                 -- to ask it something
+    box = view:panel(box)
+    if not box then return end
+    view.about = about
+    draw(view, box, ...)
+    view.about = nil
+  end
   return panels[name]
 end })
 
@@ -67,6 +79,25 @@ end
 ---@param name string
 ---@return SceneSpec
 function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
+
+---What a scene shows, in one line.
+---@param name string
+---@return string
+function scene.about(name) return catalogue.first_comment(registry.file("scenes", name, "scene")) end
+
+---The scenes for an environment: its own first, then those that are made for no environment.
+---@param id string? "tmaze-v0"
+---@return string[]
+function scene.suiting(id)
+  local own, list = scene.for_env(id), {}
+  for _, name in ipairs(scene.list()) do
+    local made_for = false
+    for _, env in ipairs(envs.list()) do made_for = made_for or scene.for_env(env.name) == name and name ~= "memory" end
+    if not made_for and name ~= own then list[#list + 1] = name end
+  end
+  table.insert(list, 1, own)
+  return list
+end
 
 ---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
 ---("tmaze_bakker-v0": tmaze), or "memory", which suits every environment.

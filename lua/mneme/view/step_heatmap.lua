@@ -11,9 +11,10 @@ local MAX_COLUMNS = 512          -- in a longer episode several steps share a co
 ---@param rows integer
 ---@param of fun(entry: table, i: integer, row: integer): number? the value of a step in a row, from 1; nil: not known, and
 ---  the value of the step before is repeated
+---@param steps integer? that the axis has at least: step_heatmap.span
 ---@return table map { rows, cols, used, values, steps }
-function step_heatmap.over(history, rows, of)
-  local steps = math.max(10, history[#history].step + 1)
+function step_heatmap.over(history, rows, of, steps)
+  steps = math.max(10, history[#history].step + 1, steps or 0)
   local cols = math.min(steps, MAX_COLUMNS)
   local all, used = ffi.new("float[?]", rows * cols), 0
   for i, entry in ipairs(history) do
@@ -31,11 +32,24 @@ function step_heatmap.over(history, rows, of)
   return { rows = rows, cols = cols, used = used, values = values, steps = steps }
 end
 
+---How many steps the axes of a page have: those of the whole episode once its end is known, and of those next to it.
+---@param now Frame
+---@return integer steps
+function step_heatmap.span(now)
+  local steps = 10
+  for _, frame in ipairs { now, unpack(now.beside or {}) } do
+    local whole = frame.episode_history or frame.history
+    steps = math.max(steps, whole[#whole].step + 1)
+  end
+  return steps
+end
+
 ---Draw a heat map with its names and its axis of steps.
 ---@param view Canvas
 ---@param box table { x, y, w, h }
 ---@param b table of step_heatmap.over
----@param look table { lo, hi: ends of the colours, names: one for each group of rows }
+---@param look table { lo, hi: ends of the colours, names: one for each group of rows, row_name = function(row): string, from 1, what = a word
+---  before the value, of = function(value): number, as it reads, now = the displayed step, where later ones are drawn }
 ---@return table plot the box of the rows; a click below it selects a step
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
@@ -45,7 +59,20 @@ function step_heatmap.draw(view, box, b, look)
   local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - 20 * u }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
-  view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL)
+  view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL, false)
+  if look.now and look.now < b.steps - 1 then                -- what is to come is pale
+    local x = plot.x + (look.now + 1) / b.steps * plot.w
+    view:rect(x, plot.y, plot.x + plot.w - x, plot.h, canvas.fade(theme.card, 0.55))
+    view:line(x, plot.y, x, plot.y + plot.h, theme.text, u)
+  end
+  view:tip(plot, function(x, y)
+    local row, col = math.min(b.rows - 1, math.floor(y * b.rows)), math.min(b.cols - 1, math.floor(x * b.cols))
+    local step = math.floor((col + 0.5) * b.steps / b.cols)
+    local name = look.row_name and look.row_name(row + 1) or look.names[math.floor(row * groups / b.rows) + 1]
+    if col >= b.used then return ("%s, step %d: not there yet"):format(name, step) end
+    local value = b.values[row * b.used + col]
+    return ("%s, step %d: %s%s"):format(name, step, look.what and look.what .. " " or "", canvas.number(look.of and look.of(value) or value))
+  end)
   local high = plot.h / groups
   size = math.min(size, high / u * 0.8)
   for i, name in ipairs(look.names) do

@@ -1,7 +1,7 @@
 -- viewer.lua -- a playback in a window: keys, pointer, and the page with its control bar.  Separate from the window itself, so that
 -- tests can press keys.
+local background_effect = require "mneme.view.background_effect"
 local background_map = require "mneme.view.background_map"
-local divergence = require "mneme.episodes.divergence"
 local screen_capture = require "mneme.view.screen_capture"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -14,21 +14,27 @@ local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
 local export_episode = require "mneme.episodes.timeline_export"
 
-local MAX_ZOOM = 8
-local BAR = 62                               -- design pixels of the controls
+local viewer_page = require "mneme.view.viewer_page"
+
+local MAX_ZOOM, TAB = 8, 9
+local STRIP, HUNT = 16, 200                  -- episodes that are computed ahead; that are searched for a failure
+local EFFECT, EFFECT_SEED = 100, 12345       -- episodes over which an intervention is counted, as `mneme intervene` would
+local DOUBLE = 0.4                           -- seconds between two clicks of a double click
 
 ---@class Viewer: Playback a client of window.lua
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see playback.lua; the first one's map = function(step): the map of a checkpoint, nil: there is none
----@param options table? theme; controls = false: no bar
+---@param tracks table[] see playback.lua; the first one's map = function(step): the map of a checkpoint, nil: there is none;
+---  many = function(step): the agent of a checkpoint in many environments, nil: interventions are not counted; scenes = names of others to choose
+---@param options table? theme; controls = false: no bar; title of the window; seed of the episodes
 ---@return Viewer
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
   self.zoom, self.pan, self.selection, self.screen_capture = 1, { 0, 0 }, {}, screen_capture()
-  self.theme, self.bar = options.theme, options.controls ~= false
+  self.theme, self.bar, self.title, self.seed = options.theme, options.controls ~= false, options.title, options.seed or EFFECT_SEED
+  self.many, self.scenes, self.scene_name = tracks[1].many, tracks[1].scenes or {}, tracks[1].scene_name
   local first = tracks[1]
   if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
   return self
@@ -76,6 +82,14 @@ local function again(self, clock)
   self.playing = true
 end
 
+-- The next scene of the list, for every track.
+local function next_scene(self, clock)
+  if #self.scenes < 2 then return self:say("no other scene suits this environment", clock) end
+  local at = 0
+  for i, name in ipairs(self.scenes) do if name == self.scene_name then at = i end end
+  self:show_scene(self.scenes[at % #self.scenes + 1])
+end
+
 -- Every key: its code, name, help text and function.
 local commands = {
   { " ", "space", "play or pause", function(self) self.playing = not self.playing end },
@@ -89,8 +103,14 @@ local commands = {
   { keyboard.HOME, "Home", "start of the episode", function(self) self.playing = false self:to_episode(0) end },
   { keyboard.END, "End", "end of the episode", function(self)
     self.playing = false
-    if self.at > 0 then self:seek(select(2, self:episode())) end
+    if self.at == 0 then return end
+    self:look_ahead()                            -- to its end, also where it is being computed
+    self:seek(select(2, self:episode()))
   end },
+  { "f", "f", "next failure", function(self, clock) self:to_failure(1, clock) end },
+  { "F", "F", "previous failure", function(self, clock) self:to_failure(-1, clock) end },
+  { "b", "b", "an episode that ended otherwise beside this one", function(self, clock) self:contrast(clock) end },
+  { TAB, "Tab", "next scene", next_scene },
   { "+", "+", "faster", function(self) faster(self, 1) end },
   { "-", "−", "slower", function(self) faster(self, -1) end },
   { "r", "r", "restart the episode", again },
@@ -103,14 +123,14 @@ local commands = {
   { "]", "]", "newer checkpoint", function(self, clock) self:checkpoint(1, clock) end },
   { "c", "c", "close the intervention", function(self, clock) self:close(1, clock) end },
   { "x", "x", "keep only the intervention", function(self, clock) self:close(2, clock) end },
-  { "0", "0", "reset zoom (wheel: zoom)", function(self) self.zoom, self.pan = 1, { 0, 0 } end },
+  { "0", "0", "reset zoom (wheel: zoom)", function(self) self.zoom, self.pan, self.full = 1, { 0, 0 }, nil end },
   { "s", "s", "save a screenshot", function(self, clock, paint) self:say(self.screen_capture:picture(self:frame(1), paint()), clock) end },
   { "v", "v", "start / stop a video", function(self, clock, paint)
     self:say(self.screen_capture:stop() or self.screen_capture:begin(self:frame(1), select(2, paint())), clock)
   end },
   { "w", "w", "save the episode (.mnt)", function(self, clock) self:write(clock) end },
   { "t", "t", "dark / light theme", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
-  { "h", "h", "this help", function(self) self.help = not self.help end },
+  { "h", "h", "this help", function(self) self.help, self.playing = not self.help, self.playing and self.help == true end },
 }
 
 local by_key, help = {}, {}
@@ -118,7 +138,8 @@ for _, command in ipairs(commands) do
   by_key[type(command[1]) == "string" and command[1]:byte() or command[1]] = command[4]
   help[#help + 1] = { command[2], command[3] }
 end
-help[#help + 1] = { "click", "select a head or a step" }
+help[#help + 1] = { "F11", "full screen, and back" }
+help[#help + 1] = { "click", "select a head or a step; twice on a title: the panel alone" }
 help[#help + 1] = { "q  Esc", "quit" }
 
 ---Let the user act in place of the agent, or hand back to it.
@@ -160,10 +181,104 @@ function Viewer:intervene(option, steps, clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
   local ok, change = pcall(intervention_options.change, option, self.tracks[n].timeline, self.slots[self.at][n], steps)
-  if ok then return self:change(change, clock) end
+  if ok then
+    local done = self:change(change, clock)
+    if done then self:count(change.specs) end
+    return done
+  end
   if not errors.is(change) then error(change, 0) end
   self:say(change.message, clock)
   return false, change
+end
+
+---Begin to count what the interventions of the displayed episode do over many.
+---@param specs table[] the last ones
+function Viewer:count(specs)
+  local many, all = self.many, self.effect and self.effect.specs or {}
+  if not many then return end
+  self.effect = { specs = { unpack(all) } }
+  for _, spec in ipairs(specs) do table.insert(self.effect.specs, spec) end
+  for _, spec in ipairs(self.effect.specs) do
+    if spec.at ~= specs[1].at then self.effect.job = nil return end      -- mneme intervene has one step, too
+  end
+  local step = self:source().steps
+  self.effect.job = background_effect.new(function() return many(step) end, self.effect.specs, { episodes = EFFECT, seed = self.seed })
+end
+
+---Show one episode alone again, and stop counting.
+function Viewer:close(keep, clock)
+  self.effect, self.erased = nil, nil
+  playback.close(self, keep, clock)
+end
+
+---Show another scene.
+---@param name string
+function Viewer:show_scene(name)
+  local loaded = scene.load(name)
+  for _, track in ipairs(self.tracks) do track.scene = loaded end
+  self.scene_name, self.dirty, self.full = name, true, nil
+end
+
+-- ---- failures ----
+
+---The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean.
+---@param k integer
+---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over
+function Viewer:episodes_of(k)
+  local list, most, sum, n = self:untouched(k):episodes(), -math.huge, 0, 0
+  for _, e in ipairs(list) do
+    local score = e.outcome and (e.outcome.score or 0)
+    if score then most, sum, n = math.max(most, score), sum + score, n + 1 end
+  end
+  local bound = (most >= 1 or most <= 0) and 1 or sum / math.max(1, n)
+  for _, e in ipairs(list) do if e.outcome then e.failed = (e.outcome.score or 0) < bound end end
+  return list
+end
+
+-- The number of the displayed episode in a list.
+local function place_of(self, list)
+  local at, slot = 1, self.slots[self.at]
+  for i, e in ipairs(list) do if slot and e.start <= slot[1] then at = i end end
+  return at
+end
+
+---Go to the next or previous episode that failed; more episodes are played until there is one.
+---@param by integer 1 or -1
+function Viewer:to_failure(by, clock)
+  local source = self:source()
+  self.hunting = nil
+  if self.at == 0 or source.live then return self:say("a training shows each episode once; after it, r plays its agent", clock) end
+  local list = self:episodes_of(1)
+  local i = place_of(self, list) + by
+  while list[i] and not list[i].failed do i = i + by end
+  if list[i] and list[i].failed then return self:to_start(list[i].start, clock) end
+  if by < 0 or source.trajectory or #list >= HUNT then
+    return self:say(by < 0 and "no failure before this episode" or ("no failure after this one in %d episodes"):format(#list), clock)
+  end
+  self.hunting = #list + 1
+  self:say("looking for a failure …", clock)
+end
+
+---Show the nearest episode that ended otherwise next to this one: a failure and a success of one agent.
+function Viewer:contrast(clock)
+  if self.at == 0 or #self.tracks > 1 then return self:say("two episodes are shown: c closes one", clock) end
+  local list = self:episodes_of(1)
+  local at, best = place_of(self, list), nil
+  for i, e in ipairs(list) do
+    local other = e.failed ~= nil and list[at].failed ~= nil and e.failed ~= list[at].failed
+    if other and (not best or math.abs(i - at) < math.abs(best - at)) then best = i end
+  end
+  if not best then return self:say("no known episode ended otherwise", clock) end
+  self:beside(list[best].start, clock)
+end
+
+-- Plays episodes ahead while nothing else is to be done.
+local function scout(self, clock, deadline)
+  if self.at == 0 or self:source().live then return end
+  if self:scout(self.hunting or STRIP, deadline) then self.dirty = true end
+  local list = self.hunting and self:episodes_of(1)
+  if not list or not (list[self.hunting] and list[self.hunting].stop) then return end
+  self:to_failure(1, clock)
 end
 
 -- Save an episode of a track; returns a text for the user.
@@ -199,12 +314,16 @@ function Viewer:erase(word, at, clock)
   self:say(("this episode ends before step %d; Page Down shows another"):format(at), clock)
 end
 
----Advances with the clock; what is left of the time goes to the map, if it is shown.
+---Advances with the clock; what is left of the time goes to the count of an intervention, to the next episodes, and to the map, if it is shown.
 ---@param clock number seconds
 ---@param deadline number? of engine.C.mn_clock(false)
 function Viewer:tick(clock, deadline)
   playback.tick(self, clock, deadline)
-  if self.causes and deadline and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
+  if not deadline then return end
+  local job = self.effect and self.effect.job
+  if job and not job.done and job:work(deadline) then self.dirty = true end
+  scout(self, clock, deadline)
+  if self.causes and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
 end
 
 ---Completes the map of the memory, if the page shows it: for pictures.
@@ -240,7 +359,7 @@ end
 
 ---A key was pressed.  True: quit.
 function Viewer:key(key, clock, paint)
-  self.dirty = true
+  self.dirty, self.hover = true, nil
   if self.menu then return key_of_menu(self, key, clock) end
   if self.taken then
     local action = self.taken.actions[key]
@@ -270,10 +389,44 @@ local function click(self, what, spot, x)
   else f.layer, f.head = c.layer, c.head end
 end
 
+-- The pointer rests at a place: its tip is drawn with the page.
+local function hover(self, x, y)
+  self.hover = { x, y }
+  local tip = self.canvas:tip_at(x, y)
+  if tip or self.tip then self.dirty = true end
+end
+
+-- The second of two quick clicks on a panel shows it alone, or the page again.
+local function double_click(self, x, y, clock)
+  local before = self.clicked
+  self.clicked = { x, y, clock }
+  if not before or clock - before[3] > DOUBLE or math.abs(x - before[1]) + math.abs(y - before[2]) > 4 then return false end
+  local panel = self.canvas:panel_at(x, y)
+  self.clicked, self.full = nil, not self.full and panel or nil
+  return true
+end
+
+---Show a step of the displayed episode.
+---@param step number the nearest one is shown
+function Viewer:visit(step)
+  self.playing = false
+  local from, to = self:episode()
+  self:seek(math.max(from, math.min(to, from + math.floor(step + 0.5))))
+end
+
 ---A pointer event: see window.lua.
 function Viewer:pointer(what, x, y, by, clock, paint)
   local spot, box
-  if what == "press" and by == 1 then spot, box = self.canvas:spot_at(x, y) end
+  if what == "press" and (by == 1 or by == 3) then spot, box = self.canvas:spot_at(x, y) end
+  if what == "press" and by == 3 then
+    if spot and spot.start then self:beside(spot.start, clock) end
+    self.dirty = true
+    return
+  end
+  if what == "press" and by == 1 and not spot and self.zoom == 1 and double_click(self, x, y, clock) then
+    self.dirty = true
+    return
+  end
   self.dirty = self.dirty or what ~= "move"
   if what == "release" then self.scrub, self.dragged = nil, nil
   elseif what == "wheel" then zoom_at(self, 1.25 ^ by, x, y)
@@ -285,92 +438,14 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     self.scrub = spot.scrub
     scrub_to(self, x)
   elseif spot and spot.key then return self:key(spot.key, clock, paint)
+  elseif spot and spot.visit then self:visit((x - box.x) / box.w * spot.visit - (spot.cells and 0.5 or 0))
+  elseif spot and spot.start then self:to_start(spot.start, clock)
+  elseif spot and spot.scene then self:show_scene(spot.scene)
   elseif spot and spot.action and self.taken then self:act(spot.action, clock)
   elseif spot and spot.erase then self:erase(spot.erase, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
-  elseif what == "press" and by == 1 then self.dragged = { x, y } end
-end
-
--- ---- the page ----
-
-local function speed_text(speed)
-  if speed == math.huge then return "unlimited" end
-  return ("%sx, %g steps/s"):format(speed < 1 and "1/" .. 1 / speed or tostring(speed), speed * playback.steps)
-end
-
--- The playback status in the header of the first track.
-local function status_of(self)
-  local source, note = self:source(), self.note
-  local speed = speed_text(playback.speeds[self.speed])
-  local gone = source.live and self.state and self.state ~= "running"
-  if gone then
-    speed = self.state == "gone" and "crashed" or "ended"
-    note = note or ("training %s; r plays its last checkpoint"):format(speed)
-  elseif source.live then speed = "live"
-  elseif source.trajectory and self:tick_of(1).over then
-    speed, note = "over", note or "end of the trajectory; r restarts its last episode"
-  end
-  if self.taken then note = note or "your move: " .. self.taken.told .. "; k or Esc hands back" end
-  return { playing = self.playing, speed = speed, hint = "h: help", note = note, steps = speed_text(playback.speeds[self.speed]) }
-end
-
-local function shown_frame(self, k, status)
-  local frame = self:frame(k)
-  if not frame then return nil end
-  local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
-  local line, at = self.tracks[k].timeline, self.slots[self.at][k]
-  more.episode_history = line:whole(at)
-  more.frame_of = function(step) return line:kept(at, step) end
-  if self.causes then
-    more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
-    more.erased = self.original and self.erased or nil
-  end
-  if self.tracks[k].name then more.title = self.tracks[k].name .. " – " .. frame.title end
-  if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
-  return setmetatable(more, { __index = frame })
-end
-
--- The contents of the control bar.
-local function bar_of(self, status)
-  local from, to, over = self:episode()
-  local marks, source = {}, self:source()
-  for k, track in ipairs(self.tracks) do
-    for at = from, to do
-      if track.timeline.marks[self.slots[at][k]] then marks[#marks + 1] = at end
-    end
-  end
-  return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
-    live = source.live, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
-    movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
-    episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory,
-    said = #self.tracks > 1 and (self.note or divergence(self:frame(1), self:frame(2))) or nil }
-end
-
--- Shown until the trainer has written its first step.
-local waiting = { draw = function(page)
-  local text = "waiting for the first training step …"
-  page:text(text, page.width / 2, page.height / 2, 16, page.theme.dim, "center")
-end }
-
----The scene and the frame of a window.
-function Viewer:page()
-  if not self:frame(1) then return waiting, {} end
-  local status = self.bar and status_of(self) or nil
-  local first_frame = shown_frame(self, 1, status)
-  return { draw = function(view, now)
-    local body, bar = view.box, nil
-    if self.bar then body, bar = view:split(view.box, "rows", { "1*", BAR }, 0) end
-    local boxes = { body }
-    if #self.tracks > 1 then boxes = { view:split(body, "columns", { "1*", "1*" }, 0) } end
-    for k, track in ipairs(self.tracks) do
-      local frame = k == 1 and now or shown_frame(self, k)
-      if frame then view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end) end
-    end
-    if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
-    if bar then scene.panels.controls(view, bar, bar_of(self, status)) end
-    if self.help then scene.panels.help(view, body, now, { keys = help }) end
-    if self.menu then scene.panels.menu(view, body, now, self.menu:shown()) end
-  end }, first_frame
+  elseif what == "press" and by == 1 then self.dragged = { x, y }
+  elseif what == "move" then hover(self, x, y) end
 end
 
 ---A page was painted and shown.
@@ -382,5 +457,7 @@ end
 ---The window was closed: ends a video that is being recorded.
 ---@return string? text a text for the user
 function Viewer:closed() return self.screen_capture:stop() end
+
+viewer_page(Viewer, help)
 
 return { new = new }

@@ -1,0 +1,196 @@
+-- test_minute.lua -- the walk from "it failed" to "this head lost the cue" with real clicks: the program in a window under Xvfb, xdotool,
+-- and next to it the same viewer without a window, which says where things are and what the window has to show after each step.
+-- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME records the walk with ffmpeg, at the pace of a person.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local display = require "tests.support.xvfb"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+local view = require "mneme.commands.view"
+local viewer_rig = require "tests.support.viewer_rig"
+
+local W, H = 1280, 800
+local record, recorded_run = os.getenv "MNEME_RECORD", os.getenv "MNEME_RECORD_RUN"
+recorded_run = recorded_run and shell.absolute(recorded_run)
+local folder = shell.folder()
+
+-- The share of pixels that are alike.
+local function likeness(a, b)
+  local p, q, same, n = ffi.cast("const uint8_t *", a), ffi.cast("const uint8_t *", b), 0, #a / 4
+  for i = 0, n - 1 do
+    if p[4 * i] == q[4 * i] and p[4 * i + 1] == q[4 * i + 1] and p[4 * i + 2] == q[4 * i + 2] then same = same + 1 end
+  end
+  return same / n
+end
+
+-- The same viewer without a window.
+local function twin_of(words)
+  local twin = { v = view.open(view.parse(words)), clock = 0 }
+  local painter = viewer_rig.painter
+  twin.v.canvas, twin.v.playing = painter.view, false
+  function twin.paint()
+    local what, frame = twin.v:page()
+    return painter:paint(what, frame, W, H), W, H
+  end
+  -- Everything that a window computes while it is idle.
+  function twin.settle()
+    local clean = 0                            -- what a page shows decides what is computed next
+    repeat
+      twin.v.dirty = false
+      twin.clock = twin.clock + 10
+      twin.v:tick(twin.clock, math.huge)
+      twin.picture = ffi.string(twin.paint(), W * H * 4)
+      clean = twin.v.dirty and 0 or clean + 1
+    until clean == 3
+  end
+  return twin
+end
+
+-- Both at once: what is done to the window is done to its twin, and then both show the same.
+local function walk_of(screen, at, twin)
+  local walk = {}
+  local function pause(seconds) if record then os.execute("sleep " .. seconds) end end
+  function walk.alike(what)
+    twin.settle()
+    display.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
+    pause(1.3)
+  end
+  local function move(x, y)
+    local from = walk.from or { 640, 400 }
+    for i = record and 1 or 12, 12 do
+      screen:xdotool(("mousemove %d %d"):format(at.x + from[1] + (x - from[1]) * i / 12, at.y + from[2] + (y - from[2]) * i / 12))
+      pause(0.02)
+    end
+    walk.from = { x, y }
+    twin.v:pointer("move", x, y, 0, twin.clock, twin.paint)
+  end
+  function walk.hover(x, y, what)
+    move(x, y)
+    walk.alike(what)
+  end
+  function walk.click(x, y, what, button)
+    x, y = math.floor(x), math.floor(y)
+    move(x, y)
+    pause(0.5)
+    screen:click(at, x, y, button)
+    twin.v:pointer("press", x, y, button or 1, twin.clock, twin.paint)
+    twin.v:pointer("release", x, y, button or 1, twin.clock, twin.paint)
+    walk.alike(what)
+  end
+  function walk.key(name, code, what)
+    screen:keys(name)
+    twin.v:key(code, twin.clock, twin.paint)
+    walk.alike(what)
+  end
+  return walk
+end
+
+-- ffmpeg, filming the screen until the function it returns is called.
+local function film()
+  if not record then return function() end end
+  local path = folder .. "/film.mkv"
+  local pid = io.popen(("ffmpeg -loglevel error -y -f x11grab -framerate 8 -video_size %dx%d -i %s -c:v libx264 -qp 0 -preset ultrafast %s & echo $!")
+    :format(W, H, os.getenv "DISPLAY", path)):read "*l"
+  return function()
+    os.execute("kill -INT " .. pid .. "; sleep 3")
+    os.execute(("ffmpeg -loglevel error -y -i %s -vf 'fps=4,scale=800:-1:flags=area,split[a][b];[a]palettegen=max_colors=48:stats_mode=full[p];"
+      .. "[b][p]paletteuse=dither=none:diff_mode=rectangle' '%s'"):format(path, record))
+  end
+end
+
+t.test("a minute: a failure, where its cue was lost, the cell's counterfactual and its effect, another checkpoint, a video (Xvfb)", function()
+  local screen, missing = display.start(W, H)
+  if not screen then t.skip(missing) end
+  local run = recorded_run
+  if not run then
+    local said, status = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=60000 stop_score=0.8 num_steps=64 "
+      .. "checkpoint_every=20000 keep_checkpoints=9 threads=1 run=there")
+    t.eq(status, 0, said)
+    run = folder .. "/there"
+  end
+  local list = require("mneme.runs.folder").load(run).checkpoints
+  local begin = list[math.max(1, #list - 1)].step
+  local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H) }
+  local ok, why = pcall(function()
+    local twin = twin_of(words)
+    twin.settle()
+    os.execute(("cd '%s' && { %s view %s > said 2>&1; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
+    local at = screen:window "Mneme"
+    t.eq(at.w, W) t.eq(at.h, H)
+    if record then os.execute "xsetroot -cursor_name left_ptr" end
+    local walk, cut = walk_of(screen, at, twin), film()
+    screen:keys "space"
+    screen:keys "Home"
+    twin.v:key(260, twin.clock, twin.paint)
+    os.execute(record and "sleep 2" or "sleep 0.2")
+
+    -- a red square of the strip
+    local failed
+    for _, e in ipairs(twin.v:episodes_of(1)) do failed = failed or e.failed and e or nil end
+    t.ok(failed, "one of 16 episodes fails")
+    local x, y = viewer_rig.find_spot(function(what) return what.start == failed.start end)
+    walk.click(x, y, "the episode that failed, with its seed and return at the pointer")
+    t.eq(twin.v:frame(1).episode, failed.episode)
+    t.ok(twin.v.tip:find("episode " .. failed.episode, 1, true) and twin.v.tip:find "seed" and twin.v.tip:find "return", twin.v.tip)
+    screen:keys "space"                                      -- the window plays; its twin stands
+    os.execute(record and "sleep 1.5" or "sleep 0.1")
+    screen:keys "Home"
+    walk.key("End", 261, "its end")
+    x, y = viewer_rig.spot_of_key "b"
+    walk.click(x, y, "the failure and a success side by side")
+    t.ok(twin.v.together and #twin.v.tracks == 2)
+    t.ok(twin.v:tick_of(2).episode ~= failed.episode)
+    walk.key("End", 261, "both ends")
+    walk.key("c", ("c"):byte(), "the failure alone")
+
+    -- the scene where, by its name
+    x, y = viewer_rig.find_spot(function(what) return what.scene == "where" end)
+    walk.click(x, y, "the map of causes")
+    local state, best = twin.v.causes.state, nil
+    t.ok(state and state.map.done)
+    local last = failed.outcome.length - 1
+    for r, row in ipairs(state.map.rows) do
+      for c, step in ipairs(state.map.steps) do
+        local cell = state.cells[r][c]
+        if step <= last and 2 * step >= last and (not recorded_run or row.head) and (not best or cell.loss > best.loss) then
+          best = { row = row, at = step, loss = cell.loss }
+        end
+      end
+    end
+    x, y = viewer_rig.find_spot(function(what) return what.erase == best.row.word and what.at == best.at end)
+    walk.hover(math.floor(x), math.floor(y), "the loss of the cell at the pointer")
+    t.ok(twin.v.tip:find(("erased at step %d"):format(best.at)), twin.v.tip)
+    local solved
+    for _, e in ipairs(twin.v:episodes_of(1)) do solved = solved or e.failed == false and e.outcome.length > best.at and e or nil end
+    if solved then
+      local sx, sy = viewer_rig.find_spot(function(what) return what.start == solved.start end)
+      walk.click(sx, sy, "an episode that succeeded")
+      x, y = viewer_rig.find_spot(function(what) return what.erase == best.row.word and what.at == best.at end)
+    end
+    walk.click(x, y, "the episode without and with that part erased, and the effect over 100 episodes")
+    t.eq(#twin.v.tracks, 2)
+    local told = twin.v.effect.job:text()
+    t.ok(told:find "^over %d+ episodes: success %d", told)
+    -- the failure again, in the corridor; the next checkpoint; a video
+    x, y = viewer_rig.find_spot(function(what) return what.start == failed.start end)
+    walk.click(x, y, "the failure again: the intervention is closed")
+    t.eq(#twin.v.tracks, 1)
+    x, y = viewer_rig.find_spot(function(what) return what.scene == "tmaze" end)
+    walk.click(x, y, "the corridor")
+    walk.key("bracketright", ("]"):byte(), "the next checkpoint")
+    t.ok(twin.v:source().steps > begin)
+    walk.key("End", 261, "how far the cue is known now")
+    screen:keys "v"
+    os.execute(record and "sleep 2" or "sleep 0.3")
+    screen:keys "v"
+    display.wait("the video", function() return (shell.run(folder, "ls mneme-*.mp4 mneme-*.gif 2>/dev/null") or ""):find "mneme" end)
+    cut()
+    screen:close(at)
+    display.wait("the program to end", function() return files.is_file(folder .. "/status") end)
+    t.eq(files.read(folder .. "/status"), "0\n")
+  end)
+  screen:stop()
+  if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
+end)
+
+os.execute("rm -rf '" .. folder .. "'")
