@@ -386,7 +386,7 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
   local pair = viewer_rig.new { { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end },
     { source = agent { "gru", d_model = 4 }, scene = scene.load "world" } }
   pair.pass(0.3)
-  note_of(pair, "two agents are shown: close one")
+  note_of(pair, "several agents are shown: close the others")
   local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }), scene = scene.load "world",
     open = function() return agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }) end } }
   nothing.pass(0.3)
