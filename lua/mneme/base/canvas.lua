@@ -6,9 +6,8 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local numbers = require "mneme.base.format"
 
-local C = engine.C
+local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
-local SEQUENTIAL, DIVERGING = 0, 1
 
 -- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page and on a light one.
 -- `ground`: what worlds are drawn on, whose own colours suit both.  `dark`: a colour map grows lighter.
@@ -25,7 +24,6 @@ local themes = {
   },
 }
 local theme = themes.dark
-
 local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
   SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 
