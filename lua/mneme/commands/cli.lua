@@ -188,7 +188,7 @@ commands = {
     run = module "mneme.commands.eval", comment = "commands/eval" },
   { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]", doc = "watch an agent (live or trained) or a trajectory, in a window or as a picture",
     run = module "mneme.commands.view", comment = "commands/view" },
-  { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
+  { name = "play", usage = " ENV|against=RUN [setting=value ...]", doc = "play an environment by hand, alone or against an agent",
     run = module "mneme.commands.play", comment = "commands/play" },
   { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "find the first step at which two trajectories or runs differ",
     run = module "mneme.commands.diff", comment = "commands/diff" },
@@ -230,7 +230,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true, credit = true,
+local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
   report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.
