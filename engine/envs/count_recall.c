@@ -105,8 +105,8 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   }
 }
 
-MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked for: how often has the card asked for been dealt so far, this step's included? "
-                              "Each right number pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked for: say how often the card asked for has been dealt, this step "
+                              "included; each right number pays, each wrong one costs as much.", .see = see, .best = quiz_best,
        .version = 0,
        .doc = "how often has the queried card been dealt? (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"

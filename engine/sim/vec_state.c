@@ -36,7 +36,10 @@ mn_canvas *mn_vec_see(mn_vec *v, const void *obs) {
   return v->canvas;
 }
 
-double mn_vec_best(mn_vec *v) { return v->env->facts->best ? v->env->facts->best(v->param) : NAN; }
+/* The return of a perfect player, within the environment's own time limit; NaN where it is not known. */
+double mn_vec_best(mn_vec *v) {
+  return v->env->facts->best && v->time_limit == v->space.time_limit ? v->env->facts->best(v->param) : NAN;
+}
 
 /* What only the environment knows.  *names: "cue layout[121] ...", separated by blanks, a count where a
 ** name has several values; *values: the numbers in that order, borrowed until the next call.  How many

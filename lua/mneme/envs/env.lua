@@ -68,7 +68,8 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes },
-    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best, settable = world.settable, to_know = world.to_know }, Env)
+    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best,
+    settable = world.settable, to_know = world.to_know }, Env)
 end
 
 ---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".

@@ -156,7 +156,7 @@ local function new(name, given)
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another
   local rules, best = C.mn_env_rules(number), C.mn_vec_best(vec)
-  world.rules, world.best = rules ~= nil and ffi.string(rules) or nil, world.own_limit and best == best and best or nil
+  world.rules, world.best = rules ~= nil and ffi.string(rules) or nil, best == best and best or nil
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),

@@ -162,7 +162,7 @@ end
 ---  actions = 4             how many, or a list of their names
 ---  reset = function(self, random) return obs end         self: an empty table, new for each episode
 ---  step = function(self, action, random) return obs, reward, terminated, score end
----  draw = function(self, view) end                        optional
+---  draw = function(self, view) end                        optional: the state
 ---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
 ---  truth = function(self) return { name = number } end    optional
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe

@@ -13,7 +13,9 @@ Ghost.__index = Ghost
 
 ---@param stepper Stepper of the run, with one environment
 ---@return Ghost
-function ghost.new(stepper) return setmetatable({ stepper = stepper, name = stepper.agent.core.name or "the agent", rewards = {}, actions = {}, ret = 0 }, Ghost) end
+function ghost.new(stepper)
+  return setmetatable({ stepper = stepper, name = stepper.agent.core.name or "the agent", rewards = {}, actions = {}, ret = 0 }, Ghost)
+end
 
 ---Begin an episode.
 ---@param start string env:save of the person's environment, before its first step
