@@ -194,7 +194,7 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, 
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
     settable = read_facts(spec.settable or {}), rules = spec.rules, best = spec.best,
     to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
