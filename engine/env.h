@@ -37,6 +37,10 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
 /* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe.
+**   rules     or NULL: one sentence for a person who plays: what is seen, what to do, what pays
+**   see       or NULL: draws an observation as a person reads it; of io it has param and obs alone, so that the picture holds
+**             nothing that the agent does not see
+**   best      or NULL: the return of a perfect player for given params; NaN where that is not known
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
@@ -53,6 +57,9 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
 #define MN_ENV_FACTS                                                                               \
+  const char *rules;                                                                               \
+  void (*see)(const mn_io *io, mn_canvas *c);                                                      \
+  double (*best)(const double *param);                                                             \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes;                      \
   void (*spaces)(const double *param, mn_space *out);                                              \

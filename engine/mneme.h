@@ -122,6 +122,7 @@ const char *mn_env_doc(int env);
 const char *mn_env_about(int env);                 /* more lines on its settings, or NULL */
 const char *mn_env_actions(int env);               /* "up down left right" */
 const char *mn_env_observes(int env);             /* "cue=down,up place[8]": the numbers of an observation, or NULL */
+const char *mn_env_rules(int env);                 /* for a person who plays, one sentence; or NULL */
 const char *mn_env_to_know(int env);               /* "cue=class position=number": facts that a memory may know, or NULL */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);
@@ -146,6 +147,8 @@ int         mn_vec_save(mn_vec *v, int index, void *bytes);
 int         mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
 int         mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs);   /* 1: set; 0: not possible in the present state */
 mn_canvas  *mn_vec_draw(mn_vec *v, int index);      /* borrowed until the next draw */
+mn_canvas  *mn_vec_see(mn_vec *v, const void *obs); /* one observation, likewise; NULL without an error: there is no picture of it */
+double      mn_vec_best(mn_vec *v);                 /* the return of a perfect player; NaN: not known */
 int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B environments, in the memory of leaves, as learners use them.  On a GPU the host does not wait

@@ -109,7 +109,21 @@ static inline bool valid(const associative_recall *m, const mn_io *io) {
          quiz_valid(&m->q, quiz_setting(io->param, QUESTIONS, pairs, pairs, pairs), asks ? m->of[m->key] : -1);
 }
 
-MN_ENV(associative_recall, .version = 0,
+/* A key, and its value or the question. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  const int symbols = symbols_of(io->param);
+  quiz_table(c);
+  for (int i = 0; i < 2; i++) {
+    const float x = i ? 1.6f : -1.6f;
+    if (io->pixels[i] < symbols) symbols_show(c, x, 0, io->pixels[i]);
+    else quiz_tile(c, x, 0, i ? 0xF0E442FF : 0x2C3645FF, 0x14181FFF, i ? "?" : NULL);
+    mn_canvas_text(c, 0xE8EDF4FF, x, 1.8f, 0.3f, i ? "value" : "key");
+  }
+}
+
+MN_ENV(associative_recall, .rules = "Keys are shown with their values, then keys alone: name the value that each key had last; "
+                                    "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "pairs are shown, then keys: name the value of each key",
        .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32;\n"
                 "           0: the level's own\n"

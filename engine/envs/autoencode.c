@@ -80,7 +80,17 @@ static inline bool valid(const autoencode *m, const mn_io *io) {
          cards_valid(m->left, CARDS_SUITS, decks, cards - m->shown);
 }
 
-MN_ENV(autoencode, .version = 0,
+/* The card while it watches; afterwards nothing but the last one. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  quiz_table(c);
+  cards_show(c, 0, 0, io->pixels[1]);
+  if (io->pixels[0]) mn_canvas_text(c, 0xE8EDF4FF, -2.2f, 0.8f, 0.4f, "watch");
+  else mn_canvas_text(c, 0xF0E442FF, -2.2f, 0.8f, 0.4f, "name");
+}
+
+MN_ENV(autoencode, .rules = "Watch the cards until all have been dealt, then name their suits backwards, beginning with the last card, which is still there; "
+                            "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "watch decks of cards, then name their suits in reverse order (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,

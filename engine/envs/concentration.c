@@ -7,6 +7,7 @@
 ** lies open already, cost 1 over the longest game (what a perfect player needs, on average, were every
 ** pair unique). */
 #include <stddef.h>
+#include <stdio.h>
 #include "worlds/cards.h"
 
 enum { LEVEL, DECKS, CARDS };    /* parameters */
@@ -138,7 +139,27 @@ static inline bool valid(const concentration *m, const mn_io *io) {
          (m->first < 0 ? m->second < 0 && !m->waiting : !m->waiting || m->second < 0);
 }
 
-MN_ENV(concentration, .version = 0, .doc = "find pairs of cards: the game Concentration (POPGym)",
+/* Every card as it lies: open, or on its face. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" };
+  const int cards = cards_of(io->param), kinds = kinds_of(io->param);
+  for (int i = 0; i < cards; i++) {
+    const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
+    const int kind = io->pixels[i], two = kinds == CARDS_COLORS;
+    char number[16];
+    if (kind < kinds) {
+      quiz_tile(c, x, y, 0xE8EDF4FF, two && kind ? 0xC8321EFF : 0x14181FFF, two ? "\xE2\x97\x8F" : ranks[kind]);
+    } else {
+      quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
+      snprintf(number, sizeof number, "%d", i);
+      mn_canvas_text(c, 0x8FA3BFFF, x + 0.28f, y + 0.8f, 0.3f, number);
+    }
+  }
+}
+
+MN_ENV(concentration, .rules = "Turn over two cards at each turn: a pair stays open and pays, two that differ are turned back and cost, "
+                               "and so does turning over what lies open; find all pairs.", .see = see,
+       .version = 0, .doc = "find pairs of cards: the game Concentration (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",

@@ -89,7 +89,25 @@ static inline bool valid(const count_recall *m, const mn_io *io) {
          cards_valid(m->left, kinds, decks, m->n_left) && cards_valid(m->queries_left, kinds, decks, m->n_left);
 }
 
-MN_ENV(count_recall, .version = 0,
+/* The card that is dealt, and the one that is asked for. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" };
+  const int kinds = kinds_of(io->param);
+  quiz_table(c);
+  for (int i = 0; i < 2; i++) {
+    const float x = i ? 1.6f : -1.6f;
+    const int kind = io->pixels[i];
+    if (kinds == CARDS_SUITS) cards_show(c, x, 0, kind);
+    else quiz_tile(c, x, 0, 0xE8EDF4FF, kinds == CARDS_COLORS && kind ? 0xC8321EFF : 0x14181FFF,
+                   kinds == CARDS_COLORS ? "\xE2\x97\x8F" : ranks[kind]);
+    if (i) quiz_frame(c, x, 0, 0xF0E442FF);
+    mn_canvas_text(c, i ? 0xF0E442FF : 0xE8EDF4FF, x, 1.8f, 0.3f, i ? "how often?" : "dealt");
+  }
+}
+
+MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked for: say how often the card asked for has been dealt, this step "
+                              "included; each right number pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "how often has the queried card been dealt? (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
                 "decks     0: the level's own",

@@ -124,7 +124,7 @@ static void draw_cell(const gridworld *g, mn_canvas *c, int code, float x, float
   if (code == GRID_CUE) draw_sign(c, 0x6B6A3CFF, x, y, '?');
   if (code >= GRID_SAYS) draw_sign(c, 0xA89F1AFF, x, y, (char)('1' + code - GRID_SAYS));
   else if (code >= GRID_CHOICE)
-    draw_sign(c, code == GRID_CHOICE + g->right ? 0x009E73FF : 0x9A4A12FF, x, y, (char)('1' + code - GRID_CHOICE));
+    draw_sign(c, g->right == GRID_CHOICES ? 0x2F5D8CFF : code == GRID_CHOICE + g->right ? 0x009E73FF : 0x9A4A12FF, x, y, (char)('1' + code - GRID_CHOICE));
   else if (code >= GRID_DOOR)
     mn_canvas_add(c, MN_RECT, key_colours[code - GRID_DOOR], x + 0.06f, y + 0.06f, 0.88f, 0.88f);
   else if (code >= GRID_KEY) {
@@ -193,7 +193,23 @@ MN_FN bool set(gridworld *g, const mn_io *io, int fact, double value) {
   return true;
 }
 
-MN_ENV(gridworld, .version = 0,
+/* The cells in sight, fog over the others, and the keys carried. */
+static void see(const mn_io *io, mn_canvas *c) {
+  const int view = (int)io->param[VIEW];
+  const gridworld nobody = { .right = GRID_CHOICES };
+  const float middle = 0.5f * (float)view;
+  mn_canvas_add(c, MN_RECT, 0x0F131AFF, 0, 0, (float)view, (float)view);
+  for (int i = 0; i < view * view; i++) draw_cell(&nobody, c, io->pixels[i], (float)(i % view), (float)(i / view));
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, middle, middle, 0.4f, 0.4f);
+  mn_canvas_add(c, MN_DISC, 0x56B4E9FF, middle, middle, 0.33f, 0.33f);
+  for (int k = 0, at = 0; k < GRID_KEYS; k++)
+    if (io->pixels[view * view + k])
+      mn_canvas_add(c, MN_DISC, key_colours[k], middle - 0.25f + 0.17f * (float)at++, middle, 0.1f, 0.1f);
+}
+
+MN_ENV(gridworld, .rules = "Walk to the goal G or to the choice that the cue names, for +1; a trap or another choice costs 1 and ends the episode, "
+                           "and doors open to who carries their key.", .see = see,
+       .version = 0,
        .doc = "your own maze, drawn in characters: keys, doors, traps, goals, cues and choices",
        .about = "map    # wall   . floor   blank: nothing   S start (several: one is drawn)   G goal: +1 and over\n"
                 "       ! trap: -1 and over   a-d key   A-D its door\n"

@@ -18,6 +18,13 @@ MN_FN int actions_of(const double *param) {
   return param[ACTIONS] > 0 ? (int)param[ACTIONS] : (int)param[MODE] == CONTINUOUS ? 6 : 4;
 }
 
+/* Steps from target to target of an agent that knows the maze: the published scores. */
+MN_FN float oracle_steps(const double *param) {
+  const float size = (float)param[SIZE];
+  if ((int)param[MODE] == CONTINUOUS) return 3.4f + 2.82f * size;
+  return actions_of(param) == 4 ? 2.9f + 0.89f * size : 1.2f + 0.76f * size;
+}
+
 MN_FN void spaces(const double *param, mn_space *out) {
   const int size = (int)param[SIZE], observation = (int)param[OBSERVATION];
   const int bytes = level_bytes(size + 2, (int)param[VIEW], observation);
@@ -72,8 +79,7 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
   w->cells_at = cells_at(w->width, view);
   w->colours_at = colours_at(w->width, view);
   w->level_bytes = level_bytes(w->width, view, w->observation);
-  w->oracle = w->actions == 4 ? 2.9f + 0.89f * (float)w->size : 1.2f + 0.76f * (float)w->size;
-  if (w->mode == CONTINUOUS) w->oracle = 3.4f + 2.82f * (float)w->size;      /* the published scores */
+  w->oracle = oracle_steps(param);
   snprintf(w->names, sizeof w->names,
            "x y heading prompt colors[%d] targets[%d] target_vectors[%d] rooms rejected walls[9] layout[%d]",
            w->targets, 2 * w->targets, 2 * w->targets, w->size * w->size);
@@ -304,7 +310,16 @@ MN_FN void observe_again(memory_maze *m, mn_io *io) {
   observe(m, w, level_of(m, w), io);
 }
 
-MN_ENV(memory_maze, .version = 0,
+/* Those of an agent that knows the maze, as published; a step is counted as one. */
+static inline double best(const double *param) {
+  mn_space space = { .ndim = 0 };
+  spaces(param, &space);
+  return (double)space.time_limit / (double)oracle_steps(param);
+}
+
+MN_ENV(memory_maze, .rules = "The border has the colour of a target somewhere in the maze: walk onto it, for +1, and the next colour is asked for; "
+                             "find as many as you can before time is up, and remember where you saw the others.", .see = see, .best = best,
+       .version = 0,
        .doc = "find the prompted coloured targets, one after another, in a new maze",
        .about = "size         cells per side, odd; with targets=0, sizes 9, 11, 13, 15 have 3, 4, 5, 6 targets\n"
                 "mode         grid: cells and quarter turns; continuous: a rolling ball, four steps for each of those\n"

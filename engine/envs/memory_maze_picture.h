@@ -94,4 +94,80 @@ static inline void draw(const memory_maze *m, const mn_io *io, mn_canvas *c) {
   mn_canvas_add(c, MN_TRIANGLE, 0xF5F7FAFF, x - 0.27f, y - 0.2f, 0.56f, 0.4f);
   mn_canvas_data(c, 1.5707964f * (pose.heading - 1));
 }
+
+/* ---- what the agent sees ---- */
+
+static inline void see_code(mn_canvas *c, int code, float x, float y) {
+  if (code == UNSEEN) return;
+  mn_canvas_add(c, MN_RECT, code == WALL ? 0x6B7A90FF : code == FLOOR ? 0x3A5465FF : 0x22333FFF, x, y, 0.97f, 0.97f);
+  if (code >= TARGET && code < YOU) mn_canvas_add(c, MN_DISC, opaque(target_colour(code - TARGET)), x + 0.485f, y + 0.485f, 0.36f, 0.36f);
+}
+
+/* turned: quarter turns from looking up. */
+static inline void see_agent(mn_canvas *c, float x, float y, float turned) {
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.38f, 0.38f);
+  mn_canvas_add(c, MN_TRIANGLE, 0xF5F7FAFF, x - 0.27f, y - 0.2f, 0.56f, 0.4f);
+  mn_canvas_data(c, 1.5707964f * (turned - 1));
+}
+
+/* A frame in the colour of the target asked for, and fog in it. */
+static inline void see_frame(mn_canvas *c, uint32_t colour, float x, float y, float side) {
+  mn_canvas_add(c, MN_RECT, colour, x - 0.3f, y - 0.3f, side + 0.6f, side + 0.6f);
+  mn_canvas_add(c, MN_RECT, 0x0B0E13FF, x, y, side, side);
+}
+
+/* The cells ahead, up the way it looks; beside them the map, where there is one. */
+static inline void see_cells(const mn_io *io, mn_canvas *c) {
+  const int view = (int)io->param[VIEW], size = (int)io->param[SIZE], n = view * view;
+  const uint8_t *obs = io->pixels, cue = obs[n];
+  see_frame(c, cue == UNSEEN ? opaque(NEUTRAL) : opaque(target_colour(cue - TARGET)), 0, 0, (float)view);
+  for (int i = 0; i < n; i++) see_code(c, obs[i], (float)(i % view), (float)(i / view));
+  see_agent(c, 0.5f * (float)view, (float)view - 0.5f, 0);
+  if (!(io->param[MINIMAP] > 0)) return;
+  const float unit = (float)view / (float)size, left = (float)view + 1;
+  mn_canvas_add(c, MN_RECT, 0x0B0E13FF, left, 0, (float)view, (float)view);
+  for (int i = 0; i < size * size; i++) {
+    const int code = obs[n + 1 + i];
+    const float x = left + unit * (float)(i % size), y = unit * (float)(i / size);
+    const uint32_t colour = code >= YOU ? 0xF5F7FAFF : code >= TARGET ? opaque(target_colour(code - TARGET)) :
+                            code == WALL ? 0x6B7A90FF : code == FLOOR ? 0x3A5465FF : 0x22333FFF;
+    mn_canvas_add(c, MN_RECT, colour, x, y, 0.97f * unit, 0.97f * unit);
+    if (code >= YOU) {
+      mn_canvas_add(c, MN_TRIANGLE, 0x0F131AFF, x + 0.2f * unit, y + 0.25f * unit, 0.6f * unit, 0.5f * unit);
+      mn_canvas_data(c, 1.5707964f * (float)(code - YOU - 1));
+    }
+  }
+}
+
+/* Numbers, seen as they lie in the maze: the agent, how far it is to the walls, and the targets in sight. */
+static inline void see_numbers(const mn_io *io, int targets, mn_canvas *c) {
+  const float size = (float)io->param[SIZE], *obs = io->obs, east = obs[2], south = obs[3];
+  const float x = obs[0] * size + 0.5f * size, y = obs[1] * size + 0.5f * size;
+  const float *target = obs + 8;
+  uint32_t colour = opaque(NEUTRAL);
+  for (int i = 0; i < targets; i++)
+    if (target[4 * i] > 0) colour = opaque(target_colour(i));
+  see_frame(c, colour, 0, 0, size);
+  for (int i = 0; i < 4; i++) {
+    const float way = obs[4 + i] * size + 0.5f;            /* ahead, right, behind, left */
+    const float dx = i == 0 ? east : i == 1 ? -south : i == 2 ? -east : south, dy = i == 0 ? south : i == 1 ? east : i == 2 ? -south : -east;
+    mn_canvas_add(c, MN_LINE, 0x3A5465FF, x, y, x + way * dx, y + way * dy);
+    mn_canvas_data(c, 0.5f);
+  }
+  for (int i = 0; i < targets; i++) {
+    const float ahead = target[4 * i + 2] * size, right = target[4 * i + 3] * size;
+    if (target[4 * i + 1] > 0)
+      mn_canvas_add(c, MN_DISC, opaque(target_colour(i)), x + ahead * east - right * south, y + ahead * south + right * east, 0.36f, 0.36f);
+  }
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.38f, 0.38f);
+  mn_canvas_add(c, MN_LINE, 0xF5F7FAFF, x, y, x + 0.34f * east, y + 0.34f * south);
+  mn_canvas_data(c, 0.14f);
+}
+
+static inline void see(const mn_io *io, mn_canvas *c) {
+  const int observation = (int)io->param[OBSERVATION];
+  if (observation == PIXELS) mn_canvas_image(c, 0, 0, 1, 1, MN_RAY_SIZE, MN_RAY_SIZE, io->pixels);
+  else if (observation == VECTOR) see_numbers(io, targets_of(io->param), c);
+  else see_cells(io, c);
+}
 #endif

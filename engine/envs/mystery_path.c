@@ -50,7 +50,22 @@ MN_FN void step(mystery_path *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(mystery_path, .version = 0,
+static inline void see(const mn_io *io, mn_canvas *c) {
+  if (io->param[MYSTERY_OBSERVATION] == MYSTERY_SEEN_PIXELS) {
+    mystery_see_pixels(io, c);
+    return;
+  }
+  const int cell = mystery_pointed(io->obs + MYSTERY_COLUMN);
+  int heading = 0;
+  for (int i = 0; i < 8; i++)
+    if (io->obs[HEADING + i] > 0) heading = i;
+  mystery_see(io, (float)(cell % MYSTERY_SIDE) + 0.5f + 0.5f * io->obs[WITHIN], (float)(cell / MYSTERY_SIDE) + 0.5f + 0.5f * io->obs[WITHIN + 1], heading, c);
+}
+
+MN_ENV(mystery_path, .rules = "A hidden path leads from the start to the goal: find it by falling off it, remember it, and reach the goal, for +1; "
+                              "after a fall the next step takes you back to the start.",
+       .see = see,
+       .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; in small steps",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",

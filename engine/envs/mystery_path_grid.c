@@ -42,7 +42,22 @@ MN_FN void step(mystery_path_grid *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(mystery_path_grid, .version = 0,
+static inline void see(const mn_io *io, mn_canvas *c) {
+  if (io->param[MYSTERY_OBSERVATION] == MYSTERY_SEEN_PIXELS) {
+    mystery_see_pixels(io, c);
+    return;
+  }
+  const int cell = mystery_pointed(io->obs + MYSTERY_COLUMN);
+  int heading = 0;
+  for (int i = 0; i < 4; i++)
+    if (io->obs[HEADING + i] > 0) heading = 2 * i;
+  mystery_see(io, (float)(cell % MYSTERY_SIDE) + 0.5f, (float)(cell / MYSTERY_SIDE) + 0.5f, heading, c);
+}
+
+MN_ENV(mystery_path_grid, .rules = "A hidden path leads from the start to the goal: find it by falling off it, remember it, and reach the goal, for +1; "
+                                   "after a fall the next step takes you back to the start.",
+       .see = see,
+       .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
        .to_know = "path=class x=number y=number",

@@ -158,7 +158,21 @@ static inline bool valid(const noisy_cartpole *m, const mn_io *io) {
   return is;
 }
 
-MN_ENV(noisy_cartpole, .version = 0,
+/* Where it seems to be. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  noisy_cartpole m = { .steps = 0 };
+  const double plain[] = { 0, io->param[VELOCITIES] };
+  m.state[X] = io->obs[0];
+  m.state[ANGLE] = io->obs[io->param[VELOCITIES] == 1 ? ANGLE : 1];
+  const mn_io without = { .param = plain };
+  draw(&m, &without, c);
+}
+
+static inline double best(const double *param) { return is_plain(param) ? time_limit(param) : 1; }
+
+MN_ENV(noisy_cartpole, .rules = "Push the cart left or right at every step so that the pole stays up and the cart between the posts; "
+                                "every step pays, and what you see is noisy and may lack the speeds.", .see = see, .best = best,
+       .version = 0,
        .doc = "balance a pole, observed with noise and without velocities (noise=0 velocities=1: CartPole-v1)",
        .about = "noise=0.1, 0.2, 0.3: POPGym's NoisyPositionOnlyCartPole easy, medium, hard; 200 steps, 1/200 for each\n"
                 "noise=0 velocities=1: Gymnasium's CartPole-v1; 500 steps, 1 for each\n"

@@ -68,7 +68,15 @@ static inline bool valid(const repeat_first *m, const mn_io *io) {
          m->n_left == questions - m->q.asked && cards_valid(m->left, CARDS_SUITS, decks, m->n_left);
 }
 
-MN_ENV(repeat_first, .version = 0,
+/* The card that is dealt. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  quiz_table(c);
+  cards_show(c, 0, 0, io->pixels[0]);
+}
+
+MN_ENV(repeat_first, .rules = "Cards are dealt one after another: at every card name the suit of the very first one; "
+                              "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "name the suit of the first card at every step (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,

@@ -83,7 +83,15 @@ static inline bool valid(const repeat_previous *m, const mn_io *io) {
          cards_valid(m->left, CARDS_SUITS, cards / CARDS_DECK, cards - m->shown);
 }
 
-MN_ENV(repeat_previous, .version = 0,
+/* The card that is dealt. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  quiz_table(c);
+  cards_show(c, 0, 0, io->pixels[0]);
+}
+
+MN_ENV(repeat_previous, .rules = "Cards are dealt one after another: name the suit of the card k - 1 before this one (easy: 3, medium: 31, hard: 63), "
+                                 "once there are that many; each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "name the suit shown k - 1 cards ago (POPGym)",
        .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3; 0: the level's own",
        .params = "level=easy|medium|hard k=0[0..831] decks=0[0..16]", .actions = CARDS_SUIT_NAMES,

@@ -103,7 +103,17 @@ static inline bool valid(const selective_copy *m, const mn_io *io) {
   return quiz_valid(&m->q, tokens, asks ? m->token[m->q.asked] : -1);
 }
 
-MN_ENV(selective_copy, .version = 0,
+/* A symbol, a blank, or the question. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  const int now = io->pixels[0], symbols = symbols_of(io->param);
+  quiz_table(c);
+  if (now < symbols) symbols_show(c, 0, 0, now);
+  else quiz_tile(c, 0, 0, now == symbols ? 0x2C3645FF : 0xF0E442FF, 0x14181FFF, now == symbols ? NULL : "?");
+}
+
+MN_ENV(selective_copy, .rules = "Symbols come among blanks: keep them, and when a question mark comes name them in the order they came, one at each step; "
+                                "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+       .version = 0,
        .doc = "symbols among blanks; then name them in order",
        .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8;\n"
                 "        0: the level's own\n"

@@ -27,7 +27,20 @@ MN_FN void step(tmaze *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(tmaze, .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
+/* Where it is, and the cue while that is shown. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  tmaze m = { .corridor = (int16_t)io->param[TMAZE_CORRIDOR], .cue = TMAZE_UNKNOWN };
+  int gray = 0;
+  for (int i = 0; i < 8; i++) gray = 2 * gray | (io->obs[PLACE + i] > 0);
+  for (; gray; gray >>= 1) m.position ^= (int16_t)gray;
+  m.shown = io->obs[CUE_DOWN] > 0 || io->obs[CUE_UP] > 0;
+  if (m.shown) m.cue = io->obs[CUE_UP] > 0 ? TMAZE_UP : TMAZE_DOWN;
+  tmaze_draw(&m, io, c);
+}
+
+MN_ENV(tmaze, .rules = "The first screen has an arrow, up or down: walk right to the end of the corridor and turn that way, for +4; "
+                       "the other way costs 1, and every other step 0.1.", .see = see, .best = tmaze_best,
+       .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",
        .observes = "cue=down,up place[8] noise[*]",

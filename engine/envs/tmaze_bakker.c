@@ -26,7 +26,26 @@ MN_FN void step(tmaze_bakker *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_ENV(tmaze_bakker, .version = 0,
+/* The cue, a piece of corridor between fogs, or the junction behind one: not where. */
+static inline void see(const mn_io *io, mn_canvas *c) {
+  enum { LENGTH = 7 };
+  const int sight = (io->obs[SIGHT] > 0) << 2 | (io->obs[SIGHT + 1] > 0) << 1 | (io->obs[SIGHT + 2] > 0);
+  const bool junction = sight == 2, cue = sight == 3 || sight == 6;
+  const tmaze m = { .corridor = LENGTH, .position = (int16_t)(cue ? 0 : junction ? LENGTH - 1 : LENGTH / 2),
+                    .cue = (uint8_t)(!cue ? TMAZE_UNKNOWN : sight == 3 ? TMAZE_UP : TMAZE_DOWN), .shown = cue };
+  const float from = cue ? 1.2f : -1.4f, to = junction ? LENGTH - 1.8f : LENGTH + 1, middle = 0.5f * LENGTH;
+  tmaze_draw(&m, io, c);
+  if (cue || junction) {
+    mn_canvas_add(c, MN_RECT, 0x1A2028FF, from, -1.8f, to - from, 3.6f);
+  } else {
+    mn_canvas_add(c, MN_RECT, 0x1A2028FF, from, -1.8f, middle - 0.8f - from, 3.6f);
+    mn_canvas_add(c, MN_RECT, 0x1A2028FF, middle + 0.8f, -1.8f, to - middle - 0.8f, 3.6f);
+  }
+}
+
+MN_ENV(tmaze_bakker, .rules = "The first screen has an arrow, up or down: walk right until you stand at the junction and turn that way, for +4; "
+                              "the other way costs 1, and every other step 0.1.", .see = see, .best = tmaze_best,
+       .version = 0,
        .doc = "the T-Maze without positions: the agent observes only cue, corridor and junction",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",

@@ -27,6 +27,20 @@ mn_canvas *mn_vec_draw(mn_vec *v, int index) {
   return v->canvas;
 }
 
+/* Draw an observation, whoever sees it.  NULL: its environment has no picture of it. */
+mn_canvas *mn_vec_see(mn_vec *v, const void *obs) {
+  if (!v->env->facts->see || v->facts) return NULL;
+  mn_canvas_clear(v->canvas);
+  const mn_io io = { .param = v->param, .pixels = (uint8_t *)(uintptr_t)obs };
+  v->env->facts->see(&io, v->canvas);
+  return v->canvas;
+}
+
+/* The return of a perfect player, within the environment's own time limit; NaN where it is not known. */
+double mn_vec_best(mn_vec *v) {
+  return v->env->facts->best && v->time_limit == v->space.time_limit ? v->env->facts->best(v->param) : NAN;
+}
+
 /* What only the environment knows.  *names: "cue layout[121] ...", separated by blanks, a count where a
 ** name has several values; *values: the numbers in that order, borrowed until the next call.  How many
 ** numbers; or -1. */

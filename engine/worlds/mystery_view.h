@@ -183,4 +183,32 @@ static inline int mystery_truth(const mystery *m, const mn_io *io, const char **
   v = mystery_list(v, m->fallen);
   return (int)(v - values);
 }
+/* ---- what the agent sees ---- */
+
+/* The place that mystery_point set, or -1. */
+static inline int mystery_pointed(const float *obs) {
+  int col = -1, row = -1;
+  for (int i = 0; i < MYSTERY_SIDE; i++) {
+    if (obs[i] > 0) col = i;
+    if (obs[MYSTERY_SIDE + i] > 0) row = i;
+  }
+  return col < 0 || row < 0 ? -1 : row * MYSTERY_SIDE + col;
+}
+
+/* Fog over all cells; the agent, at x, y in cells; a cross after a fall; origin and goal where they are shown.
+** heading: in eighths of a turn. */
+static inline void mystery_see(const mn_io *io, float x, float y, int heading, mn_canvas *c) {
+  const int start = mystery_pointed(io->obs + MYSTERY_START), goal = mystery_pointed(io->obs + MYSTERY_END);
+  mn_canvas_add(c, MN_RECT, 0x0F131AFF, -0.06f, -0.06f, MYSTERY_SIDE + 0.12f, MYSTERY_SIDE + 0.12f);
+  for (int i = 0; i < MYSTERY_CELLS; i++) mystery_tile(c, i, i == start ? 0x0072B2FF : i == goal ? 0x009E73FF : 0x2C3645FF);
+  mn_canvas_add(c, MN_DISC, 0x0F131AFF, x, y, 0.42f, 0.42f);
+  mn_canvas_add(c, MN_DISC, 0xF0E442FF, x, y, 0.36f, 0.36f);
+  mn_canvas_add(c, MN_TRIANGLE, 0x0F131AFF, x - 0.2f, y - 0.2f, 0.4f, 0.4f);
+  mn_canvas_data(c, -1.5707964f - 0.7853982f * (float)heading);
+  if (io->obs[MYSTERY_FELL] > 0) mystery_cross(c, x, y, 0xFF4D3DFF);
+}
+
+static inline void mystery_see_pixels(const mn_io *io, mn_canvas *c) {
+  mn_canvas_image(c, 0, 0, MYSTERY_SIDE, MYSTERY_SIDE, MYSTERY_PIXELS, MYSTERY_PIXELS, io->pixels);
+}
 #endif

@@ -73,4 +73,14 @@ static inline void quiz_bar(const quiz *q, float y, mn_canvas *c) {
   mn_canvas_add(c, MN_RECT, 0x9A4A12FF, 0, y, asked, 0.3f);
   mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, right, 0.3f);
 }
+/* ---- what the agent sees ---- */
+
+/* Room for one or two tiles; it cannot be seen. */
+static inline void quiz_table(mn_canvas *c) { mn_canvas_add(c, MN_RECT, 0x1A202800, -2.5f, -0.6f, 6, 2.6f); }
+
+/* All questions answered rightly. */
+static inline double quiz_best(const double *param) {
+  (void)param;
+  return 1;
+}
 #endif

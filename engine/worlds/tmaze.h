@@ -7,6 +7,7 @@
 #include "env.h"
 
 enum { TMAZE_UP, TMAZE_DOWN, TMAZE_LEFT, TMAZE_RIGHT, TMAZE_ACTIONS };
+enum { TMAZE_UNKNOWN = TMAZE_ACTIONS };          /* the cue, in the picture of an observation */
 enum { TMAZE_CORRIDOR, TMAZE_DISTRACTORS };      /* parameters */
 
 typedef struct tmaze {
@@ -77,10 +78,11 @@ MN_FN void tmaze_spaces(const double *param, int n_fixed, int time_limit, mn_spa
 /* ---- the picture: cell i of the corridor spans x = i .. i+1 about y = 0 ---- */
 
 /* The end of one arm, and what waits there: +4 or -1. */
-static inline void tmaze_arm(mn_canvas *c, float x, float y, float tall, bool pays) {
-  mn_canvas_add(c, MN_RECT, pays ? 0x009E73FF : 0x9A4A12FF, x, y, tall, 0.9f * tall);
-  mn_canvas_text(c, 0xFFFFFFFF, x + 0.18f * tall, y + 0.63f * tall, 0.5f * tall,
-                 pays ? "+4" : "\xE2\x88\x92" "1");
+static inline void tmaze_arm(mn_canvas *c, float x, float y, float tall, int cue, int arm) {
+  const bool known = cue != TMAZE_UNKNOWN, pays = cue == arm;
+  mn_canvas_add(c, MN_RECT, !known ? 0x35425AFF : pays ? 0x009E73FF : 0x9A4A12FF, x, y, tall, 0.9f * tall);
+  mn_canvas_text(c, 0xFFFFFFFF, x + (known ? 0.18f : 0.36f) * tall, y + 0.63f * tall, 0.5f * tall,
+                 !known ? "?" : pays ? "+4" : "\xE2\x88\x92" "1");
 }
 
 /* A corridor is drawn lower than its cells are wide, so that it fills a wide panel; a long one taller, or it would be a thread. */
@@ -96,11 +98,15 @@ static inline void tmaze_draw(const tmaze *m, const mn_io *io, mn_canvas *c) {
   mn_canvas_add(c, MN_RECT, floor, left, -half, end + tall - left, tall);
   for (int i = 1; (float)i + 1 <= end; i += 2)
     mn_canvas_add(c, MN_RECT, tile, (float)i, -half, 1, tall);
-  tmaze_arm(c, end, -half - arm, tall, m->cue == TMAZE_UP);
-  tmaze_arm(c, end, half, tall, m->cue == TMAZE_DOWN);
-  mn_canvas_add(c, MN_TRIANGLE, m->shown ? 0xF0E442FF : 0x6B6A3CFF, left - 1.2f * tall, -half, tall,
-                tall);
-  mn_canvas_data(c, m->cue == TMAZE_UP ? -1.5707964f : 1.5707964f);
+  tmaze_arm(c, end, -half - arm, tall, m->cue, TMAZE_UP);
+  tmaze_arm(c, end, half, tall, m->cue, TMAZE_DOWN);
+  if (m->cue == TMAZE_UNKNOWN) {
+    mn_canvas_add(c, MN_RECT, 0x2C3645FF, left - 1.2f * tall, -half, tall, tall);
+  } else {
+    mn_canvas_add(c, MN_TRIANGLE, m->shown ? 0xF0E442FF : 0x6B6A3CFF, left - 1.2f * tall, -half, tall,
+                  tall);
+    mn_canvas_data(c, m->cue == TMAZE_UP ? -1.5707964f : 1.5707964f);
+  }
   mn_canvas_add(c, MN_DISC, 0x0F131AFF, here, 0, 0.38f * tall, 0.38f * tall);
   mn_canvas_add(c, MN_DISC, 0x56B4E9FF, here, 0, 0.31f * tall, 0.31f * tall);
 }
@@ -116,4 +122,6 @@ static inline int tmaze_truth(const tmaze *m, const mn_io *io, const char **name
   values[3] = (float)(m->corridor - 1 - m->position);
   return 4;
 }
+/* Straight to the junction, and the right turn: the rewards add up so. */
+static inline double tmaze_best(const double *param) { return 4 - 0.1 * (param[TMAZE_CORRIDOR] - 1); }
 #endif

@@ -16,7 +16,7 @@ return function(view, box, now)
   local facts = {
     { "episode", tostring(now.episode or 0) }, { "step", tostring(now.step or 0) },
     { "reward", number(now.reward, "%+.1f") }, { "return", number(now.ret, "%+.1f") },
-    { "value", number(now.value, "%+.2f") },
+    now.value and { "value", number(now.value, "%+.2f") } or nil,
   }
   if box.w < 620 * u then facts = { facts[2], facts[4], facts[5] } end      -- the title is worth more
   local x = box.x + box.w

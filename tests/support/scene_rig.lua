@@ -27,13 +27,15 @@ function rig.frame(what, n)
 end
 
 ---Where a page says something: the middle of the text's height, near its beginning; nothing where it does not.
+---@param beginning boolean? a longer text that begins so will do
 ---@return number? x
 ---@return number? y
-function rig.place_of(page, text)
+function rig.place_of(page, text, beginning)
   local list = C.mn_canvas_shapes(page.shapes)
   for i = 0, C.mn_canvas_count(page.shapes) - 1 do
     local s = list[i]
-    if s.kind == canvas.TEXT and ffi.string(C.mn_canvas_string(page.shapes, s.text)) == text then
+    local said = s.kind == canvas.TEXT and ffi.string(C.mn_canvas_string(page.shapes, s.text))
+    if said and (beginning and said:sub(1, #text) or said) == text then
       return s.x + 2, s.y - 0.3 * s.h
     end
   end

@@ -189,7 +189,7 @@ commands = {
   { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]",
     doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page",
     run = module "mneme.commands.view", comment = "commands/view" },
-  { name = "play", usage = " ENV [setting=value ...] [record=FILE.mnt]", doc = "play an environment by hand",
+  { name = "play", usage = " ENV|against=RUN [setting=value ...]", doc = "play an environment by hand, alone or against an agent",
     run = module "mneme.commands.play", comment = "commands/play" },
   { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "find the first step at which two trajectories or runs differ",
     run = module "mneme.commands.diff", comment = "commands/diff" },
@@ -231,7 +231,7 @@ commands = {
 }
 
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, diff = true, intervene = true, where = true, probe = true, credit = true,
+local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
   report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.

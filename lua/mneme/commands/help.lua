@@ -113,8 +113,10 @@ local function env_text(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   local to_know = C.mn_env_to_know(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=%w+", ""))) end
+  local rules = C.mn_env_rules(i)
+  local doc = ffi.string(C.mn_env_doc(i)) .. (rules ~= nil and "\n" .. ffi.string(rules) or "")
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
-    ffi.string(C.mn_env_doc(i)), actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
+    doc, actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end
 
 -- The file of one of a kind, by its name or by its own path.

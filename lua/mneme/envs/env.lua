@@ -23,6 +23,8 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
 ---@field time_limit integer steps; 0: none
+---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
+---@field best number? the return of a perfect player, where it is known
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
@@ -66,7 +68,22 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
-    action_space = { n = world.n_actions, names = world.names }, settable = world.settable, to_know = world.to_know }, Env)
+    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best,
+    settable = world.settable, to_know = world.to_know }, Env)
+end
+
+---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".
+---@return string
+function Env:title()
+  local parts, keys = { self.id }, {}
+  for key, value in pairs(self.settings) do
+    local text = type(value) == "string" and value or "-"
+    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and value ~= self.defaults[key]
+    if said and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do parts[#parts + 1] = ("%s %s"):format(key, tostring(self.settings[key])) end
+  return table.concat(parts, ", ")
 end
 
 local function open(env)
@@ -292,6 +309,14 @@ end
 ---@param i integer the environment, from 0
 ---@return ffi.cdata* canvas mn_canvas *, valid until the next draw
 function Env:draw(i) return open(self):draw(index_of(self, i)) end
+
+---Draw an observation as a person reads it, with nothing that it does not hold.
+---@param obs ffi.cdata* one observation
+---@return ffi.cdata*? canvas mn_canvas *, valid until the next draw; nil: the environment has no picture of its observations
+function Env:see(obs)
+  need_pointer("see: obs", obs)
+  return open(self):see(obs)
+end
 
 ---The hidden state, for probes and scenes: { cue = 0, position = 3, ... }.
 ---@param i integer the environment, from 0

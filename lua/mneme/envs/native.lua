@@ -158,6 +158,8 @@ local function new(name, given)
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another
+  local rules, best = C.mn_env_rules(number), C.mn_vec_best(vec)
+  world.rules, world.best = rules ~= nil and ffi.string(rules) or nil, best == best and best or nil
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
@@ -193,6 +195,11 @@ function World:restore(i, bytes, obs)
 end
 
 function World:set(i, fact, value, obs) return check(C.mn_vec_set(self.vec, i, fact, value, obs)) == 1 end
+
+function World:see(obs)
+  local picture = C.mn_vec_see(self.vec, obs)
+  return picture ~= nil and picture or nil
+end
 
 function World:draw(i) return check(C.mn_vec_draw(self.vec, i)) end
 

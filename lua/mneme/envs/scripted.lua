@@ -16,8 +16,8 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "truth", "to_know", "observes", "settable", "set", "name",
-  "num_envs", "seed", "time_limit" }
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "best", "truth", "to_know", "observes", "settable",
+  "set", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
@@ -68,11 +68,14 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
-  for _, key in ipairs { "draw", "truth", "set" } do
+  for _, key in ipairs { "draw", "see", "truth", "set" } do
     local kind = type(spec[key])
     if kind ~= "nil" and kind ~= "function" then
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
     end
+  end
+  for key, kind in pairs { rules = "string", best = "number" } do
+    if spec[key] ~= nil and type(spec[key]) ~= kind then errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind)) end
   end
   if spec.settable and type(spec.settable) ~= "table" then
     errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
@@ -145,6 +148,9 @@ end
 ---@field step (fun(self: table, action: integer, random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
 ---reward, whether the episode is over, score
 ---@field draw fun(self: table, view: Canvas)?
+---@field see fun(observation: number[], view: Canvas)? draws an observation for a person who plays, who may not see the state
+---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
+---@field best number? the return of a perfect player
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
@@ -162,7 +168,8 @@ end
 ---  actions = 4             how many, or a list of their names
 ---  reset = function(self, random) return obs end         self: an empty table, new for each episode
 ---  step = function(self, action, random) return obs, reward, terminated, score end
----  draw = function(self, view) end                        optional
+---  draw = function(self, view) end                        optional: the state
+---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
 ---  truth = function(self) return { name = number } end    optional
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
 ---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
@@ -194,7 +201,8 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names, settable = read_facts(spec.settable or {}),
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
+    settable = read_facts(spec.settable or {}), rules = spec.rules, best = spec.best,
     to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = observation_names.groups(name, spec.observes, self, settings)
@@ -359,24 +367,33 @@ function world:restore(i, bytes, obs)
   end
 end
 
+-- Draws on the world's canvas with the methods of a scene's view.
+local function on_canvas(self, f, ...)
+  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  C.mn_canvas_clear(self.canvas)
+  ordered(f, (...), setmetatable({ shapes = self.canvas, unit = 1, theme = canvas.theme }, canvas.metatable))
+  return self.canvas
+end
+
+function world:see(obs)
+  if not self.spec.see then return nil end
+  local values = {}
+  for k = 1, self.size do values[k] = tonumber(ffi.cast(self.pointer, obs)[k - 1]) end
+  return on_canvas(self, self.spec.see, values)
+end
+
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
 function world:draw(i)
   local env = self:need_reset(i, "draw")
-  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
-  C.mn_canvas_clear(self.canvas)
-  if self.spec.draw then
-    local view = { shapes = self.canvas, unit = 1, theme = canvas.theme }
-    ordered(self.spec.draw, env.self, setmetatable(view, canvas.metatable))
-  else
+  if self.spec.draw then return on_canvas(self, self.spec.draw, env.self) end
+  return on_canvas(self, function()
     local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
     for k = 0, self.size - 1 do
       values[k] = self.last[i * self.size + k]
       lo, hi = math.min(lo, values[k]), math.max(hi, values[k])
     end
-    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi,
-      canvas.SEQUENTIAL))
-  end
-  return self.canvas
+    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi, canvas.SEQUENTIAL))
+  end)
 end
 
 function world:truth(i)

@@ -226,17 +226,7 @@ end
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 ---@param env Env
 ---@return string
-function Agent:title(env)
-  local parts, keys = {}, {}
-  for key in pairs(env.settings) do
-    local text = type(env.settings[key]) == "string" and env.settings[key] or "-"
-    local said = key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" and env.settings[key] ~= env.defaults[key]
-    if said and text ~= "" and not text:find "\n" then keys[#keys + 1] = key end
-  end
-  table.sort(keys)
-  for _, key in ipairs(keys) do parts[#parts + 1] = (", %s %s"):format(key, tostring(env.settings[key])) end
-  return ("%s on %s%s"):format(self.core.name, env.id, table.concat(parts))
-end
+function Agent:title(env) return ("%s on %s"):format(self.core.name, env:title()) end
 
 ---Probabilities of n actions from a pointer to their logits, into another.
 function Agent.policy(logits, n, into)

@@ -6,11 +6,11 @@ local keyboard = {}
 local LEFT, RIGHT, UP, DOWN = 256, 257, 258, 259
 keyboard.LEFT, keyboard.RIGHT, keyboard.HOME, keyboard.END, keyboard.PAGE_UP, keyboard.PAGE_DOWN = LEFT, RIGHT, 260, 261, 262, 263
 local PAD, pads = 264, { "A", "B", "X", "Y", "start", "back", "L", "R" }
-keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE, keyboard.START = 13, 27, 8, PAD + 4
+keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE, keyboard.TAB, keyboard.START, keyboard.BACK = 13, 27, 8, 9, PAD + 4, PAD + 5
 local buttons = { PAD, PAD + 1, PAD + 2, PAD + 3, PAD + 6, PAD + 7 }      -- for actions: A, B, X, Y, L, R
 
 local names = { [LEFT] = "←", [RIGHT] = "→", [UP] = "↑", [DOWN] = "↓", [32] = "space", [13] = "Enter" }
-local words = { left = LEFT, right = RIGHT, up = UP, down = DOWN, space = 32, enter = 13, esc = 27, backspace = 8 }
+local words = { left = LEFT, right = RIGHT, up = UP, down = DOWN, space = 32, enter = 13, esc = 27, backspace = 8, tab = 9 }
 for i, name in ipairs(pads) do
   names[PAD + i - 1], words["pad_" .. name:lower()] = "pad " .. name, PAD + i - 1
 end
