@@ -36,10 +36,11 @@ for i, line in ipairs(lines) do
   line.seconds, line.kept = C.mn_clock(false) - begun, kept(("%s/whole-%d"):format(folder, i))
 end
 
--- Start, and kill at a moment drawn from the seconds that such a run takes, which are learnt.  Was it killed?
+-- Start, and kill at a moment drawn from the seconds that such a run takes, which are learnt.  Was it killed?  In the foreground, timeout waits
+-- for the end of what it killed, whose lock the next start needs.
 local function killed(line, words)
   local begun, seconds = C.mn_clock(false), line.seconds * math.random()
-  local said = shell.run(folder, ("timeout -s KILL %.4f '%s' %s > log 2>&1; echo $?"):format(seconds, shell.program, words))
+  local said = shell.run(folder, ("timeout --foreground -s KILL %.4f '%s' %s > log 2>&1; echo $?"):format(seconds, shell.program, words))
   local status = tonumber(said:match "(%d+)%s*$")
   if status ~= 0 and status ~= 137 then error(("status %d: %s"):format(status, (files.read(folder .. "/log"))), 0) end
   if status == 0 then line.seconds = math.min(line.seconds, C.mn_clock(false) - begun) end
