@@ -23,6 +23,8 @@ local word = ffi.new "int32_t[1]"
 local float = ffi.cast("float *", word)
 local function bits_of(x) float[0] = x return word[0] end
 local function float_of(bits) word[0] = bits return float[0] end
+jit.off(bits_of)                    -- compiled, one type's store and the other's load may change places
+jit.off(float_of)
 local function rounded(x) float[0] = x return float[0] end        -- a double to float32
 local function to_bf16(x)
   local b = bits_of(x)
