@@ -78,6 +78,9 @@ static void mn_bf16_take_rows(int some, int depth, const float *A, long lda, boo
     }
 }
 
+enum { BLOCK = 12 };              /* 12 x 2 sums of 32 registers */
+enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory, while few rows of A pass */
+
 /* `rows` rows of pairs with one panel, its sums in registers. */
 MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
   const __mmask16 first = n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
@@ -89,6 +92,10 @@ MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a
     sum[r][1] = add ? _mm512_maskz_loadu_ps(second, C + r * ldc + 16) : _mm512_setzero_ps();
   }
   for (int k = 0; k < pairs; k++, panel += PANEL) {
+    if (rows < BLOCK) {
+      __builtin_prefetch(panel + AHEAD * PANEL);
+      __builtin_prefetch(panel + AHEAD * PANEL + 16);
+    }
     const __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + 16);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
@@ -106,12 +113,11 @@ MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a
   }
 }
 
-enum { BLOCK = 12 };              /* 12 x 2 sums of 32 registers */
-
 static void mn_bf16_panel_rows(int some, int n, int depth, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
   const int pairs = (int)mn_bf16_depth(depth);
   int m = 0;
-  for (; m + BLOCK <= some; m += BLOCK) mn_bf16_block(BLOCK, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
+  for (; some - m >= BLOCK && some - m != 16; m += BLOCK)             /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
+    mn_bf16_block(BLOCK, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
   for (; m + 8 <= some; m += 8) mn_bf16_block(8, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
   for (; m + 4 <= some; m += 4) mn_bf16_block(4, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
   for (; m < some; m++) mn_bf16_block(1, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
