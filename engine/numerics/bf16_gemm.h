@@ -8,13 +8,13 @@
 #define MN_BF16_GEMM_H
 #include "op.h"
 
-typedef struct mn_bf16 {         /* a way to compute them */
+struct mn_bf16 {                 /* a way to compute them */
   const char *name;              /* "AVX512-BF16", "AMX-BF16", or "emulated ..." */
   /* One panel of n <= 32 columns of B[K,N], or where `transposed` of its transpose as stored, [N,K]. */
   void (*pack)(const float *B, int ldb, int K, int n, bool transposed, float *panel);
   /* C[m0..m1-1, N] = A B (+ C if add) of A[M,K] or, where `transposed`, of its transpose as stored, [K,M]; on the calling thread. */
   void (*rows)(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels, float *C, int ldc, bool add);
-} mn_bf16;
+};
 
 /* Floats that a panel's rows of depth K take, divided by 32. */
 static inline long mn_bf16_depth(long K) { return (K + 1) / 2; }
@@ -26,11 +26,4 @@ const mn_bf16 *mn_bf16_find(const char *emulate);
 /* Of files that are compiled for one instruction set each; NULL where the compiler, or this CPU, lacks it. */
 const mn_bf16 *mn_bf16_avx512(void);
 const mn_bf16 *mn_bf16_amx(void);
-const mn_bf16 *mn_bf16_amx_emulated(void);
-
-/* pack as above in plain code. */
-void mn_bf16_pack_plain(const float *B, int ldb, int K, int n, bool transposed, float *panel);
-
-/* How a context computes products: NULL: in float32. */
-const mn_bf16 *mn_bf16_of(const mn_ctx *mn);
 #endif

@@ -189,13 +189,13 @@ local function by_rows(c, op, case)
   cases.check(c, C.mn_plan_begin(plan))
   local out = cases.apply(c, op, case, leaves)
   cases.check(c, C.mn_plan_end(plan))
-  local whole, y = ffi.string(cases.data(c, out, C.MN_F32), 4 * n), nil
+  local whole = ffi.string(cases.data(c, out, C.MN_F32), 4 * n)
   for _, step in ipairs { 1, 2, shape[1] } do
     ffi.fill(cases.data(c, out, C.MN_F32), 4 * n, 77)
     for t0 = 0, shape[1] - 1, step do
       if C.mn_plan_run(plan, t0, math.min(t0 + step, shape[1])) ~= 0 then return nil, ffi.string(C.mn_error(c)) end
     end
-    y = ffi.string(cases.data(c, out, C.MN_F32), 4 * n)
+    local y = ffi.string(cases.data(c, out, C.MN_F32), 4 * n)
     t.ok(y == whole, ("%s by rows of %d differs from the whole by %.2g"):format(case.name, step, distance(y, whole)))
   end
   C.mn_plan_free(plan)
