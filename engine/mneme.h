@@ -38,7 +38,10 @@ void        mn_ctx_free(mn_ctx *mn);
 const char *mn_error(mn_ctx *mn);                  /* mn NULL: why mn_ctx_new failed */
 int         mn_threads(mn_ctx *mn);
 int         mn_set_threads(mn_ctx *mn, int threads);
-int         mn_set_precision(mn_ctx *mn, const char *word);   /* products on a GPU: "fp32", or inputs as "tf32", "bf16" */
+/* Matrix products take "fp32", "bf16", or on a GPU "tf32".  emulate: "0", or bf16 on a CPU that has no instruction for it: "1" in slow
+** code with the bits of AVX512-BF16, "amx" with those of AMX-BF16. */
+int         mn_set_precision(mn_ctx *mn, const char *word, const char *emulate);
+const char *mn_bf16_name(const char *emulate);     /* what computes it here: "AVX512-BF16", "AMX-BF16", "emulated ..."; "": nothing */
 int         mn_wait(mn_ctx *mn);                   /* waits for the device; call it before using pointers obtained earlier; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
 int         mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */

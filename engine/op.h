@@ -143,6 +143,10 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 enum { MN_FP32, MN_TF32, MN_BF16 };
 int mn_precision(const mn_ctx *mn);
 
+/* How the CPU computes products of bfloat16 (numerics/bf16_gemm.h) for a context; NULL: products are in float32. */
+typedef struct mn_bf16 mn_bf16;
+const mn_bf16 *mn_bf16_of(const mn_ctx *mn);
+
 /* Calls f(arg, i, worker) once for each i = 0 .. n-1 on the context's threads, and returns when all are done.  For work of a
 ** few microseconds.  Which worker, 0 .. mn_threads-1, runs which i is not defined. */
 typedef void mn_job(void *arg, int i, int worker);

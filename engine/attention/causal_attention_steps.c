@@ -95,7 +95,7 @@ static void some_positions(void *arg, int h, int worker) {
   for (int b = 0; b < s->B; b++) query(s, j->t, b, h, SM_W, q + (long)b * s->K);
   const float *panels = s->c->out[SM_PACKED].data + (long)h * mn_panels(s->E) * s->K * MN_PANEL;
   for (int e = j->e0; e < s->E; e += 2 * MN_PANEL)
-    mn_gemm_packed_columns(s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
+    mn_gemm_packed_columns(NULL, s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
 }
 
 /* Scores with those of the positions, and no infinities, which would leave NaN. */

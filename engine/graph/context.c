@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "internal.h"
 #include "base/thread_pool.h"
+#include "numerics/bf16_gemm.h"
 #include "numerics/gemm.h"
 
 enum { MAX_THREADS = 256 };
@@ -67,14 +68,38 @@ void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
 int mn_precision(const mn_ctx *mn) { return mn->precision; }
 
-int mn_set_precision(mn_ctx *mn, const char *word) {
+const mn_bf16 *mn_bf16_of(const mn_ctx *mn) { return mn->bf16; }
+
+const char *mn_bf16_name(const char *emulate) {
+  const mn_bf16 *found = mn_bf16_find(emulate);
+  return found ? found->name : "";
+}
+
+/* Packed weights are in the old precision, so rows begin again. */
+static int forget_rows(mn_plan *p) {
+  if (mn_plan_finish(p, MN_FINAL) || mn_plan_finish(p, MN_ON_DEMAND)) return -1;
+  p->next_row = 0;
+  return 0;
+}
+
+int mn_set_precision(mn_ctx *mn, const char *word, const char *emulate) {
   static const char *const words[] = { [MN_FP32] = "fp32", [MN_TF32] = "tf32", [MN_BF16] = "bf16" };
   for (int i = 0; i < 3; i++) {
     if (strcmp(word, words[i])) continue;
-    if (i && !mn->device->library)
-      return mn_fail(mn, "precision=%s: device=cpu computes in fp32; tf32 and bf16 are for device=cuda", word);
-    for (int k = 0; k < mn->n_plans; k++) if (mn->plan[k]) mn_graphs_drop(mn->plan[k]);
+    const bool cpu = !mn->device->library, slow = strcmp(emulate, "0") != 0;
+    if (slow && strcmp(emulate, "1") && strcmp(emulate, "amx")) return mn_fail(mn, "emulate=%s is unknown, expected 0, 1 or amx", emulate);
+    if (slow && (i != MN_BF16 || !cpu)) return mn_fail(mn, "emulate=%s: only precision=bf16 on device=cpu can be emulated", emulate);
+    if (cpu && i == MN_TF32) return mn_fail(mn, "precision=tf32: device=cpu computes in fp32 or bf16; tf32 is for device=cuda");
+    const mn_bf16 *bf16 = cpu && i == MN_BF16 ? mn_bf16_find(emulate) : NULL;
+    if (cpu && i == MN_BF16 && !bf16)
+      return mn_fail(mn, "precision=bf16: this CPU has neither AVX512-BF16 nor AMX-BF16; precision=fp32, or emulate=1 for the same bits in slow code");
+    for (int k = 0; k < mn->n_plans; k++) {
+      if (!mn->plan[k]) continue;
+      mn_graphs_drop(mn->plan[k]);
+      if (mn->bf16 != bf16 && forget_rows(mn->plan[k])) return -1;
+    }
     mn->precision = i;
+    mn->bf16 = bf16;
     return 0;
   }
   return mn_fail(mn, "precision=%s is unknown, expected fp32, tf32 or bf16", word);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "device.h"
+#include "numerics/bf16_gemm.h"
 #include "op.h"
 #include "signature.h"
 
@@ -168,6 +169,7 @@ struct mn_ctx {
   int next_form;
   uint32_t scratch_version;                           /* raised when one of them moves */
   int precision;
+  const mn_bf16 *bf16;                                /* how products are computed: NULL: in float32 */
 };
 
 /* arena.c */

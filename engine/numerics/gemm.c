@@ -59,23 +59,21 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
   else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
-#if MN_LANES == 16
 /* Our own kernel: B packed by all threads, then rows of C by all threads. */
-static void own(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+static void own(mn_ctx *mn, const mn_bf16 *bf16, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
                 float *C, int ldc, bool add) {
   enum { ROWS = 64 };
-  const long room = (long)mn_panels(N) * MN_PANEL * K;
+  const long depth = bf16 ? mn_bf16_depth(K) : K, room = (long)mn_panels(N) * MN_PANEL * depth;
   bool packed;
-  float *panels = mn_constant_form(mn, B, room, tb, &packed);
+  float *panels = mn_constant_form(mn, B, room, bf16 ? tb + 2 : tb, &packed);
   if (!panels) panels = mn_scratch(mn, MN_SCRATCH_GEMM, room);
   double work = (double)M * N * K;
   if (!packed) MN_FOR(mn, work / 8, p, 0, mn_panels(N), 1,
-    mn_pack_panel(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K, N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb,
-                  panels + p * K * MN_PANEL));
+    (bf16 ? bf16->pack : mn_pack_panel)(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K,
+                                     N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb, panels + p * depth * MN_PANEL));
   MN_FOR(mn, work / 8, m, 0, M, ROWS,
-    mn_gemm_panel_rows((int)m, m + ROWS < M ? (int)m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add));
+    (bf16 ? bf16->rows : mn_gemm_panel_rows)((int)m, m + ROWS < M ? (int)m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add));
 }
-#endif
 
 enum { CHUNK = 4000000 };        /* M*N*K of one piece of work for the BLAS */
 
@@ -97,8 +95,7 @@ static void by_blas(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const flo
 
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
              float *C, int ldc, bool add) {
-#if MN_LANES == 16
-  if (!prefer_blas) { own(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
-#endif
+  const mn_bf16 *bf16 = mn_bf16_of(mn);
+  if (bf16 || (MN_LANES == 16 && !prefer_blas)) { own(mn, bf16, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
   by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }

@@ -25,18 +25,21 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
     for (int k = j < rows ? columns : 0; k < K; k++) panel[(long)k * MN_PANEL + j] = B[(long)j * ldb + k];
 }
 
-typedef struct pack_job { const float *B; int K, N; bool transposed; float *panels; } pack_job;
+typedef struct pack_job { const mn_bf16 *bf16; const float *B; int K, N; bool transposed; float *panels; } pack_job;
 
 static void panel_task(void *arg, int p, int worker) {
   (void)worker;
   const pack_job *j = arg;
   const int K = j->K, N = j->N, left = N - p * MN_PANEL, n = left < MN_PANEL ? left : MN_PANEL;
   const long at = (long)p * MN_PANEL;
-  mn_pack_panel(j->transposed ? j->B + at * K : j->B + at, j->transposed ? K : N, K, n, j->transposed, j->panels + at * K);
+  const float *B = j->transposed ? j->B + at * K : j->B + at;
+  float *panel = (float *)mn_panel_of(j->bf16, j->panels, at, K);
+  if (j->bf16) j->bf16->pack(B, j->transposed ? K : N, K, n, j->transposed, panel);
+  else mn_pack_panel(B, j->transposed ? K : N, K, n, j->transposed, panel);
 }
 
 void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels) {
-  pack_job job = { B, K, N, transposed, panels };
+  pack_job job = { mn_bf16_of(mn), B, K, N, transposed, panels };
   if ((double)N * K >= MN_ONE_THREAD_WORK) mn_parallel_for(mn, mn_panels(N), panel_task, &job);
   else for (int p = 0; p < mn_panels(N); p++) panel_task(&job, p, 0);
 }
@@ -119,27 +122,33 @@ void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, b
   }
 }
 
-void mn_gemm_packed_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+void mn_gemm_packed_columns(const mn_bf16 *bf16, int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
+  if (bf16) {
+    bf16->rows(0, M, (int)(left < 2 * MN_PANEL ? left : 2 * MN_PANEL), K, A, lda, false, panel, C, ldc, add);
+    return;
+  }
   long stride = (long)K * MN_PANEL;
   int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
   if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
   else          panel_rows(1, M, (int)left, K, A, lda, 1, panel, stride, C, ldc, add);
 }
 
-typedef struct few_job { int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
+typedef struct few_job { const mn_bf16 *bf16; int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
 
 static void columns_task(void *arg, int i, int worker) {
   (void)worker;
   const few_job *j = arg;
   long n = 2 * MN_PANEL * (long)i;
-  mn_gemm_packed_columns(j->M, j->N - n, j->K, j->A, j->lda, j->panels + n * j->K, j->C + n, j->ldc, j->add);
+  mn_gemm_packed_columns(j->bf16, j->M, j->N - n, j->K, j->A, j->lda, mn_panel_of(j->bf16, j->panels, n, j->K), j->C + n, j->ldc, j->add);
 }
 
 void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
+  const mn_bf16 *bf16 = mn_bf16_of(mn);
   if ((double)M * N * K < MN_ONE_THREAD_WORK) {
-    for (long n = 0; n < N; n += 2 * MN_PANEL) mn_gemm_packed_columns(M, N - n, K, A, lda, panels + n * K, C + n, ldc, add);
+    for (long n = 0; n < N; n += 2 * MN_PANEL)
+      mn_gemm_packed_columns(bf16, M, N - n, K, A, lda, mn_panel_of(bf16, panels, n, K), C + n, ldc, add);
     return;
   }
-  few_job job = { M, N, K, lda, ldc, A, panels, C, add };
+  few_job job = { bf16, M, N, K, lda, ldc, A, panels, C, add };
   mn_parallel_for(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), columns_task, &job);
 }

@@ -4,6 +4,7 @@
 ** than the product.  With AVX-512 the same kernel also computes whole batches (gemm.c). */
 #ifndef MN_PACKED_GEMM_H
 #define MN_PACKED_GEMM_H
+#include "bf16_gemm.h"
 #include "op.h"
 
 enum { MN_PACKED_ROWS = 256, MN_PANEL = 32 };              /* at most that many rows use this path; columns of a panel */
@@ -15,7 +16,13 @@ static inline bool mn_packs(const mn_call *c) { return c->by_rows && c->t0 == 0;
 /* How many panels N columns need: the packed matrix is [panels, K, MN_PANEL]. */
 static inline int mn_panels(int N) { return (N + MN_PANEL - 1) / MN_PANEL; }
 
-/* Pack B[K,N] (or its transpose as stored, [N,K], where `transposed`) into panels, padded with zeros. */
+/* Where the panel of a column begins (of one that begins a panel), of a matrix that mn_pack packed. */
+static inline const float *mn_panel_of(const mn_bf16 *bf16, const float *panels, long column, int K) {
+  return panels + column * (bf16 ? mn_bf16_depth(K) : K);
+}
+
+/* Pack B[K,N] (or its transpose as stored, [N,K], where `transposed`) into panels, padded with zeros; in the context's
+** precision, as mn_gemm_packed reads them. */
 void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *panels);
 
 /* One panel of n <= MN_PANEL columns of a matrix with row length ldb. */
@@ -24,8 +31,9 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
 /* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_PACKED_ROWS is what it is good at). */
 void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
 
-/* The same for two panels, or what is left of `left` columns; on the calling thread. */
-void mn_gemm_packed_columns(int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
+/* The same for two panels, or what is left of `left` columns; on the calling thread.  bf16: mn_bf16_of the context, or NULL
+** for panels of float32. */
+void mn_gemm_packed_columns(const mn_bf16 *bf16, int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
 
 /* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
 void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,

@@ -52,10 +52,11 @@ static void first_part(void *arg, int i, int worker) {
   int N = (int)(c->in[0].n / D);
   const float *x = c->in[0].data, *y = c->in[1].data;
   float *pre = c->out[1].data;
+  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
   for (int g = 0; g < 3; g++) {
     long at = (long)g * D + from;
-    mn_gemm_packed_columns(N, end - from, D, y, D, j->p->pw + at * D, pre + at, 3 * D, false);
-    if (g < 2) mn_gemm_packed_columns(N, end - from, D, x, D, j->p->pu + at * D, pre + at, 3 * D, true);
+    mn_gemm_packed_columns(bf16, N, end - from, D, y, D, mn_panel_of(bf16, j->p->pw, at, D), pre + at, 3 * D, false);
+    if (g < 2) mn_gemm_packed_columns(bf16, N, end - from, D, x, D, mn_panel_of(bf16, j->p->pu, at, D), pre + at, 3 * D, true);
   }
   mn_gate_open(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
   (void)worker;
@@ -67,7 +68,8 @@ static void second_part(void *arg, int i, int worker) {
   int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
   int N = (int)(c->in[0].n / D);
   float *pre = c->out[1].data;
-  mn_gemm_packed_columns(N, end - from, D, c->out[2].data, D, j->p->pg + (long)from * D, pre + 2 * D + from, 3 * D, true);
+  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
+  mn_gemm_packed_columns(bf16, N, end - from, D, c->out[2].data, D, mn_panel_of(bf16, j->p->pg, from, D), pre + 2 * D + from, 3 * D, true);
   mn_gate_mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
   (void)worker;
 }

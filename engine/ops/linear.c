@@ -34,7 +34,8 @@ static void columns_task(void *arg, int i, int worker) {
   long N = c->in[0].n / I;
   const float *b = c->in[2].data;
   float *y = c->out[0].data + from;
-  mn_gemm_packed_columns((int)N, O - from, I, c->in[0].data, I, c->out[1].data + (long)from * I, y, O, false);
+  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
+  mn_gemm_packed_columns(bf16, (int)N, O - from, I, c->in[0].data, I, mn_panel_of(bf16, c->out[1].data, from, I), y, O, false);
   for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + from : NULL, 1, n, (int)OPT(c, 0));
 }
 

@@ -1,5 +1,6 @@
 /* matmul.c -- y = a b, the matrix product; one b for all of a, or one for each matrix of a. */
 #include <string.h>
+#include "numerics/bf16_gemm.h"
 #include "op.h"
 
 typedef struct sizes { long batch; int M, N, K; } sizes;
@@ -39,7 +40,10 @@ static int shape(mn_call *c) {
 /* to = op(x) op(z) for every matrix, with the strides between them. */
 static void product(mn_call *c, long batch, bool tx, bool tz, int M, int N, int K, const float *x,
                     int ldx, long step_x, const float *z, int ldz, long step_z, float *to) {
-  if (batch == 1) { mn_gemm(c->ctx, tx, tz, M, N, K, x, ldx, z, ldz, to, N, false); return; }
+  if (batch == 1 || mn_bf16_of(c->ctx)) {
+    for (long i = 0; i < batch; i++) mn_gemm(c->ctx, tx, tz, M, N, K, x + i * step_x, ldx, z + i * step_z, ldz, to + i * M * N, N, false);
+    return;
+  }
   MN_PARALLEL(c->ctx, batch * M * N * K / 16)
   for (long i = 0; i < batch; i++)
     mn_gemm_one(tx, tz, M, N, K, x + i * step_x, ldx, z + i * step_z, ldz, to + i * M * N, N,

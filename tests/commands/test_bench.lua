@@ -17,6 +17,12 @@ local function run(...)
   return status, table.concat(said)
 end
 
+t.test("train precision=bf16: an unknown agent, and a CPU without it, are errors", function()
+  local status, said = run("train", "precision=bf16", "agalit")
+  t.ok(status ~= 0, said)
+  t.ok(said:find "agalite" or said:find "precision=bf16: this CPU has neither", said)
+end)
+
 t.test("cores: a core's training and its steps, as a table, as CSV and as a picture", function()
   local status, said = run("cores", "gru", "out=" .. csv, "figure=" .. svg)
   t.eq(status, 0, said)

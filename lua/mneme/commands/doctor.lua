@@ -37,6 +37,7 @@ local function parts()
   local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"
   local writable = os.execute "test -w ." == 0
   local about, commit = machine.about(), ffi.string(C.mn_commit())
+  local bf16 = ffi.string(C.mn_bf16_name "0")
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
   return {
     { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
@@ -47,6 +48,7 @@ local function parts()
     { "system", about.system },
     { "processor", about.processor },
     { "vectors", about.vectors },
+    { "bf16", bf16 ~= "" and bf16 or nil, "a CPU with AVX512-BF16 or AMX-BF16 (emulate=1 is for tests)", "precision=bf16" },
     { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), about.cores) },
     { "memory", memory "MemTotal" .. ", " .. memory "MemAvailable" .. " available" },
     { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "fast large matrix products" },

@@ -206,7 +206,7 @@ key=value (or --key=value) overrides a setting of a script; its --help lists the
 Later values win: the script's defaults, published values of the chosen core, quick=1, the command line.
   run=FOLDER       the run's folder (default runs/SCRIPT-N)
   seeds=4          one run per seed (4: seeds 1 to 4; 3..7; 1,5,9), each in a process; run=F: F-seed1 ...
-  resume=FOLDER    resume a run; only steps, view, threads, device, precision, debug and profile may change
+  resume=FOLDER    resume a run; only steps, view, threads, device, precision, emulate, debug and profile may change
 ]]
 
 local function supervised_text()

@@ -153,7 +153,7 @@ local function new(name, given)
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
-  local observes = C.mn_env_observes(number)
+  local observes = not settings.facts and C.mn_env_observes(number) or nil     -- facts=1 adds others
   world.groups = observation_names.groups(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end

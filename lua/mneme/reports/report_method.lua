@@ -175,9 +175,11 @@ function method.hyperparameters(out, runs, defaults, report, words, source_of)
   local function default_of(key, of)               -- an axis has none
     if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
   end
-  local gpu = false
-  for i, r in ipairs(runs) do flats[i], gpu = r.flat, gpu or tostring(r.info.device):find "cuda" ~= nil end
-  local function told(key) return not left_out[key] and (key ~= "precision" or gpu) end          -- which is a GPU's alone
+  local rounds = false
+  for i, r in ipairs(runs) do
+    flats[i], rounds = r.flat, rounds or tostring(r.info.device):find "cuda" ~= nil or r.flat.precision ~= nil and r.flat.precision ~= "fp32"
+  end
+  local function told(key) return not left_out[key] and (key ~= "precision" or rounds) and (key ~= "emulate" or rounds) end
   local same, other = settings.divide(flats)
   for _, key in ipairs(same) do
     if told(key) then

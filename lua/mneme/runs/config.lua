@@ -29,7 +29,10 @@ config.standard = {
   { "full", false, { "the script's large values, as published" } },
   { "view", false, { "watch training in a window" } },
   { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
-  { "precision", "fp32", { "input precision of matrix products on a GPU", choices = { "fp32", "tf32", "bf16" } } },
+  { "precision", "fp32", { "input precision of matrix products; bf16: on a GPU, or a CPU with AVX512-BF16 or AMX; tf32: on a GPU",
+    choices = { "fp32", "tf32", "bf16" } } },
+  { "emulate", "0", { "precision=bf16 in slow code on any CPU, to test: 1: with the bits of AVX512-BF16; amx: with those of AMX",
+    choices = { "0", "1", "amx" } } },
   { "seed", 1, { "random seed; seeds=4, seeds=3..7 or seeds=1,5,9: one run per seed, each in a process", whole = true, range = { 0, 2 ^ 31 - 1 } } },
   { "size", "script", { "parameters of the agent: script (as many as with the script's own core), published (the core's own sizes), or a number; "
     .. "core.d_model=N wins" } },
@@ -44,7 +47,7 @@ config.standard = {
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
 local standard = config.standard
-local may_change = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, debug = true, profile = true }
+local may_change = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
@@ -251,7 +254,7 @@ local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
     if not may_change[pair[1]] then
       errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
-        "steps, view, threads, device, precision, debug and profile can")
+        "steps, view, threads, device, precision, emulate, debug and profile can")
     end
   end
   local info = require("mneme.runs.folder").read_info(folder)       -- late: it opens the context
@@ -308,6 +311,7 @@ local guard = {
 ---@field view boolean
 ---@field device string
 ---@field precision string
+---@field emulate string
 ---@field seed integer
 ---@field size any
 ---@field steps number
@@ -450,7 +454,7 @@ function config.new(defaults, about)
   require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
   if sizing then require("mneme.models.match_parameters").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
-  engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision))
+  engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
   if cfg.debug == "nan" or cfg.profile == "1" then require("mneme.tensor.op_locations").note() end
   if cfg.profile == "jit" then require("mneme.runs.jit_report").watch() end

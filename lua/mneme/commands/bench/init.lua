@@ -7,6 +7,7 @@
 --   recur [threads=1] [torch=PYTHON]
 --   sweep [runs=1000] [jobs=2] [seconds=1]
 --   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
+--   train [NAME ...] precision=bf16 (next to fp32, by turns)
 --   train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
 -- between machines, not times.
@@ -31,6 +32,13 @@ function bench.main(words)
   if words[1] == "window" then require("mneme.commands.bench.window").child(words[2]) return 0 end
   for _, name in ipairs { "cores", "eager", "envs", "ranks", "recur", "scenes", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.commands.bench." .. name).main { unpack(words, 2) } end
+  end
+  for i, word in ipairs(words) do
+    if words[1] == "train" and word == "precision=bf16" then
+      table.remove(words, i)
+      train.precisions { unpack(words, 2) }
+      return 0
+    end
   end
   local chosen, known = {}, { "cores", "eager", "ranks", "recur", "sweep", "torsos" }
   for _, word in ipairs(words) do chosen[word] = true end

@@ -142,6 +142,59 @@ function bench.train()
   end
 end
 
+local TURN, PAIRS, SECONDS = 2, 9, 20     -- updates of a turn that count; pairs of turns at least, and seconds, of an agent
+
+local function quartiles(list)
+  table.sort(list)
+  return list[math.ceil(#list / 2)], list[math.ceil(#list / 4)], list[math.ceil(3 * #list / 4)]
+end
+
+---Training in fp32 and in bf16 by turns in one process, on one thread: medians of pairs, in processor time, since other programs slow
+---both turns of a pair, and slow processor time less.
+---@param names string[] of published configurations; empty: agalite, galite, gtrxl, gru
+function bench.precisions(names)
+  engine.open("cpu", 1)
+  engine.check(C.mn_set_precision(engine.ctx, "bf16", "0"))          -- a CPU without it is refused here
+  print(("training in fp32 and bf16 by turns (%s), A2C on T-Maze, published sizes, one thread, processor time:"):format(ffi.string(C.mn_bf16_name "0")))
+  for _, name in ipairs(#names > 0 and names or { "agalite", "galite", "gtrxl", "gru" }) do
+    local setup, known = find(name), {}
+    for i, s in ipairs(published) do known[i] = s[1] end
+    if not setup then errors.unknown("agent", name, known) end
+    local l = bench.learner(setup)
+    l:begin()
+    -- The first update after a change packs the weights again and does not count.
+    local function turn(precision)
+      engine.check(C.mn_set_precision(engine.ctx, precision, "0"))
+      l:rollout()
+      l:update()
+      local act, update = 0, 0
+      for _ = 1, TURN do
+        local start = os.clock()
+        l:rollout()
+        local middle = os.clock()
+        l:update()
+        act, update = act + (middle - start) / TURN, update + (os.clock() - middle) / TURN
+      end
+      return act, update
+    end
+    turn "fp32"
+    turn "bf16"
+    local all, acting, learning, rates, began = {}, {}, {}, { {}, {} }, C.mn_clock(false)
+    repeat
+      bench.progress(("%s, pair %d"):format(name, #all + 1))
+      local act, update = turn "fp32"
+      local act2, update2 = turn "bf16"
+      all[#all + 1], acting[#acting + 1], learning[#learning + 1] = (act + update) / (act2 + update2), act / act2, update / update2
+      table.insert(rates[1], l.T * l.B / (act + update))
+      table.insert(rates[2], l.T * l.B / (act2 + update2))
+    until #all >= PAIRS and C.mn_clock(false) - began > SECONDS
+    local middle, low, high = quartiles(all)
+    print(("%-16s fp32 %6.0f steps/s, bf16 %6.0f: %.2f x (%.2f - %.2f, %d pairs); acting %.2f x, update %.2f x"):format(setup.label or name,
+      median(rates[1]), median(rates[2]), middle, low, high, #all, median(acting), median(learning)))
+    io.stdout:flush()
+  end
+end
+
 function bench.act()
   print "acting, one environment, one thread (median of one step, from Lua):"
   engine.open("cpu", 1)
