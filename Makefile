@@ -20,7 +20,7 @@ ENV_C   := $(wildcard engine/envs/*.c engine/envs/*/*.c)
 ENVS    := $(sort $(basename $(notdir $(ENV_C))))
 ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-out $(wildcard engine/envs/*.c),$(ENV_C)))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
-HEADERS := $(wildcard engine/*.h engine/*/*.h engine/envs/*/*.h scenes/view/*.h)
+HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
 .PHONY: all deps deps-demo deps-test demo test bench check fuzz learn pages golden format clean help FORCE
 .DEFAULT_GOAL := all
@@ -52,6 +52,9 @@ $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
 	@echo "cc $<"
 	@$(CC) $(ALL_C) $(EXACT) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
+
+# The headers of an environment that is a folder.
+$(patsubst %.c,$(B)/%.o,$(wildcard engine/envs/*/*.c)): $(wildcard engine/envs/*/*.h)
 
 scenes_C = $(shell pkg-config --cflags sdl2 freetype2)
 lua_C    = $(shell pkg-config --cflags luajit) -DMNEME_PREFIX='"$(PREFIX)"'

@@ -67,9 +67,9 @@ MN_FN void step(craftax_classic *w, mn_io *io) {
   const bool burns = block_at(w, w->row, w->col) == LAVA;
   w->health = (int8_t)(burns ? 0 : most(w->health, 0));
   w->steps++;
-  io->reward = (float)__builtin_popcount(w->achievements & ~before) + (float)(w->health - health) * 0.1f;
+  io->reward = (float)ones_in(w->achievements & ~before) + (float)(w->health - health) * 0.1f;
   io->terminated = w->health <= 0 || w->steps >= LONGEST;
-  io->score = (float)__builtin_popcount(w->achievements) / (float)ACHIEVEMENTS;
+  io->score = (float)ones_in(w->achievements) / (float)ACHIEVEMENTS;
   observe(w, light_at(io, w->steps), io->obs);
 }
 
@@ -100,13 +100,14 @@ static void find_mob(const craftax_classic *w, const mob *of, int n, float *to) 
 }
 
 static int truth(const craftax_classic *w, const mn_io *io, const char **names, float *values) {
-  const float numbers[11] = { w->col, w->row, w->direction - LEFT, w->sleeping, w->health, w->food, w->drink, w->energy,
-                              light_at(io, w->steps), w->steps, (float)__builtin_popcount(w->achievements) };
+  const int numbers[10] = { w->col, w->row, w->direction - LEFT, w->sleeping, w->health, w->food, w->drink, w->energy, w->steps,
+                            ones_in(w->achievements) };
   const uint32_t found[6] = { 1u << WATER, 1u << TREE, 1u << TABLE, 1u << COAL, 1u << IRON, 1u << DIAMOND };
-  *names = "x y direction sleeping health food drink energy light day_step achieved inventory[12] achievements[22] "
+  *names = "x y direction sleeping health food drink energy day_step achieved light inventory[12] achievements[22] "
            "to_water[2] to_tree[2] to_table[2] to_coal[2] to_iron[2] to_diamond[2] to_zombie[2] to_cow[2] to_skeleton[2]";
   float *out = values;
-  for (int i = 0; i < 11; i++) *out++ = numbers[i];
+  for (int i = 0; i < 10; i++) *out++ = (float)numbers[i];
+  *out++ = light_at(io, w->steps);
   for (int i = 0; i < ITEMS; i++) *out++ = w->item[i];
   for (int i = 0; i < ACHIEVEMENTS; i++) *out++ = (float)(w->achievements >> i & 1);
   for (int i = 0; i < 6; i++, out += 2) find_block(w, found[i], out);

@@ -121,7 +121,7 @@ static void draw_wall(const craftax_classic *w, mn_canvas *c, float x, float y) 
     const bool lit = w->achievements >> i & 1;
     const float left = x + 2.75f * (float)(i % 6), top = y + 0.62f * (float)(i / 6);
     mn_canvas_add(c, MN_RECT, lit ? 0xFFC857FF : 0x222B35FF, left, top, 2.65f, 0.54f);
-    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.14f, top + 0.38f, 0.32f, name[i]);
+    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.12f, top + 0.37f, 0.29f, name[i]);
   }
 }
 

@@ -22,10 +22,10 @@ MN_LARGE int choose(dice *d, mn_jax_key key, const uint64_t *place, int n) {
   if (n == 0) return 0;
   if (d->jax) return mn_jax_choice(key, place, n);
   int left = mn_below(next_word(d), n), row = 0;
-  for (; left >= __builtin_popcountll(place[row]); row++) left -= __builtin_popcountll(place[row]);
+  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
   uint64_t bits = place[row];
   for (; left > 0; left--) bits &= bits - 1;
-  return row * SIDE + __builtin_ctzll(bits);
+  return row * SIDE + lowest_of(bits);
 }
 
 MN_FN float ease(float t) { return t * t * t * (t * (t * 6 - 15) + 10); }
@@ -128,7 +128,7 @@ MN_LARGE void generate(craftax_classic *w, dice *d) {
   for (int row = 0; row < SIDE; row++) {
     stone[row] = 0;
     for (int col = 0; col < SIDE; col++) stone[row] |= (uint64_t)(w->map[row][col] == STONE) << col;
-    n += __builtin_popcountll(stone[row]);
+    n += ones_in(stone[row]);
   }
   const int at = choose(d, split(d), stone, n);  /* there is a diamond in every world */
   w->map[at / SIDE][at % SIDE] = DIAMOND;

@@ -133,7 +133,7 @@ MN_FN int candidates(const craftax_classic *w, uint32_t blocks, int nearest, uin
     for (int col = from; col <= to; col++)
       bits |= (uint64_t)(rows + absolute(col - w->col) >= nearest && (blocks >> w->map[row][col] & 1)) << col;
     place[row] = bits & ~w->occupied[row];
-    n += __builtin_popcountll(place[row]);
+    n += ones_in(place[row]);
   }
   return n;
 }

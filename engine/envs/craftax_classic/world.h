@@ -70,6 +70,15 @@ MN_FN bool walkable(const craftax_classic *w, int row, int col) {
   return !solid(block) && block != LAVA && !taken(w, row, col);
 }
 
+MN_FN int ones_in(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return __popcll(bits);
+#else
+  return __builtin_popcountll(bits);
+#endif
+}
+MN_FN int lowest_of(uint64_t bits) { return ones_in((bits & (0 - bits)) - 1); }
+
 MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
 MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
 MN_FN int absolute(int x) { return x < 0 ? -x : x; }
