@@ -4,9 +4,11 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
+local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
+local C = engine.C
 local root = require("mneme.base.registry").root
 
 -- engine/envs/craftax_classic/world.h
@@ -108,8 +110,9 @@ local WHERE = "%s of environment %d after %d steps, %d of its episode"
 local function compare(path)
   local bytes = files.read(path)
   t.eq(bytes:sub(1, 8), "craftax1")
+  local whole = math.floor((#bytes - 20) / (9 * ffi.cast("const uint32_t *", ffi.cast("const char *", bytes) + 8)[1]))
   local head = ffi.cast("const uint32_t *", ffi.cast("const char *", bytes) + 8)
-  local n, steps, seed, at, compared = head[0], head[1], head[2], 20, 0
+  local n, steps, seed, at, compared = math.min(head[0], whole), head[1], head[2], 20, 0
   local final = ffi.new "float[1345]"
   for e = 0, n - 1 do
     local rig = forge.rig(envs.new("craftax_classic", { num_envs = 1, random = "jax" }))
@@ -139,6 +142,136 @@ end
 t.test("with random=jax every step is the original's, in state, observation, reward and end", function()
   local path = os.getenv "MNEME_CRAFTAX" or root .. "tests/fixtures/envs/craftax_classic.bin"
   local compared, n = compare(path)
-  t.ok(compared > 1000)
+  t.ok(compared > 10000, compared .. " steps")
   if os.getenv "MNEME_CRAFTAX" then print(("%d steps of %d environments are the original's"):format(compared, n)) end
+end)
+
+-- ---- the default random numbers ----
+
+local function state_of(rig) return ffi.cast("craftax_state *", ffi.cast("char *", rig.env:save(0)) + forge.first) end
+
+-- Of n episodes of random play: blocks of their worlds, and length, return and achievements of each.
+local function sample(random, n)
+  local rig, dice = forge.rig(envs.new("craftax_classic", { num_envs = 1, random = random })), forge.random(11)
+  local s = { length = {}, ret = {}, earned = {}, mobs = {}, block = {} }
+  for episode = 1, n do
+    rig.env:reset_raw(rig.obs, 100 + episode)
+    local mobs, steps = 0, 0
+    repeat
+      forge.step(rig, dice)
+      if rig.terminated[0] == 0 then
+        local w = state_of(rig)
+        if steps == 0 then
+          for b = 2, 16 do s.block[b] = s.block[b] or {} s.block[b][episode] = 0 end
+          for i = 0, 4095 do s.block[w.map[i]][episode] = s.block[w.map[i]][episode] + 1 end
+        end
+        for i = 0, 7 do mobs = mobs + w.mob[i].alive end
+        steps = steps + 1
+      end
+    until rig.terminated[0] == 1
+    s.length[episode], s.ret[episode] = rig.env.ended.length[0], rig.env.ended.ret[0]
+    s.earned[episode], s.mobs[episode] = rig.env.ended.score[0] * 22, mobs / steps
+  end
+  return s
+end
+
+-- Means of two samples differ by at most four standard errors.
+local function alike(a, b, what)
+  local function moments(x)
+    local sum, squares = 0, 0
+    for _, v in ipairs(x) do sum, squares = sum + v, squares + v * v end
+    return sum / #x, (squares / #x - (sum / #x) ^ 2) / #x
+  end
+  local mean_a, var_a = moments(a)
+  local mean_b, var_b = moments(b)
+  t.ok(math.abs(mean_a - mean_b) <= 4 * math.sqrt(var_a + var_b) + 1e-9, ("%s: %.4g and %.4g"):format(what, mean_a, mean_b))
+  return mean_a
+end
+
+t.test("the default random numbers give the same worlds, mobs and random play in distribution", function()
+  local ours, original = sample("philox", 250), sample("jax", 250)
+  for b = 2, 16 do alike(ours.block[b], original.block[b], "blocks of kind " .. b) end
+  t.ok(alike(ours.length, original.length, "length") > 50)
+  alike(ours.mobs, original.mobs, "mobs alive")
+  t.ok(alike(ours.ret, original.ret, "return") > 0.5)
+  t.ok(alike(ours.earned, original.earned, "achievements") > 1)
+end)
+
+-- ---- ends, states, picture ----
+
+-- A copy after some steps, with its state changed as a forger would.
+local function forged(change, steps)
+  local rig, dice = forge.rig(envs.new("craftax_classic", { num_envs = 1, seed = 4 })), forge.random(2)
+  rig.env:reset_raw(rig.obs, 4)
+  for _ = 1, steps or 3 do forge.step(rig, dice) end
+  local bytes = forge.signed(rig.env:save(0), function(self) change(ffi.cast("craftax_state *", self)) end)
+  return rig, bytes
+end
+
+t.test("an episode ends after 10,000 steps, in lava and without health", function()
+  for what, change in pairs {
+    ["10,000 steps"] = function(w) w.steps = 9997 end,
+    lava = function(w) for i = 0, 4095 do if w.map[i] ~= 15 then w.map[i] = i == w.row * 64 + w.col and 2 or 14 end end end,
+    health = function(w) w.needs[0], w.needs[1], w.needs[4] = 1, 0, -30 end,
+  } do
+    local rig, bytes = forged(change)
+    rig.env:restore(0, bytes, rig.obs)
+    local steps = 0
+    repeat
+      rig.action[0] = what == "lava" and 1 or 0
+      rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+      steps = steps + 1
+    until rig.terminated[0] == 1 or steps > 5
+    t.ok(steps <= 3, what)
+    t.eq(rig.truncated[0], 0)
+    if what == "lava" then t.near(rig.reward[0], -0.9, 1e-6) end
+  end
+end)
+
+t.test("states that no episode reaches are refused", function()
+  for what, change in pairs {
+    ["a block"] = function(w) w.map[0] = 6 end,
+    ["a player in a tree"] = function(w) w.map[w.row * 64 + w.col] = 5 end,
+    ["iron that nobody collected"] = function(w) w.item[3] = 1 end,
+    ["ten of an item"] = function(w) w.item[0], w.achievements = 10, 1 end,
+    ["a place occupied by nobody"] = function(w) w.occupied[0] = 1 end,
+    ["a mob off the map"] = function(w) w.mob[1].row = 64 end,
+    ["a living mob without health"] = function(w) w.mob[0].alive, w.mob[0].health = 1, 0 end,
+    ["a ripe plant that nobody planted"] = function(w) w.map[0] = 16 end,
+    ["an arrow that flies slantwise"] = function(w) w.shot[0].flies = 1 end,
+    ["no direction"] = function(w) w.direction = 0 end,
+    ["too much health"] = function(w) w.needs[0] = 10 end,
+    ["a step too many"] = function(w) w.steps = 10000 end,
+    ["an achievement too many"] = function(w) w.achievements = 2 ^ 22 end,
+  } do
+    local rig, bytes = forged(change)
+    t.raises(function() rig.env:restore(0, bytes, rig.obs) end, "no episode reaches such a state", what)
+  end
+  local rig, bytes = forged(function() end)
+  rig.env:restore(0, bytes, rig.obs)
+end)
+
+t.test("settings: random is philox or jax", function()
+  t.raises(function() envs.new("craftax_classic", { random = "numpy" }) end, "random")
+  t.raises(function() envs.new("craftax_classic", { size = 9 }) end, "unknown setting")
+end)
+
+t.test("the wall lights up where an achievement is reached, and needs are as many lights", function()
+  local RECT, LIT, HEALTH = 0, 0xFFC857FF, 0xE0565BFF          -- engine/canvas.h, draw.h
+  for _, bits in ipairs { 0, 1, 0x3FFFFF, 0x2A0F11 } do
+    local rig, bytes = forged(function(w)
+      for i = 0, 11 do w.item[i] = 0 end
+      w.achievements, w.needs[0], w.needs[4] = bits, 4, 0
+    end)
+    rig.env:restore(0, bytes, rig.obs)
+    local drawing, truth, lit, health = rig.env:draw(0), rig.env:truth(0), {}, 0
+    local shapes = C.mn_canvas_shapes(drawing)
+    for i = 0, C.mn_canvas_count(drawing) - 1 do
+      local s = shapes[i]
+      if s.kind == RECT and s.color == LIT and s.w > 2 then lit[math.floor(s.x / 2.75 + 0.5) + 6 * math.floor((s.y - 10.1) / 0.62 + 0.5)] = true end
+      if s.kind == RECT and s.color == HEALTH then health = health + 1 end
+    end
+    for i = 0, 21 do t.eq(lit[i] == true, truth.achievements[i + 1] == 1, "achievement " .. i) end
+    t.eq(health, truth.health)
+  end
 end)

@@ -161,37 +161,35 @@ def one(seed, policy, state, first):
         obs, after, reward, done, _ = env.step_env(key_step, s, a, params)
         sums = jnp.stack([total(s.map) + total(s.mob_map) + total(others(s)), total(halves(obs)) +
                           total(jnp.concatenate([halves(reward).ravel(), jnp.asarray(done, U)[None]]))])
-        _, fresh = env.reset_env(key_reset, params)
-        return jax.tree.map(lambda x, y: jnp.where(done, x, y), fresh, after), (a.astype(jnp.uint8), sums, after.achievements) + (
-            (s.map, others(s), obs) if DUMP else ())
+        following = jax.lax.cond(done, lambda: env.reset_env(key_reset, params)[1], lambda: after)
+        return following, (a.astype(jnp.uint8), sums, after.achievements) + ((s.map, others(s), obs) if DUMP else ())
 
     return jax.lax.scan(step, state, first + jnp.arange(CHUNK))
 
 
 DUMP = bool(os.environ.get('DUMP'))
-reset = jax.jit(jax.vmap(lambda seed: env.reset_env(jax.random.PRNGKey(seed), params)[1]))
-play = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, None)))
+reset = jax.jit(lambda seed: env.reset_env(jax.random.PRNGKey(seed), params)[1])
+play = jax.jit(one)
 
 
 def main():
     path, o = sys.argv[1], dict(w.split('=') for w in sys.argv[2:])
     n, steps, seed = int(o.get('envs', 20)), int(o.get('steps', 1000)), int(o.get('seed', 0))
-    seeds, policy = jnp.arange(seed, seed + n), jnp.arange(n) % len(POLICIES)
-    state = reset(seeds)
-    actions, sums, earned = [], [], np.zeros(22, bool)
-    for first in range(0, steps, CHUNK):
-        state, (a, s, achievements, *dump) = play(seeds, policy, state, 1 + first)
-        actions.append(np.asarray(a))
-        sums.append(np.asarray(s))
-        earned |= np.asarray(achievements).any(axis=(0, 1))
-        if DUMP:
-            np.savez('%s.%d.npz' % (path, first), map=dump[0], others=dump[1], obs=dump[2], actions=a)
-        print('%.0f s: %d steps, %d achievements' % (time.time() - START, first + CHUNK, earned.sum()), flush=True)
-    actions, sums = np.concatenate(actions, axis=1)[:, :steps], np.concatenate(sums, axis=1)[:, :steps]
+    earned = np.zeros(22, bool)
     with open(path, 'wb') as f:
         f.write(b'craftax1' + struct.pack('<3I', n, steps, seed))
         for e in range(n):
-            f.write(actions[e].tobytes() + sums[e].astype('<u4').tobytes())
+            state, actions, sums = reset(seed + e), [], []
+            for first in range(0, steps, CHUNK):
+                state, (a, s, achievements, *dump) = play(seed + e, e % len(POLICIES), state, 1 + first)
+                actions.append(np.asarray(a))
+                sums.append(np.asarray(s))
+                earned |= np.asarray(achievements).any(axis=0)
+                if DUMP:
+                    np.savez('%s.%d.%d.npz' % (path, e, first), map=dump[0], others=dump[1], obs=dump[2], actions=a)
+            f.write(np.concatenate(actions)[:steps].tobytes() + np.concatenate(sums)[:steps].astype('<u4').tobytes())
+            f.flush()
+            print('%.0f s: environment %d, %s: %d achievements so far' % (time.time() - START, e, POLICIES[e % len(POLICIES)], earned.sum()), flush=True)
     print('%s: %d environments, %d steps each, achievements of no episode: %s' % (path, n, steps, np.flatnonzero(~earned).tolist()))
 
 

@@ -60,10 +60,8 @@ static float angle_of(int down, int right) { return right > 0 ? 0.0f : right < 0
 
 static void draw_view(const craftax_classic *w, float light, mn_canvas *c) {
   for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < COLS; j++) {
-      const int row = w->row - ROWS / 2 + i, col = w->col - COLS / 2 + j;
-      draw_block(c, inside(row, col) ? w->map[row][col] : OUT_OF_BOUNDS, (float)j, (float)i);
-    }
+    for (int j = 0; j < COLS; j++)
+      draw_block(c, seen_at(w, w->row - ROWS / 2 + i, w->col - COLS / 2 + j), (float)j, (float)i);
   draw_mobs(w, c, w->zombie, ZOMBIES, 0x7BC47FFF, "Z");
   draw_mobs(w, c, w->cow, COWS, 0xF2E3D0FF, "C");
   draw_mobs(w, c, w->skeleton, SKELETONS, 0xE8ECF2FF, "S");

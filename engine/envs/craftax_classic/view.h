@@ -20,10 +20,7 @@ MN_FN void observe(const craftax_classic *w, float light, float *obs) {
   const int top = w->row - ROWS / 2, left = w->col - COLS / 2;
   memset(obs, 0, NUMBERS * sizeof *obs);
   for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < COLS; j++) {
-      const int row = top + i, col = left + j;
-      obs[(i * COLS + j) * CELL + (inside(row, col) ? w->map[row][col] : OUT_OF_BOUNDS)] = 1;
-    }
+    for (int j = 0; j < COLS; j++) obs[(i * COLS + j) * CELL + seen_at(w, top + i, left + j)] = 1;
   for (int i = 0; i < ZOMBIES; i++) show_mob(w, obs, w->zombie[i].row, w->zombie[i].col, w->zombie[i].alive, 0);
   for (int i = 0; i < COWS; i++) show_mob(w, obs, w->cow[i].row, w->cow[i].col, w->cow[i].alive, 1);
   for (int i = 0; i < SKELETONS; i++) show_mob(w, obs, w->skeleton[i].row, w->skeleton[i].col, w->skeleton[i].alive, 2);

@@ -56,6 +56,10 @@ MN_FN int clamped(int i) {
   return i < 0 ? 0 : i < SIDE ? i : SIDE - 1;
 }
 MN_FN int block_at(const craftax_classic *w, int row, int col) { return w->map[clamped(row)][clamped(col)]; }
+MN_FN int seen_at(const craftax_classic *w, int row, int col) {
+  if (!inside(row, col)) return OUT_OF_BOUNDS;
+  return w->map[row][col];
+}
 MN_FN bool mob_at(const craftax_classic *w, int row, int col) { return w->occupied[clamped(row)] >> clamped(col) & 1; }
 MN_FN void occupy(craftax_classic *w, int row, int col) { w->occupied[row] |= 1ull << col; }
 MN_FN void vacate(craftax_classic *w, int row, int col) { w->occupied[row] &= ~(1ull << col); }
