@@ -5,7 +5,7 @@
     ~/craftax/bin/python tests/reference/craftax_classic.py FILE [envs=20] [steps=1000] [seed=0]
     MNEME_CRAFTAX=FILE luajit tests/run.lua tests/envs/test_craftax_classic.lua
 
-CRAFTAX=FOLDER runs a checkout instead of the installed package.  Five policies play in turn, an environment each.  Environment e has
+CRAFTAX=FOLDER runs a checkout instead of the installed package.  Six policies play in turn, an environment each.  Environment e has
 seed seed+e; its keys are those of random=jax: the first reset uses PRNGKey(seed), step s uses fold_in(PRNGKey(seed), s).
 The file: "craftax1", then envs, steps, seed (u32), then for each environment its actions [steps] (u8), and for each step two u32:
 the sums of map, places of mobs and all other state before it, and of the observation, reward and end after it.  The sum of
@@ -28,7 +28,7 @@ from craftax.craftax_classic.constants import Action, BlockType
 from craftax.craftax_classic.envs.craftax_symbolic_env import CraftaxClassicSymbolicEnv
 
 U = jnp.uint32
-POLICIES = ('uniform', 'gather', 'combat', 'descend', 'sleep')
+POLICIES = ('uniform', 'gather', 'combat', 'descend', 'sleep', 'farm')
 CHUNK = 250                                    # steps a call
 
 
@@ -108,6 +108,8 @@ def gather(s, key):
            jnp.where(pick == 2, jnp.where((inv.coal < 2), is_block(s, B.COAL), is_block(s, B.IRON)), is_block(s, B.DIAMOND))))
     want = jnp.where((inv.wood < 5) & (pick < 3), is_block(s, B.TREE), want)
     want = jnp.where((inv.stone < 4) & (pick > 0) & (inv.wood >= 5), is_block(s, B.STONE), want)
+    equipped = (pick == 2) & (inv.iron > 0) & (inv.coal > 0) & (inv.wood > 0) & (inv.stone > 0)
+    want = jnp.where(equipped, is_block(s, B.CRAFTING_TABLE), want)
     want = jnp.where(s.player_food < 4, mobs(s, s.cows) | is_block(s, B.RIPE_PLANT), want)
     want = jnp.where(s.player_drink < 4, is_block(s, B.WATER), want)
     a = seek(s, want, key)
@@ -115,7 +117,7 @@ def gather(s, key):
     make = 5 + jax.random.randint(jax.random.fold_in(key, 2), (), 2, 12)
     table_near = nearest(s, is_block(s, B.CRAFTING_TABLE))[1] <= 6
     make = jnp.where((make == Action.PLACE_TABLE.value) & table_near, Action.PLACE_FURNACE.value, make)
-    a = jnp.where((r < 0.2) & (inv.wood >= 1) & (make != Action.PLACE_STONE.value), make, a)
+    a = jnp.where((r < jnp.where(equipped & table_near, 0.5, 0.2)) & (inv.wood >= 1) & ((make != Action.PLACE_STONE.value) | (inv.stone > 4)), make, a)
     a = jnp.where((inv.wood >= 5) & ~table_near & (r < 0.5), Action.PLACE_TABLE.value, a)
     a = jnp.where((s.player_energy < 3) & (r < 0.9), Action.SLEEP.value, a)
     return a
@@ -138,10 +140,20 @@ def sleep(s, key):
     return jnp.where(s.player_energy < 9, Action.SLEEP.value, a)
 
 
+def farm(s, key):
+    B, plants = BlockType, s.growing_plants_mask.sum()
+    want = jnp.where(plants < 2, is_block(s, B.GRASS), jnp.where(is_block(s, B.RIPE_PLANT).any(), is_block(s, B.RIPE_PLANT), mobs(s, s.zombies)))
+    want = jnp.where(s.player_food < 6, mobs(s, s.cows) | is_block(s, B.RIPE_PLANT), want)
+    want = jnp.where(s.player_drink < 6, is_block(s, B.WATER), want)
+    a = seek(s, want, key)
+    a = jnp.where((s.inventory.sapling > 0) & (plants < 2), Action.PLACE_PLANT.value, a)
+    return jnp.where((s.player_energy < 3) | s.is_sleeping, Action.SLEEP.value, a)
+
+
 def choose(policy, s, key):
     some = jax.random.randint(key, (), 0, 17)
     keys = jax.random.split(key)
-    a = jax.lax.switch(policy, [lambda: some] + [lambda f=f: jnp.asarray(f(s, keys[0]), jnp.int32) for f in (gather, combat, descend, sleep)])
+    a = jax.lax.switch(policy, [lambda: some] + [lambda f=f: jnp.asarray(f(s, keys[0]), jnp.int32) for f in (gather, combat, descend, sleep, farm)])
     wander = 1 + some % 5
     return jnp.where((policy > 0) & jax.random.bernoulli(keys[1], 0.15), wander, a)
 

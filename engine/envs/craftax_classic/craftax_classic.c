@@ -67,7 +67,7 @@ MN_FN void step(craftax_classic *w, mn_io *io) {
   const bool burns = block_at(w, w->row, w->col) == LAVA;
   w->health = (int8_t)(burns ? 0 : most(w->health, 0));
   w->steps++;
-  io->reward = (float)ones_in(w->achievements & ~before) + (float)(w->health - health) * 0.1f;
+  io->reward = MN_FMA((float)(w->health - health), 0.1f, (float)ones_in(w->achievements & ~before));
   io->terminated = w->health <= 0 || w->steps >= LONGEST;
   io->score = (float)ones_in(w->achievements) / (float)ACHIEVEMENTS;
   observe(w, light_at(io, w->steps), io->obs);
