@@ -1,4 +1,4 @@
--- test_craftax_classic.lua -- Craftax Classic against the original, step by step: with random=jax and the recorded actions of five
+-- test_craftax_classic.lua -- Craftax Classic against the original, step by step: with random=jax and the recorded actions of six
 -- policies, map, mobs, all other state, observation, reward and end are the same.  And with the default random numbers, which have
 -- to give the same worlds and the same play in distribution.
 local bit = require "bit"

@@ -119,8 +119,10 @@ def gather(s, key):
     make = jnp.where((make == Action.PLACE_TABLE.value) & table_near, Action.PLACE_FURNACE.value, make)
     a = jnp.where((r < jnp.where(equipped & table_near, 0.5, 0.2)) & (inv.wood >= 1) & ((make != Action.PLACE_STONE.value) | (inv.stone > 4)), make, a)
     a = jnp.where((inv.wood >= 5) & ~table_near & (r < 0.5), Action.PLACE_TABLE.value, a)
-    a = jnp.where((s.player_energy < 3) & (r < 0.9), Action.SLEEP.value, a)
-    return a
+    iron_tool = jnp.where(r < 0.3, Action.MAKE_IRON_PICKAXE.value, Action.MAKE_IRON_SWORD.value)
+    iron_tool = jnp.where(nearest(s, is_block(s, B.FURNACE))[1] <= 2, iron_tool, Action.PLACE_FURNACE.value)
+    a = jnp.where(equipped & (nearest(s, is_block(s, B.CRAFTING_TABLE))[1] <= 2) & (r < 0.6), iron_tool, a)
+    return jnp.where((s.player_energy < 3) & (r < 0.9), Action.SLEEP.value, a)
 
 
 def combat(s, key):

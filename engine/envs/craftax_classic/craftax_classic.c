@@ -202,10 +202,12 @@ static bool valid(const craftax_classic *w, const mn_io *io) {
 
 MN_ENV(craftax_classic, .version = 1,
        .doc = "Craftax Classic: gather, craft, fight and survive in a new world; 22 achievements",
-       .about = "random   philox: the engine's random numbers; jax: those of JAX 0.4, so that seed 7 is the original's world of\n"
-                "         jax.random.PRNGKey(7), and step s of the episode uses the key fold_in(PRNGKey(7), s)\n"
-                "Reward: 1 for each new achievement, and 0.1 for each point of health.  An episode ends without health, in lava, and\n"
-                "after 10,000 steps.  The observation is the original's 1,345 numbers: 7 x 9 cells of 17 blocks and 4 kinds of mobs,\n"
+       .about = "random   philox: the engine's random numbers\n"
+                "         jax: those of JAX 0.4: seed 7 is the original's world of PRNGKey(7), and step s\n"
+                "         uses the key fold_in(PRNGKey(7), s)\n"
+                "Reward: 1 for each new achievement, 0.1 for each point of health gained or lost.\n"
+                "An episode ends without health, in lava, and after 10,000 steps.\n"
+                "Observation: the original's 1,345 numbers: 7 x 9 cells of 17 blocks and 4 kinds of mobs,\n"
                 "12 items, 4 needs, 4 directions, daylight, asleep.",
        .params = "random=philox|jax",
        .actions = "noop left right up down do sleep place_stone place_table place_furnace place_plant make_wood_pickaxe "
