@@ -204,7 +204,10 @@ local function forged(change, steps)
   local rig, dice = forge.rig(envs.new("craftax_classic", { num_envs = 1, seed = 4 })), forge.random(2)
   rig.env:reset_raw(rig.obs, 4)
   for _ = 1, steps or 3 do forge.step(rig, dice) end
-  local bytes = forge.signed(rig.env:save(0), function(self) change(ffi.cast("craftax_state *", self)) end)
+  local bytes = forge.signed(rig.env:save(0), function(self, stamp)
+    stamp.last = 0                                   -- what restore does again
+    change(ffi.cast("craftax_state *", self))
+  end)
   return rig, bytes
 end
 
@@ -225,6 +228,43 @@ t.test("an episode ends after 10,000 steps, in lava and without health", functio
     t.ok(steps <= 3, what)
     t.eq(rig.truncated[0], 0)
     if what == "lava" then t.near(rig.reward[0], -0.9, 1e-6) end
+  end
+end)
+
+t.test("iron tools need a table, a furnace and one of each material; a diamond needs the pickaxe", function()
+  for _, case in ipairs { { 13, 8, 20 }, { 16, 11, 21 } } do
+    for _, lacks in ipairs { "nothing", "furnace", "coal" } do
+      local rig, bytes = forged(function(w)
+        for i = 0, 4095 do if w.map[i] ~= 15 then w.map[i] = 2 end end
+        local at = w.row * 64 + w.col
+        w.map[at - 1], w.map[at + 65] = 11, lacks == "furnace" and 2 or 12
+        w.achievements, w.sleeping = 0x3FFFFF - 2 ^ case[3], 0
+        for i = 0, 11 do w.item[i] = i < 4 and 2 or 0 end
+        if lacks == "coal" then w.item[2] = 0 end
+        for i = 0, 7 do w.mob[i].alive = 0 end
+        for i = 0, 63 do w.occupied[i] = 0 end
+      end, 1)
+      rig.env:restore(0, bytes, rig.obs)
+      rig.action[0] = case[1]
+      rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+      local truth = rig.env:truth(0)
+      t.eq(truth.inventory[case[2] + 1], lacks == "nothing" and 1 or 0, lacks)
+      t.near(rig.reward[0], lacks == "nothing" and 1 or 0, 1e-6)
+      t.eq(truth.inventory[4], lacks == "nothing" and 1 or 2)
+    end
+  end
+  for pickaxe = 0, 1 do
+    local rig, bytes = forged(function(w)
+      w.direction, w.achievements, w.sleeping, w.item[8] = 1, 0x3FFFFF - 2 ^ 19, 0, pickaxe
+      w.map[w.row * 64 + w.col - 1] = 10
+      for i = 0, 7 do w.mob[i].alive, w.mob[i].health = 0, 0 end
+      for i = 0, 63 do w.occupied[i] = 0 end
+    end, 1)
+    rig.env:restore(0, bytes, rig.obs)
+    rig.action[0] = 5
+    rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+    t.eq(rig.env:truth(0).inventory[5], pickaxe)
+    t.near(rig.reward[0], pickaxe, 1e-6)
   end
 end)
 
