@@ -1,5 +1,5 @@
 # make help lists what there is.  `ls` is the registry: the lists of ops and environments below are the
-# lists of files in engine/ops and engine/envs.
+# lists of files in engine/ops and engine/envs; an environment of many files is a folder X with X/X.c.
 
 CC      ?= cc
 ARCH    ?= native
@@ -28,8 +28,9 @@ ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno
 BUNDLED  = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/bundled:$$ORIGIN/../../bundled:$$ORIGIN/../lib/bundled'
 
 OPS     := $(sort $(basename $(notdir $(wildcard engine/ops/*.c))))
-ENVS    := $(sort $(basename $(notdir $(wildcard engine/envs/*.c))))
-ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c))
+ENV_C   := $(wildcard engine/envs/*.c engine/envs/*/*.c)
+ENVS    := $(sort $(basename $(notdir $(ENV_C))))
+ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-out $(wildcard engine/envs/*.c),$(ENV_C)))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
@@ -71,10 +72,14 @@ $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@echo "cc $<"
 	@$(CC) $(ALL_C) $(EXACT) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
 
+# The headers of an environment that is a folder.
+$(patsubst %.c,$(B)/%.o,$(wildcard engine/envs/*/*.c)): $(wildcard engine/envs/*/*.h)
+
 scenes_C = $(shell pkg-config --cflags sdl2 freetype2)
 lua_C    = $(shell pkg-config --cflags luajit) -DMNEME_PREFIX='"$(PREFIX)"'
 
-# The list of ops is the list of files: engine/ops/x.c defines mn_op_x, engine/envs/y.c mn_env_y.  Two files read it, so that
+# The list of ops is the list of files: engine/ops/x.c defines mn_op_x, engine/envs/y.c
+# or engine/envs/y/y.c mn_env_y.  Two files read it, so that
 # one more op or environment does not compile all others again.
 $(B)/engine/sim/env_registry.o $(B)/engine/graph/signature.o: $(B)/registry.h
 $(B)/registry.h: FORCE

@@ -58,12 +58,17 @@ endef
 
 $(B)/gpu/%.o: gpu/%.cu gpu/gpu.mk
 	$(nvcc)
-$(B)/gpu/envs/%.o: engine/envs/%.c gpu/runtime/envs.cuh gpu/gpu.mk
-	$(nvcc)
 $(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
 	$(call emulated)
-$(B)/gpu/envs/%.emu.o: engine/envs/%.c gpu/runtime/envs.cuh gpu/gpu.mk
-	$(call emulated,-O1 $(CU_ENV) -Wno-missing-field-initializers)
+
+# X.c and X/X.c alike.
+define env_objects
+$(B)/gpu/envs/$(1).o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
+	$$(nvcc)
+$(B)/gpu/envs/$(1).emu.o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
+	$$(call emulated,-O1 $$(CU_ENV) -Wno-missing-field-initializers)
+endef
+$(foreach x,$(ENV_C),$(eval $(call env_objects,$(basename $(notdir $(x))),$(x))))
 
 $(B)/gpu/emulator/machine.o: gpu/emulator/machine.cpp gpu/gpu.mk
 	@mkdir -p $(@D)

@@ -29,9 +29,12 @@ end
 local sources = {}
 for _, room in ipairs(files.list(root .. "engine")) do
   if order[room] then
-    for _, name in ipairs(files.list(root .. "engine/" .. room)) do
-      sources[#sources + 1] = { path = root .. "engine/" .. room .. "/" .. name, room = room, name = name }
+    local function add(name)
+      local path = root .. "engine/" .. room .. "/" .. name
+      if lfs.attributes(path, "mode") == "file" then sources[#sources + 1] = { path = path, room = room, name = name }
+      else for _, part in ipairs(files.list(path)) do add(name .. "/" .. part) end end          -- an environment of many files
     end
+    for _, name in ipairs(files.list(root .. "engine/" .. room)) do add(name) end
   end
 end
 

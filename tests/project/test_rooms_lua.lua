@@ -115,7 +115,7 @@ t.test("docs/design.md has a row for every room, and no other", function()
   local function walk(folder)
     for _, name in ipairs(files.list(root .. folder)) do
       local path = folder .. "/" .. name
-      if files.is_folder(root .. path) and name ~= "__pycache__" then
+      if files.is_folder(root .. path) and name ~= "__pycache__" and folder ~= "engine/envs" then      -- there it is an environment
         if not told[path] then wrong[#wrong + 1] = path .. " is not in the table" end
         told[path] = nil
         walk(path)

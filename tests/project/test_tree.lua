@@ -147,8 +147,9 @@ for place, prefix in pairs { ops = "mn_op_", envs = "mn_env_" } do
   t.test("a file in engine/" .. place .. " exports its one symbol, and what mneme.h declares", function()
     local objects, wrong, header = 0, {}, read "engine/mneme.h"
     for _, path in ipairs(files) do
-      local name = path:match("^engine/" .. place .. "/([%w_]+)%.c$")
-      local object = name and ("%s/engine/%s/%s.o"):format(engine.build, place, name)
+      local file = path:match("^engine/" .. place .. "/([%w_/]+)%.c$")
+      local name = file and file:match "[^/]+$"
+      local object = file and ("%s/engine/%s/%s.o"):format(engine.build, place, file)
       if object and lfs.attributes(object) then
         objects = objects + 1
         local own = 0
@@ -163,6 +164,20 @@ for place, prefix in pairs { ops = "mn_op_", envs = "mn_env_" } do
     none(wrong, "exports")
   end)
 end
+
+t.test("an environment is a file of engine/envs, or a folder with one file of C, named as the folder", function()
+  local wrong, folders = {}, {}
+  for _, path in ipairs(files) do
+    local dir, name = path:match "^engine/envs/([%w_]+)/(.+)$"
+    if dir then
+      folders[dir] = folders[dir] or name == dir .. ".c"
+      if name ~= dir .. ".c" and not name:find "^[%w_]+%.h$" then wrong[#wrong + 1] = path end
+    end
+  end
+  for dir, whole in pairs(folders) do if not whole then wrong[#wrong + 1] = ("engine/envs/%s/%s.c is missing"):format(dir, dir) end end
+  none(wrong, "in folders of environments")
+  t.ok(next(folders), "no folder was found")
+end)
 
 t.test("everything that mneme.h declares is there", function()
   local text, declared = read "engine/mneme.h", 0

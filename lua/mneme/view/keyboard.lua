@@ -22,6 +22,7 @@ local usual = {
   right = { RIGHT, "d" }, east = { RIGHT, "d" }, turn_right = { RIGHT, "d" }, up_left = { "q" }, up_right = { "e" },
   down_left = { "z" }, down_right = { "c" }, forward_left = { "q" }, forward_right = { "e" },
   noop = { 32 }, stay = { 32 }, wait = { 32 }, none = { 32 },
+  ["do"] = { "x" }, sleep = { "z" }, place_stone = { "c" }, place_table = { "t" }, place_furnace = { "f" }, place_plant = { "p" },
 }
 
 local function code(key) return type(key) == "string" and key:byte() or key end

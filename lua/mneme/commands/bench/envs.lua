@@ -36,6 +36,10 @@ local rows = {
     { "continuous, vector", { mode = "continuous", observation = "vector" }, { 140, "memory-maze without camera" } },
     { "pixels", { mode = "continuous", observation = "pixels" }, { 72, "memory-maze" }, 150e3 },
   },
+  craftax_classic = {
+    { "", {}, { 1380, "the original in JAX" }, 1.5e6 },
+    { "random=jax", { random = "jax" }, { 1380, "the original in JAX" } },
+  },
   repeat_previous = { { "", {}, { 138e3, "POPGym" } } },
   repeat_first = { { "", {}, { 162e3, "POPGym" } } },
 }

@@ -1,0 +1,125 @@
+/* world.h -- Craftax Classic's names, its state, and how the state is read. */
+#ifndef MN_CRAFTAX_CLASSIC_WORLD_H
+#define MN_CRAFTAX_CLASSIC_WORLD_H
+#include "env.h"
+#include "worlds/jax_random.h"
+
+enum { RANDOM };                                 /* parameters */
+enum { SIDE = 64, ROWS = 7, COLS = 9, CELL = 21, LONGEST = 10000 };
+enum { ZOMBIES = 3, COWS = 3, SKELETONS = 2, ARROWS = 3, PLANTS = 10 };
+
+enum { INVALID, OUT_OF_BOUNDS, GRASS, WATER, STONE, TREE, WOOD, PATH, COAL, IRON, DIAMOND, TABLE, FURNACE, SAND, LAVA, PLANT,
+       RIPE, BLOCKS };
+enum { NOOP, LEFT, RIGHT, UP, DOWN, DO, SLEEP, PLACE_STONE, PLACE_TABLE, PLACE_FURNACE, PLACE_PLANT, MAKE_WOOD_PICKAXE,
+       MAKE_STONE_PICKAXE, MAKE_IRON_PICKAXE, MAKE_WOOD_SWORD, MAKE_STONE_SWORD, MAKE_IRON_SWORD, ACTIONS };
+enum { COLLECT_WOOD, PLACED_TABLE, EAT_COW, COLLECT_SAPLING, COLLECT_DRINK, MADE_WOOD_PICKAXE, MADE_WOOD_SWORD, PLACED_PLANT,
+       DEFEAT_ZOMBIE, COLLECT_STONE, PLACED_STONE, EAT_PLANT, DEFEAT_SKELETON, MADE_STONE_PICKAXE, MADE_STONE_SWORD, WAKE_UP,
+       PLACED_FURNACE, COLLECT_COAL, COLLECT_IRON, COLLECT_DIAMOND, MADE_IRON_PICKAXE, MADE_IRON_SWORD, ACHIEVEMENTS };
+enum { HAS_WOOD, HAS_STONE, HAS_COAL, HAS_IRON, HAS_DIAMOND, HAS_SAPLING, WOOD_PICKAXE, STONE_PICKAXE, IRON_PICKAXE, WOOD_SWORD,
+       STONE_SWORD, IRON_SWORD, ITEMS };
+
+/* A place that is free keeps where its mob was: it still wanders, hides others from view, and a blow brings it back (rules.h). */
+typedef struct mob { int16_t row, col, cooldown; int8_t health; uint8_t alive; } mob;
+typedef struct arrow { int16_t row, col; int8_t down, right; uint8_t flies, unused; } arrow;
+typedef struct plant { int16_t age; uint8_t row, col, grows, unused; } plant;
+
+typedef struct craftax_classic {
+  uint64_t occupied[SIDE];       /* by mobs: a bit a column */
+  uint8_t map[SIDE][SIDE];
+  int16_t row, col;              /* of the player: -1 where it fell off the map into lava */
+  int16_t steps;
+  uint8_t direction;             /* LEFT .. DOWN */
+  uint8_t sleeping;
+  int8_t health, food, drink, energy;
+  int8_t recover, hunger, thirst, fatigue;       /* in halves */
+  uint32_t achievements;         /* bits */
+  uint8_t item[ITEMS];
+  mob zombie[ZOMBIES], cow[COWS], skeleton[SKELETONS];
+  arrow shot[ARROWS];
+  plant garden[PLANTS];
+} craftax_classic;
+
+typedef struct shared { float light[LONGEST + 1]; } shared;      /* daylight at each step */
+
+/* Blocks that nobody walks through. */
+MN_FN bool solid(int block) {
+  const uint32_t all = 1u << WATER | 1u << STONE | 1u << TREE | 1u << COAL | 1u << IRON | 1u << DIAMOND | 1u << TABLE |
+                       1u << FURNACE | 1u << PLANT | 1u << RIPE;
+  return all >> block & 1;
+}
+
+MN_FN bool inside(int row, int col) { return row >= 0 && row < SIDE && col >= 0 && col < SIDE; }
+
+/* What the original reads beyond the map: JAX counts negative places from the end, and stops at the last. */
+MN_FN int clamped(int i) {
+  i += i < 0 ? SIDE : 0;
+  return i < 0 ? 0 : i < SIDE ? i : SIDE - 1;
+}
+MN_FN int block_at(const craftax_classic *w, int row, int col) { return w->map[clamped(row)][clamped(col)]; }
+MN_FN int seen_at(const craftax_classic *w, int row, int col) {
+  if (!inside(row, col)) return OUT_OF_BOUNDS;
+  return w->map[row][col];
+}
+MN_FN bool mob_at(const craftax_classic *w, int row, int col) { return w->occupied[clamped(row)] >> clamped(col) & 1; }
+MN_FN void occupy(craftax_classic *w, int row, int col) { w->occupied[row] |= 1ull << col; }
+MN_FN void vacate(craftax_classic *w, int row, int col) { w->occupied[row] &= ~(1ull << col); }
+
+/* By a mob or the player. */
+MN_FN bool taken(const craftax_classic *w, int row, int col) {
+  return mob_at(w, row, col) || (w->row == row && w->col == col);
+}
+MN_FN bool walkable(const craftax_classic *w, int row, int col) {
+  if (!inside(row, col)) return false;
+  const int block = w->map[row][col];
+  return !solid(block) && block != LAVA && !taken(w, row, col);
+}
+
+MN_FN int ones_in(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return __popcll(bits);
+#else
+  return __builtin_popcountll(bits);
+#endif
+}
+MN_FN int lowest_of(uint64_t bits) { return ones_in((bits & (0 - bits)) - 1); }
+
+MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
+MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
+MN_FN int absolute(int x) { return x < 0 ? -x : x; }
+MN_FN int sign(int x) { return (x > 0) - (x < 0); }
+MN_FN int distance(const craftax_classic *w, int row, int col) { return absolute(row - w->row) + absolute(col - w->col); }
+MN_FN void achieve(craftax_classic *w, int which, bool done) { w->achievements |= (uint32_t)done << which; }
+MN_FN int least(int a, int b) { return a < b ? a : b; }
+MN_FN int most(int a, int b) { return a > b ? a : b; }
+
+/* ---- chance ---- */
+
+/* Philox draws words one after another.  With random=jax each draw has a key of its own, and keys are split as in the original. */
+typedef struct dice { mn_io *io; mn_jax_key key; int used; bool jax; } dice;
+
+MN_FN uint32_t next_word(dice *d) { return d->used < 4 ? d->io->bits[d->used++] : mn_rand(d->io); }
+
+/* The key of this reset or step.  base = PRNGKey(seed), for environment i > 0 fold_in(base, i); its first reset uses base, step s
+** fold_in(base, s), of which, as in the original's step, the first half steps and the second resets. */
+MN_FN dice dice_of(mn_io *io, bool resets) {
+  dice d;
+  d.io = io;
+  d.used = 0;
+  d.jax = io->param[RANDOM] != 0;
+  d.key = mn_jax_seed(io->key[0], io->key[1]);
+  if (!d.jax) return d;
+  if (io->key[4]) d.key = mn_jax_fold_in(d.key, io->key[4]);
+  if (io->key[2] || !resets) {
+    d.key = mn_jax_fold_in(d.key, io->key[2]);
+    const mn_jax_key second = mn_jax_split(&d.key);
+    if (resets) d.key = second;
+  }
+  return d;
+}
+
+/* rng, other = split(rng): dice with the other key.  Philox has none. */
+MN_FN mn_jax_key split(dice *d) {
+  if (d->jax) return mn_jax_split(&d->key);
+  return d->key;
+}
+#endif
