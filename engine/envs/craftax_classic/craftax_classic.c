@@ -202,8 +202,7 @@ static bool valid(const craftax_classic *w, const mn_io *io) {
 
 MN_ENV(craftax_classic, .rules = "Gather, craft and fight in a world of which you see 7 by 9 blocks: each of 22 achievements pays 1 once, each point of "
                                  "health a tenth; eat, drink and sleep, and stay out of lava.", .see = see,
-       .observes = "view[1323] inventory[12] needs=health,food,drink,energy facing=left,right,up,down light sleeping",
-       .to_know = "to_water=number to_tree=number to_cow=number", .version = 1,
+       .version = 1,
        .doc = "Craftax Classic: gather, craft, fight and survive in a new world; 22 achievements",
        .about = "random   philox: the engine's random numbers\n"
                 "         jax: those of JAX 0.4: seed 7 is the original's world of PRNGKey(7), and step s\n"
@@ -215,4 +214,6 @@ MN_ENV(craftax_classic, .rules = "Gather, craft and fight in a world of which yo
        .params = "random=philox|jax",
        .actions = "noop left right up down do sleep place_stone place_table place_furnace place_plant make_wood_pickaxe "
                   "make_stone_pickaxe make_iron_pickaxe make_wood_sword make_stone_sword make_iron_sword",
-       .settable = NULL, .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .settable = NULL, .to_know = "to_water=number to_tree=number to_cow=number",
+       .observes = "view[1323] inventory[12] needs=health,food,drink,energy facing=left,right,up,down light sleeping",
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
