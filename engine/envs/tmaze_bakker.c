@@ -32,7 +32,7 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   const int sight = (io->obs[SIGHT] > 0) << 2 | (io->obs[SIGHT + 1] > 0) << 1 | (io->obs[SIGHT + 2] > 0);
   const bool junction = sight == 2, cue = sight == 3 || sight == 6;
   const tmaze m = { .corridor = LENGTH, .position = (int16_t)(cue ? 0 : junction ? LENGTH - 1 : LENGTH / 2),
-                    .cue = (uint8_t)(!cue ? TMAZE_UNKNOWN : sight == 3 ? TMAZE_UP : TMAZE_DOWN), .shown = cue };
+                    .cue = (uint8_t)(!cue ? (int)TMAZE_UNKNOWN : sight == 3 ? (int)TMAZE_UP : (int)TMAZE_DOWN), .shown = cue };
   const float from = cue ? 1.2f : -1.4f, to = junction ? LENGTH - 1.8f : LENGTH + 1, middle = 0.5f * LENGTH;
   tmaze_draw(&m, io, c);
   if (cue || junction) {
