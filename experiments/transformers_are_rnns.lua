@@ -19,7 +19,7 @@ return mn.study {
     tokens = { 512, 2048, 8192, quick = { 512, 2048 } } },
   settings = { core = { "linear_transformer" }, dataset = { "copy", copied = 64 }, batch = 32, steps = 2e7, stop_score = 0.99, eval_every = 1e5,
     eval_batches = 8, lr = 1e-3, threads = 1, d_embed = 64, quick = { dataset = { "copy", copied = 32 }, steps = 4e6 } },
-  about = { tokens = { "of the sequence that is timed, and before the token that is generated", range = { 64, 2 ^ 17 }, whole = true },
+  about = { dataset = "what is copied", tokens = { "of the timed sequence, and before the token that is generated", range = { 64, 2 ^ 17 }, whole = true },
     stop_score = { "training ends where this share of the validation part is answered rightly", range = { 0, 1 } } },
   run = function(cfg)
     local options, name = {}, cfg.core[1]

@@ -24,7 +24,6 @@ local typed = {
   { "view runs/nothere", "runs/nothere: there is no such run" }, { "run " .. dir .. "/runs", "is a folder, expected a script" },
   { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua", "did you mean mneme check core=ungated.lua%?" },
   { "run demo steps=-5", "^mneme: steps=%-5: expected at least 1\n" }, { "sweep demo core=gru,xyz", "unknown value of axis core: 'xyz'" },
-  { "report runs/demo", "is a run, not a study %(mneme compare runs/demo or mneme view runs/demo shows it; mneme list runs" },
   { "run demo core.reset=perhaps", "expected 1 or 0 %(or true or false%)" }, { "run demo carry=perhaps", "carry=perhaps: expected 1 or 0" },
 }
 

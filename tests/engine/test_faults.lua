@@ -63,8 +63,8 @@ local subjects = {
     local said, status = shell.mneme(here, "eval whole episodes=10")
     t.eq(status, 0, what .. ": " .. said)
   end },
-  { name = "a picture", line = "view whole out=it.png", after = makes("view whole out=it.png", "it.png") },
-  { name = "a film", line = "view whole out=it.gif size=320x240", after = makes("view whole out=it.gif size=320x240", "it.gif") },
+  { name = "a picture", line = "view whole scene=world out=it.png", after = makes("view whole scene=world out=it.png", "it.png") },
+  { name = "a film", line = "view whole scene=world out=it.gif size=320x240", after = makes("view whole scene=world out=it.gif size=320x240", "it.gif") },
   { name = "a report", line = "report few out=it.html", after = makes("report few out=it.html", "it.html") },
   { name = "a sweep", line = "sweep few.lua run=it estimate=0 jobs=1", after = function(what)
     local said, status = shell.mneme(here, "sweep few.lua run=it estimate=0 jobs=1")

@@ -101,7 +101,7 @@ end
 local function tell_choices(cfg, about)
   local lines = { match.text(about) or match.idle(cfg.core) }
   lines[#lines + 1] = config.meta(cfg).published
-  for _, line in ipairs(lines) do print(line) end
+  for _, line in ipairs(lines) do print(terminal.fold(line, terminal.columns(1))) end
 end
 
 ---Train to cfg.steps, or until the learner says that it is over.
