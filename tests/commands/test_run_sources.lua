@@ -112,6 +112,20 @@ t.test("code that a run's folder names is not run unasked", function()
   t.ok(files.is_file(dir .. "/pwned"))
 end)
 
+t.test("a core that a run's folder brings is not run by a report or a comparison, unless it is trusted", function()
+  local _, status = mneme "run demo core=gru core.d_model=8 hidden=8 steps=256 num_envs=2 num_steps=32 threads=1 run=honest"
+  t.eq(status, 0)
+  sh "cp -r honest forged"
+  write("forged/bad.lua", "os.execute 'touch ran_by_report'\n" .. files.read(require("mneme.base.registry").library .. "cores/gru.lua"))
+  write("forged/config.json", (files.read(dir .. "/forged/config.json"):gsub('"name": "gru"', '"name": "forged/bad.lua"')))
+  for _, command in ipairs { "report forged out=f.html", "report honest forged out=f.md", "compare forged honest out=f.svg", "compare honest forged" } do
+    mneme(command)
+    t.ok(not files.is_file(dir .. "/ran_by_report"), command)
+  end
+  mneme "report forged out=f.html trust=1"
+  t.ok(files.is_file(dir .. "/ran_by_report"))
+end)
+
 t.test("compiled Lua is refused", function()
   sh "luajit -b mine.lua code.lua"
   local said, status = mneme "run code.lua"

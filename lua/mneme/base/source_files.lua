@@ -8,7 +8,8 @@ ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);
 
 local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for, and
-  trusted = false,             -- whether code that it brings may run
+  others = {},                 -- more folders, where a command reads several
+  trusted = false,             -- whether code that they bring may run
 }
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/source_files%.lua$" or "./lua/mneme/"
@@ -29,13 +30,18 @@ local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
 local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 
--- What lies in the installation, or in the current directory but not in the folder that is read, is the user's own.
+-- What lies in the installation, or in the current directory but in no folder that is read, is the user's own.
 local function own(path)
   path = real(path)
-  local folder = real(source_files.folder)
-  if within(path, installation) and not within(path, folder) then return true end
-  return within(path, real ".") and not within(path, folder)
+  for _, folder in ipairs { source_files.folder, unpack(source_files.others) } do
+    if within(path, real(folder)) then return false end
+  end
+  return within(path, installation) or within(path, real ".")
 end
+
+---Code that these folders bring is not loaded from now on, unless it is trusted.
+---@param folders string[]
+function source_files.guard(folders) source_files.folder, source_files.others = folders[1], { unpack(folders, 2) } end
 
 ---Notes a file that was loaded by other means.
 ---@param path string

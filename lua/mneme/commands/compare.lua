@@ -10,6 +10,7 @@ local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
 local files = require "mneme.base.files"
+local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local next_step = require "mneme.base.next_step"
@@ -384,6 +385,7 @@ function compare.main(words)
     else paths[#paths + 1] = word end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
+  source_files.guard(paths)
   local text, warning, by = compare.text(paths, o)
   if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
   io.stdout:write(text)

@@ -321,6 +321,7 @@ function report.main(arguments)
   local o = parse(arguments)
   local study, swept = load(o.paths)
   if not swept then
+    source_files.guard(o.paths)
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
     local made = report.write(to, study, {}, { beside = false, episode = o.episode ~= "0" })
     print(to)

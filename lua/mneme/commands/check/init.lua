@@ -108,6 +108,9 @@ local function check(path)
   if problem then errors.fail(problem) end
   if type(config) ~= "table" or config == json.null or json.is_array(config) then errors.fail(path .. ": config is not a JSON object") end
   tensor.clear_tape()
+  if meta.core:find "%.lua$" then
+    errors.usage(("%s: its core is a file, %s, which was not run"):format(path, meta.core), "mneme check core=FILE.lua tests a core of your own")
+  end
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
