@@ -5,7 +5,6 @@ local bit = require "bit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local numbers = require "mneme.base.format"
-
 local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 
@@ -24,8 +23,7 @@ local themes = {
   },
 }
 local theme = themes.dark
-local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT,
-  SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 
 ---@class Canvas what a scene draws on, as `view`
 ---@field box table { x, y, w, h } of the page, or of the part of it that is drawn
@@ -295,6 +293,8 @@ function methods:panel(box)
 end
 
 ---The number of the panel at a point.
+---@param x number pixels of the page
+---@param y number
 ---@return integer?
 function methods:panel_at(x, y)
   if self.full then return self.full end
