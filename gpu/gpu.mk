@@ -35,7 +35,7 @@ endif
 
 $(B)/libmneme_cuda.so: $(PARTS:%=$(B)/gpu/%.o) | $(B)/libmneme.so
 	@echo "ld $@"
-	@$(NVCC) -shared -o $@ $^ -L$(B) -lmneme -lcublas -Xlinker -rpath,'$$ORIGIN'
+	@$(NVCC) -shared -o $@ $^ -L$(patsubst $(CURDIR)/%,%,$(B)) -lmneme -lcublas -Xlinker -rpath,'$$ORIGIN'
 
 # X.used says what each kernel takes of each GPU: registers, and bytes spilled to memory.
 define nvcc
