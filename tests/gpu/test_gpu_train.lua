@@ -110,8 +110,10 @@ t.test("gpu: every fixture of other programs is met", function()
   local said = mneme("check device=emu " .. table.concat(files_of, " "))
   local met = 0
   for line in said:gmatch "[^\n]+" do
-    t.ok(line:find "^ok ", line)
-    met = met + 1
+    if not line:find "^about " then                          -- how long the rest takes, on a slow machine
+      t.ok(line:find "^ok ", line)
+      met = met + 1
+    end
   end
   t.ok(met == #files_of and met > 80, said)
 end)

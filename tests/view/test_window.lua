@@ -8,7 +8,7 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local fake = require "tests.support.random_stepper"
 local files = require "mneme.base.files"
-local play = require "mneme.commands.play"
+local games = require "mneme.view.game"
 local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
@@ -389,7 +389,7 @@ end)
 
 on_screen("mneme play: clicks on actions are steps, Esc ends it", function(screen)
   local words = "tmaze corridor=5 seed=3"
-  local game = play.game(envs.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = games.new(envs.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local turn, what, frame = game.env:truth(0).cue == 0 and "up" or "down", game:page()
   painter:paint(what, frame, 1280, 800)
   local place = {}                                 -- where each action is clicked: the same page, drawn here

@@ -47,7 +47,7 @@ local function short(x) return tonumber(("%.4g"):format(x)) end
 
 -- The number of a shape, from 0.
 local function index(self, canvas, s)
-  if s.kind == HEAT or s.kind == IMAGE then                   -- no environment of the library draws these
+  if s.kind == HEAT or s.kind == IMAGE then                   -- of the library only the map of craftax_classic
     self.left_out = true
     return nil
   end
