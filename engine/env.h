@@ -37,7 +37,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
 /* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe.
-**   rules     or NULL: one sentence for a person who plays: what is seen, what to do, what pays
+**   rules     or NULL: one sentence for a person who plays: what the player observes, what to do, what pays
 **   see       or NULL: draws an observation as a person reads it; of io it has param and obs alone, so that the picture holds
 **             nothing that the agent does not see
 **   best      or NULL: the return of a perfect player for given params; NaN where that is not known

@@ -78,7 +78,7 @@ static void draw_view(const craftax_classic *w, float light, mn_canvas *c) {
   if (light < 1) mn_canvas_add(c, MN_RECT, (uint32_t)((1 - light) * 150), 0, 0, COLS, ROWS);
 }
 
-/* All of it, a pixel a cell, with a frame around what is seen. */
+/* All of it, a pixel a cell, with a frame around the view. */
 static void draw_map(const craftax_classic *w, mn_canvas *c, float x, float y, float size) {
   uint8_t rgb[SIDE * SIDE * 3];
   const float cell = size / SIDE;

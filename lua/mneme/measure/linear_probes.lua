@@ -2,9 +2,9 @@
 -- closed form, fitted on some episodes and scored on others, next to a control fitted to shuffled
 -- answers (Alain and Bengio 2016; Hewitt and Liang 2019: selectivity is the probe's score minus its control's).
 local ffi = require "ffi"
+local cholesky = require "mneme.stats.cholesky"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
-local ridge = require "mneme.measure.ridge"
 local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -44,7 +44,7 @@ local function predict(l, products, n, train, targets)
     local mean = 0
     for i = 1, train do mean = mean + target[i] / train end
     for i = 1, train do b[i - 1] = target[i] - mean end
-    ridge.solve(l, train, b)
+    cholesky.solve(l, train, b)
     said[k] = {}
     for i = train + 1, n do
       local sum = mean
@@ -154,7 +154,7 @@ function probing.examine(o)
   for i = 0, train - 1 do
     for j = 0, train - 1 do l[i * train + j] = products[i * n + j] + (i == j and more or 0) end
   end
-  ridge.cholesky(l, train)
+  cholesky.factor(l, train)
   local function ask(answers) return score(o.kind, predict(l, products, n, train, questions(o.kind, answers, classes)), y, train, classes) end
   local own, control, chance = ask(y), 0, 0
   if not own then return nil end

@@ -3,6 +3,7 @@
 -- as the probability of the right answer, a number as the share of its variance.  One episode in each environment, all in step; the
 -- samples of a step are gone when it has been read.  Work is done in small pieces, so that a window can do it between two frames.
 local ffi = require "ffi"
+local cholesky = require "mneme.stats.cholesky"
 local draws = require "mneme.envs.example_random"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -116,7 +117,7 @@ local function factor(products, n, list, learn)
   for a = 0, learn - 1 do
     for b = 0, learn - 1 do l[a * learn + b] = products[(list[a + 1] - 1) * n + list[b + 1] - 1] + (a == b and more or 0) end
   end
-  ridge.cholesky(l, learn)
+  cholesky.factor(l, learn)
   return l
 end
 
@@ -125,7 +126,7 @@ local function fit(products, n, list, learn, l, target)
   local mean, a = 0, ffi.new("double[?]", learn)
   for i = 1, learn do mean = mean + target[i] / learn end
   for i = 1, learn do a[i - 1] = target[i] - mean end
-  ridge.solve(l, learn, a)
+  cholesky.solve(l, learn, a)
   local said = {}
   for i = learn + 1, #list do
     local sum, row = mean, (list[i] - 1) * n - 1

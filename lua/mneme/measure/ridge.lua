@@ -1,41 +1,10 @@
--- ridge.lua -- ridge regression in its dual form: Cholesky factors, solutions, predictions that leave the sample out, and probabilities of
--- classes from such predictions.
+-- ridge.lua -- ridge regression in its dual form: predictions that leave the sample out, and probabilities of classes from such predictions.
 local ffi = require "ffi"
 
 local ridge = {}
 
----L of the positive definite A = L L^T, in place.
----@param a ffi.cdata* double[n * n]
----@param n integer
-function ridge.cholesky(a, n)
-  for j = 0, n - 1 do
-    for i = j, n - 1 do
-      local sum = a[i * n + j]
-      for k = 0, j - 1 do sum = sum - a[i * n + k] * a[j * n + k] end
-      a[i * n + j] = i == j and math.sqrt(sum) or sum / a[j * n + j]
-    end
-  end
-end
-
----x with L L^T x = b, in place.
----@param l ffi.cdata* of cholesky
----@param n integer
----@param b ffi.cdata* double[n]
-function ridge.solve(l, n, b)
-  for i = 0, n - 1 do
-    local sum = b[i]
-    for k = 0, i - 1 do sum = sum - l[i * n + k] * b[k] end
-    b[i] = sum / l[i * n + i]
-  end
-  for i = n - 1, 0, -1 do
-    local sum = b[i]
-    for k = i + 1, n - 1 do sum = sum - l[k * n + i] * b[k] end
-    b[i] = sum / l[i * n + i]
-  end
-end
-
 ---The diagonal of the inverse of L L^T: of each sample, how much its own answer counts in its prediction.
----@param l ffi.cdata* of cholesky
+---@param l ffi.cdata* of cholesky.factor
 ---@param n integer
 ---@return ffi.cdata* double[n]
 function ridge.inverse_diagonal(l, n)

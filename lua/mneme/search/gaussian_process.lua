@@ -1,6 +1,7 @@
 -- gaussian_process.lua -- a Gaussian process over points of a cube: Matérn's kernel 5/2 with a length for each coordinate, a noise of
 -- its own for each point, and a constant mean (Rasmussen and Williams 2006, algorithm 2.1).  For up to some hundreds of points.
 local ffi = require "ffi"
+local cholesky = require "mneme.stats.cholesky"
 
 local gp = {}
 local ROOT5, LOG_2PI = math.sqrt(5), math.log(2 * math.pi)
@@ -27,46 +28,6 @@ function GP:kernel(a, b)
   return self.variance * (1 + r + r * r / 3) * math.exp(-r)
 end
 
--- Cholesky's factor of a symmetric n x n matrix, in place in its lower half; false: it is not positive.
-local function factor(a, n)
-  for j = 0, n - 1 do
-    local row = j * n
-    local d = a[row + j]
-    for k = 0, j - 1 do d = d - a[row + k] * a[row + k] end
-    if not (d > 0) then return false end
-    d = math.sqrt(d)
-    a[row + j] = d
-    for i = j + 1, n - 1 do
-      local other = i * n
-      local s = a[other + j]
-      for k = 0, j - 1 do s = s - a[other + k] * a[row + k] end
-      a[other + j] = s / d
-    end
-  end
-  return true
-end
-
----Solve L y = b in place.
----@param L ffi.cdata* factor of n x n, as in a process
----@param n integer
----@param b ffi.cdata* n doubles
-function gp.forward(L, n, b)
-  for i = 0, n - 1 do
-    local s = b[i]
-    for k = 0, i - 1 do s = s - L[i * n + k] * b[k] end
-    b[i] = s / L[i * n + i]
-  end
-end
-
----Solve L' y = b in place.
-function gp.backward(L, n, b)
-  for i = n - 1, 0, -1 do
-    local s = b[i]
-    for k = i + 1, n - 1 do s = s - L[k * n + i] * b[k] end
-    b[i] = s / L[i * n + i]
-  end
-end
-
 ---The factor of the covariance of the function at points, with noise added.
 ---@param points number[][]
 ---@param noise number[]? variance of each; nil: none
@@ -79,7 +40,7 @@ function GP:factor(points, noise)
       for j = 1, i - 1 do L[(i - 1) * n + j - 1] = self:kernel(points[i], points[j]) end
       L[(i - 1) * n + i - 1] = self.variance * (1 + jitter) + (noise and noise[i] or 0)
     end
-    if factor(L, n) then return L end
+    if cholesky.factor(L, n) then return L end
     jitter = jitter * 100
   end
 end
@@ -95,8 +56,8 @@ function gp.new(x, y, noise, o)
   local self = setmetatable({ n = n, x = x, y = y, noise = noise, variance = o.variance, lengths = o.lengths }, GP)
   self.L = self:factor(x, noise)
   local function solved(b)
-    gp.forward(self.L, n, b)
-    gp.backward(self.L, n, b)
+    cholesky.forward(self.L, n, b)
+    cholesky.backward(self.L, n, b)
     return b
   end
   local ones, weights = ffi.new("double[?]", n), ffi.new("double[?]", n)
@@ -126,7 +87,7 @@ function GP:predict(point)
     k[i - 1] = self:kernel(point, self.x[i])
     mean = mean + k[i - 1] * self.weights[i - 1]
   end
-  gp.forward(self.L, n, k)
+  cholesky.forward(self.L, n, k)
   local variance = self.variance
   for i = 0, n - 1 do variance = variance - k[i] * k[i] end
   return mean, math.max(variance, 0)

@@ -3,8 +3,8 @@
 -- and the improvement over it has a closed form.  Points that are still being measured are drawn as well, so that none is proposed twice.
 -- Draws are made by Matheron's rule: a draw of the prior, corrected by what was observed.
 local ffi = require "ffi"
+local cholesky = require "mneme.stats.cholesky"
 local engine = require "mneme.base.engine"
-local gp = require "mneme.search.gaussian_process"
 local sobol = require "mneme.search.sobol"
 local special = require "mneme.stats.special"
 
@@ -50,15 +50,15 @@ function improvement.of(process, pending, uniform)
     for i = 0, n - 1 do
       w[i] = process.y[i + 1] - process.mean - f[i] - math.sqrt(process.noise[i + 1]) * special.normal_quantile(uniform())
     end
-    gp.forward(process.L, n, w)
-    gp.backward(process.L, n, w)
+    cholesky.forward(process.L, n, w)
+    cholesky.backward(process.L, n, w)
     local top = -math.huge
     for i = 1, m do
       local value = process.mean + f[i - 1]
       for k = 1, n do value = value + process:kernel(points[i], points[k]) * w[k - 1] end
       top = math.max(top, value)
     end
-    gp.backward(L, m, z)                         -- so that kernel(x, points) . alpha is the draw at x, less the mean
+    cholesky.backward(L, m, z)                         -- so that kernel(x, points) . alpha is the draw at x, less the mean
     for i = 0, n - 1 do z[i] = z[i] + w[i] end
     alpha[j], best[j] = z, top
   end
@@ -69,7 +69,7 @@ function improvement.of(process, pending, uniform)
       k[i] = process:kernel(x, points[i + 1])
       v[i] = k[i]
     end
-    gp.forward(L, m, v)
+    cholesky.forward(L, m, v)
     local variance = process.variance
     for i = 0, m - 1 do variance = variance - v[i] * v[i] end
     local s, sum = math.sqrt(math.max(variance, 1e-12)), 0

@@ -54,7 +54,7 @@ function rows.drop_unknown(fig)
   end
 end
 
----What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would be stubs beside the others,
+---What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would hardly show next to the others,
 ---on a logarithmic axis.
 function rows.set_kind(fig, words)
   local least, most = math.huge, -math.huge
