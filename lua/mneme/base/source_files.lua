@@ -10,12 +10,15 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for, and
   others = {},                 -- more folders, where a command reads several
   trusted = false,             -- whether code that they bring may run
+  generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
+local MOST_DEEP = 64           -- parts of a path of which the ends are looked for
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/source_files%.lua$" or "./lua/mneme/"
 local noted, order = {}, {}    -- path -> text; paths in the order in which they were loaded
 local data = {}                -- path -> text of data files that were read
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
+local modules = {}             -- name of a local module that was required -> path
 
 -- The path without links; of one that does not exist, as it is.
 local function real(path)
@@ -43,19 +46,48 @@ end
 ---@param folders string[]
 function source_files.guard(folders) source_files.folder, source_files.others = folders[1], { unpack(folders, 2) } end
 
+local function text_of(path)
+  local f = lfs.attributes(path, "mode") == "file" and io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text or nil
+end
+
+---A file of the installation, or of the current directory outside the folders that are read, with exactly this text: `path`, or one whose
+---path ends as it does.
+---@param path string
+---@param text string
+---@return string? path nil: there is none
+function source_files.own_copy(path, text)
+  local function same(at) return own(at) and text_of(at) == text and at end
+  local tail, found = path:gsub("^/+", ""), same(path)
+  for _ = 1, MOST_DEEP do
+    if found or not tail then break end
+    found = same(tail) or same(installation .. "/" .. tail)
+    tail = tail:match "^[^/]*/(.*)$"
+  end
+  return found or nil
+end
+
 ---Notes a file that was loaded by other means.
 ---@param path string
 ---@param text string its content
 function source_files.note(path, text)
   path = plain(path)
-  if not noted[path] and not within(real(path), library) then
-    noted[path] = text
-    order[#order + 1] = path
-  end
+  if within(real(path), library) then return end
+  if not noted[path] then order[#order + 1] = path end
+  noted[path] = text
 end
 
 ---Notes a data file that was read.
 function source_files.note_data(path, text) data[plain(path)] = text end
+
+---How many files were noted.
+function source_files.count()
+  local n = #order
+  for _ in pairs(data) do n = n + 1 end
+  return n
+end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
@@ -69,11 +101,21 @@ function source_files.list()
   return code, read
 end
 
----From now on `text` stands in for the file `path`.
----@param path string
----@param text string
----@param name string where the text is, for messages
-function source_files.replace(path, text, name) stored[plain(path)] = { text = text, name = name } end
+---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
+---@param folder string
+---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
+function source_files.begin(folder, copies)
+  source_files.folder, stored = folder, {}
+  for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
+  local changed = false
+  for _, path in ipairs(order) do
+    local now = stored[path] and stored[path].text or text_of(path)
+    if now and now ~= noted[path] then changed = true end
+  end
+  if not changed then return end
+  source_files.generation = source_files.generation + 1
+  for name in pairs(modules) do package.loaded[name] = nil end
+end
 
 ---Is there such a file, or a text that stands in for it?
 function source_files.exists(path) return stored[plain(path)] ~= nil or lfs.attributes(path, "mode") == "file" end
@@ -122,6 +164,7 @@ function source_files.install()
     if not path then return nil end
     local chunk, problem = source_files.load(path)
     if not chunk then error(problem, 0) end
+    modules[name] = path
     return chunk
   end)
   local lua_loadfile = loadfile

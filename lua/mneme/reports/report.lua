@@ -331,8 +331,7 @@ function report.main(arguments)
   local path = find_script(o.script, study)
   for i = 1, math.min(1, #study.runs) do
     for _, change in ipairs(run_sources.changes(study.runs[i].path, study.runs[i]:info() or {})) do
-      io.stderr:write(("mneme: warning: %s: %s %s since its runs were made%s\n"):format(study.path, change.path,
-        change.gone and "is gone" or "has changed", change.line and (" (line %d)"):format(change.line) or ""))
+      io.stderr:write(("mneme: warning: %s: %s\n"):format(study.runs[i].path, run_sources.text(change)))
     end
   end
   local core

@@ -9,6 +9,7 @@ local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
 local curves = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
+local sealed = require "mneme.base.sealed"
 local values = require "mneme.base.setting_types"
 
 local folder = {
@@ -72,7 +73,7 @@ end
 ---@param path string of the run
 ---@param result table
 function folder.write_result(path, result)
-  files.write(path .. "/result.json", { json.encode(result, "  ") .. "\n" })
+  files.write(path .. "/result.json", { sealed.encode(result) })
 end
 
 ---The contents of study.json; nil if there is none.
@@ -90,7 +91,7 @@ end
 ---@param path string
 ---@param info table
 function folder.write_info(path, info)
-  files.write(path .. "/study.json", { json.encode(info, "  ") .. "\n" })
+  files.write(path .. "/study.json", { sealed.encode(info) })
 end
 
 ---@class StudyRun

@@ -9,6 +9,7 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local script = require "mneme.runs.script"
+local sealed = require "mneme.base.sealed"
 local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
 
@@ -169,14 +170,14 @@ end
 local function put(run, file, c, entry)
   local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
-  files.write(path .. "/config.json", { json.encode(entry.info, "  ") .. "\n" })
+  files.write(path .. "/config.json", { sealed.encode(entry.info) })
   for i = 1, #(curves.step or {}) do
     local row = {}
     for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
     rows[i] = json.encode(row) .. "\n"
   end
   files.write(path .. "/metrics.jsonl", rows)
-  if entry.resources then files.write(path .. "/resources.json", { json.encode(entry.resources, "  ") .. "\n" }) end
+  if entry.resources then files.write(path .. "/resources.json", { sealed.encode(entry.resources) }) end
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end

@@ -182,8 +182,7 @@ function sweep.check_code(o, plan)
     if change then others, first, of = others + 1, first or change, of or path end
   end
   if first then
-    errors.usage(("%s: %d of its runs were made by other code: %s %s since %s began%s"):format(o.run, others, first.path,
-      first.gone and "is gone" or "has changed", of, first.line and (" (line %d)"):format(first.line) or ""),
+    errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
       "run=ANOTHER begins a study of its own" .. (first.copy and "; what the runs were made by is in " .. first.copy or ""))
   end
 end
@@ -203,7 +202,16 @@ local function note(o, plan)
   if more then folder.write_info(o.run, info) end
 end
 
--- ---- living it ----
+-- Marks in study.json the runs that are done: mneme check misses them where they are removed.
+local function note_done(o)
+  local info, more = folder.info(o.run), false
+  for _, c in ipairs(info.runs) do
+    if not c.done and (folder.result(folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
+  end
+  if more then folder.write_info(o.run, info) end
+end
+
+-- ---- running it ----
 
 -- The last thing that a run said.
 local function last_line(path)
@@ -406,6 +414,7 @@ function sweep.main(words)
   C.mn_watch_signals(true)
   local count, signal = live(o, plan, open_runs(o, plan))
   C.mn_watch_signals(false)
+  if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed
   print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
