@@ -247,7 +247,7 @@ function report.source(path, core)
   for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
   local spec = survey.spec or {}
   local of = spec.of and script.locate(spec.of)
-  return { path = path, of = of, spec = survey.spec, report = written.of(path, spec, of), defaults = settings.flat(cfg), text = (files.read(path)) }
+  return { path = path, of = of, spec = survey.spec, published = survey.published, report = written.of(path, spec, of), defaults = settings.flat(cfg), text = (files.read(path)) }
 end
 
 -- ---- the command ----

@@ -84,7 +84,7 @@ local function first_info(path, cfg, about)
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
-    history = { session(0) }, folder = path:match "[^/]*$", values_from = config.meta(cfg).values_from }
+    history = { session(0) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
   run_sources.write(path, info.history[1])
   info.source, info.data = info.history[1].source, info.history[1].data
   for key, value in pairs(about) do info[key] = value end
