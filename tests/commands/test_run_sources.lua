@@ -205,7 +205,7 @@ t.test("a sweep has one code", function()
   local said, status = mneme "sweep grid.lua run=g estimate=0 jobs=1 seeds=3"
   t.ok(status == 2 and said:find "g: 4 of its runs were made by other code: g/runs/.-: rules.lua has changed since", said)
   said = mneme "report g"
-  t.ok(said:find "warning: g/runs/.-: rules.lua has changed since the run began", said)
+  t.ok(said:find "warning: g: rules.lua has changed since the run began %(line 1%): claims, figures and texts are those of the files as they are now", said)
   t.eq(select(2, mneme "sweep grid.lua run=h estimate=0 jobs=1"), 0)
   said = mneme "compare g h"
   t.ok(said:find "code of rules.lua", said)
@@ -217,10 +217,13 @@ t.test("a study's folder that brings its script is not a program", function()
   write("g/grid.lua", 'io.open("pwned2", "w"):close()\n' .. files.read(dir .. "/grid.lua"))
   sh [[sed -i 's|"script": "grid.lua"|"script": "g/grid.lua"|' g/study.json]]
   local said, status = mneme "report g"
+  t.ok(status == 0 and files.read(dir .. "/g/report.html"):find "<h1>grid</h1>", said)          -- from what the folder holds as data
+  sh "mv g/declaration.json away/"
+  said, status = mneme "report g"
   t.ok(status ~= 0 and said:find "g brings its own code, g/grid.lua", said)
   t.ok(not files.is_file(dir .. "/pwned2"))
   t.eq(select(2, mneme "report g trust=1"), 0)
-  sh [[sed -i 's|"script": "g/grid.lua"|"script": "grid.lua"|' g/study.json]]
+  sh [[sed -i 's|"script": "g/grid.lua"|"script": "grid.lua"|' g/study.json; mv away/declaration.json g/]]
 end)
 
 t.test("mneme check RUN examines a folder", function()

@@ -42,6 +42,9 @@ local function own(path)
   return within(path, installation) or within(path, real ".")
 end
 
+---Would source_files.load run this file?
+function source_files.may_load(path) return source_files.trusted or not source_files.folder or stored[plain(path)] ~= nil or own(path) end
+
 ---Code that these folders bring is not loaded from now on, unless it is trusted.
 ---@param folders string[]
 function source_files.guard(folders) source_files.folder, source_files.others = folders[1], { unpack(folders, 2) } end
@@ -53,13 +56,15 @@ local function text_of(path)
   return text or nil
 end
 
----A file of the installation, or of the current directory outside the folders that are read, with exactly this text: `path`, or one whose
----path ends as it does.
+---A file of the installation, or of the current directory outside the folders that are read: `path`, or one whose path ends as it does.
 ---@param path string
----@param text string
+---@param wanted fun(text: string): boolean is its content the right one?
 ---@return string? path nil: there is none
-function source_files.own_copy(path, text)
-  local function same(at) return own(at) and text_of(at) == text and at end
+function source_files.find(path, wanted)
+  local function same(at)
+    local text = own(at) and text_of(at)
+    return text and wanted(text) and at
+  end
   local tail, found = path:gsub("^/+", ""), same(path)
   for _ = 1, MOST_DEEP do
     if found or not tail then break end
@@ -128,7 +133,7 @@ function source_files.load(path)
   local instead = stored[plain(path)]
   local text, name = instead and instead.text, instead and instead.name or path
   if not instead then
-    if source_files.folder and not source_files.trusted and not own(path) then
+    if not source_files.may_load(path) then
       errors.usage(("%s brings its own code, %s, which was not run"):format(source_files.folder, path), "trust=1 runs it")
     end
     local file, problem = io.open(path, "rb")

@@ -115,10 +115,12 @@ function sources.new(study, source, words)
     if from == "size" or not origins and of_size[key] and r.info.size and r.info.size ~= "published" then return words.of_size:format(tostring(r.info.size)) end
     if from == "published" then return words.of_published:format(values.show(name)) end
     if from == "quick" and not source.path then return words.of_quick end
-    if not source.path then return from == "study" and words.of_study or "–" end
-    if quick and at(source.path, words_of_run, true)[key] == value and at(source.path, words_of_run, false)[key] ~= value then
+    if from == "study" then return words.of_study end
+    if quick and source.path and at(source.path, words_of_run, true)[key] == value and at(source.path, words_of_run, false)[key] ~= value then
       return words.of_quick
     end
+    if not source.path and not origins then return "–" end
+    if origins and from == nil and source.of then return named and words.of_default or "–" end
     return named and words.of_study or "–"
   end
 end

@@ -246,7 +246,7 @@ local function copies_of(folder, version, script)
     if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
     if run_sources.checksum(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
     copies[i] = { path = entry.path, text = text, name = copy }
-    if (not foreign or entry.path == script) and not source_files.own_copy(entry.path, text) then foreign = copies[i] end
+    if (not foreign or entry.path == script) and not source_files.find(entry.path, function(own) return own == text end) then foreign = copies[i] end
   end
   return copies, foreign
 end
@@ -265,7 +265,7 @@ local KEEPS = "a run keeps the checksums of its data, not the data"
 ---file of the installation or of the current directory.
 ---@param folder string of the run
 ---@param info table its config.json
----@param options table? { data = false: its data files are not read }
+---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
@@ -273,8 +273,8 @@ function run_sources.adopt(folder, info, options)
   local gone, changed
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data = change.kind == "data"
-    if data and options and options.data == false then
-      -- what is read instead is the caller's choice
+    if options and options[change.kind] == false then
+      if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
     elseif data and choice or not data and choice == "now" then
       warn(("%s: %s; %s"):format(folder, run_sources.text(change), data and choice == "stored" and KEEPS ..
         ": use=stored cannot bring them back, and what is there now is read" or "use=now takes what is there now"))
@@ -285,7 +285,7 @@ function run_sources.adopt(folder, info, options)
     local stored = changed.kind == "code" and ("use=stored%s runs %s; "):format(source_files.trusted and "" or " trust=1", changed.copy) or KEEPS .. "; "
     errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), stored .. "use=now takes what is there now")
   end
-  if not gone and choice ~= "stored" then return end
+  if not gone and choice ~= "stored" or options and options.code == false then return end
   local copies, foreign = copies_of(folder, version, info.script)
   if foreign and not source_files.trusted then
     if gone and choice ~= "stored" then

@@ -17,6 +17,7 @@ local engine = require "mneme.base.engine"
 local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
+local declared = require "mneme.study.declared"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
@@ -178,7 +179,8 @@ function sweep.check_code(o, plan)
   local others, first, of = 0, nil, nil
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
-    local change = files.is_file(path .. "/config.json") and run_sources.changes(path, run_info.read_info(path))[1]
+    local own = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of an imported run the report says it
+    local change = own and run_sources.changes(path, run_info.read_info(path))[1]
     if change then others, first, of = others + 1, first or change, of or path end
   end
   if first then
@@ -191,7 +193,7 @@ end
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, claims = declared.claims(plan.spec) }
   for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.runs) do
@@ -200,6 +202,7 @@ local function note(o, plan)
     end
   end
   if more then folder.write_info(o.run, info) end
+  declared.write(o.run, declared.by(plan.script, script.setting(plan.runs[1].words, "core") and "core=" .. script.setting(plan.runs[1].words, "core")))
 end
 
 -- Marks in study.json the runs that are done: mneme check misses them where they are removed.
@@ -402,6 +405,8 @@ function sweep.main(words)
   note(o, plan)
   plan.runs = chosen
   if o.import then
+    local others = archive.other_code(wanted, plan.script)
+    if others then io.stderr:write(("mneme: warning: %s: %s; the report says so\n"):format(o.import, others)) end
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
   end
