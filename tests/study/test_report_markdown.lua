@@ -22,7 +22,8 @@ end
 
 t.test("headings or keys, paragraphs or lists, sources", function()
   local r = written.read(("# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## what WAS hard\n\n- first,\n  longer\n- second\n\n" ..
-    "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"), "a.md")
+    "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"),
+    "a.md")
   t.eq(r.scope, "One.\n\nTwo `x`.") t.eq(r.hard[1], "first, longer") t.eq(r.hard[2], "second") t.eq(r.easy, nil) t.eq(r.setup, "here")
   t.eq(r.hyperparameters[1][1], "lr, gamma") t.eq(r.hyperparameters[1].source, "paper: table 3")
   t.eq(r.hyperparameters[2].value, "Adam (eps 1e-8)") t.eq(r.hyperparameters[2].source, "released code, its default")

@@ -112,12 +112,19 @@ local function run_table(out, study, beside)
   out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
 end
 
+-- Runs of report_method.runs for mixed_code.lua.
+local function named(runs)
+  local list = {}
+  for i, r in ipairs(runs) do list[i] = { name = r.run.name, info = r.info } end
+  return list
+end
+
 -- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
 local function code(out, study, runs)
   local path = values.show(study.info.script or "")
   if path ~= "" then out:table({}, { { words.script, path }, { words.commit, values.show(study.info.commit or "–") } }) end
   local rows, text = {}, nil
-  for _, file in ipairs(mixed_code.files(runs)) do
+  for _, file in ipairs(mixed_code.files(named(runs))) do
     for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
   end
   if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
@@ -153,7 +160,7 @@ local function compose(study, source, options)
     end)
   end
   front.write(opening, study, spec, judged, size, words)
-  local mixed, gaps = mixed_code.of(runs), mixed_code.gaps(runs)
+  local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
   if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
@@ -343,7 +350,6 @@ local function source_of(o, study)
   source.changes = changes
   for _, text in ipairs(study.info.claims and declared.changed(study.info.claims, source.spec) or {}) do table.insert(changes, words.claims_changed:format(text)) end
   if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
-  source.about, source.others = archive.written_about(path, study)
   return source
 end
 
@@ -384,6 +390,7 @@ function report.main(arguments)
   local source = source_of(o, study)
   folder.add_means(study, source.spec)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
+  if source.path then source.about, source.others = archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode ~= "0" })
   print(to)

@@ -47,9 +47,9 @@ end
 function written.read(text, path)
   local report, key, lines = {}, nil, {}
   local function close()
-    local text = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
-    if key == "hyperparameters" then report[key] = sources(text, path)
-    elseif key and text ~= "" then report[key] = text:find "^%- " and items(text) or text end
+    local part = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
+    if key == "hyperparameters" then report[key] = sources(part, path)
+    elseif key and part ~= "" then report[key] = part:find "^%- " and items(part) or part end
     lines = {}
   end
   local n = 0

@@ -65,7 +65,7 @@ end
 local function published_for(published, key, name)
   if type(published) ~= "table" then return nil end
   local any = false
-  for _, settings in pairs(published) do any = any or type(settings) == "table" and settings[key] ~= nil end
+  for _, of_core in pairs(published) do any = any or type(of_core) == "table" and of_core[key] ~= nil end
   if not any then return nil end
   return type(published[name]) == "table" and published[name][key] ~= nil
 end

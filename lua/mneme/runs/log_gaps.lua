@@ -23,4 +23,16 @@ function log_gaps.of(info)
   return list
 end
 
+---The step up to which a log has gaps; -1: it has none.
+---@param info table its config.json
+---@return number
+function log_gaps.last(info)
+  local last = -1
+  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
+    local gap = type(start) == "table" and start.log_gap
+    if type(gap) == "table" then last = math.max(last, tonumber(gap.upto) or -1) end
+  end
+  return last
+end
+
 return log_gaps

@@ -46,6 +46,7 @@ local function read(path)
   if sealed.check(text) ~= true or type(held) ~= "table" or type(held.starts) ~= "number" or type(held.files) ~= "table" then return nil end
   for _, file in ipairs(held.files) do
     if type(file) ~= "table" or type(file.name) ~= "string" or file.name:find("..", 1, true) or file.name:sub(1, 1) == "/" then return nil end
+    if file.checksum ~= nil and (type(file.checksum) ~= "string" or type(file.bytes) ~= "number") then return nil end
   end
   return held
 end
@@ -78,7 +79,7 @@ function manifest.check(path, info, found)
   end
   local ok, held = xpcall(read, errors.handler, path)
   if not ok or not held then return bad "manifest.json: is damaged" end
-  if held.starts > #history then bad(("config.json: tells of %d starts, manifest.json of %.0f"):format(#history, held.starts)) end
+  if held.starts > #history then bad(("config.json: has %d starts, manifest.json counts %.0f"):format(#history, held.starts)) end
   local stale, checkpoints, gone = held.starts < #history, 0, {}
   for _, file in ipairs(held.files) do
     local lasting = file.name:find "^episodes/" or file.name:find "^earlier%-log"          -- what a later start neither changes nor removes

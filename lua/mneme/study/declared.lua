@@ -83,6 +83,10 @@ end
 -- Refuse a specification that no script can have given.
 local function check(path, spec)
   local ok, problem = xpcall(function()
+    for key, value in pairs(spec or {}) do
+      local expected = (key == "title" or key == "question" or key == "of") and "string" or key == "jobs" and "number" or "table"
+      if type(value) ~= expected then errors.raise(("%s is a %s"):format(tostring(key), type(value))) end
+    end
     grid.check(spec and spec.axes or {})
     prose.check(spec and spec.report or {})
     if spec then

@@ -179,8 +179,8 @@ function sweep.check_code(o, plan)
   local others, first, of = 0, nil, nil
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
-    local own = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of an imported run the report says it
-    local change = own and run_sources.changes(path, run_info.read_info(path))[1]
+    local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
+    local change = made_here and run_sources.changes(path, run_info.read_info(path))[1]
     if change then others, first, of = others + 1, first or change, of or path end
   end
   if first then

@@ -80,17 +80,17 @@ function check_run.events(path, lines, found)
   end
 end
 
--- Adds what is wrong with the checkpoints, by themselves and against the log.
-local function check_checkpoints(path, steps, found)
-  local list = checkpoints.list(path)
+-- Adds what is wrong with the checkpoints, by themselves and against the log.  Those before a gap of the log count lines that were lost.
+local function check_checkpoints(path, steps, found, info)
+  local list, lost = checkpoints.list(path), log_gaps.last(info)
   for _, at in ipairs(list) do
     local c, problem = checkpoints.read_unless_damaged(at.path)
     local name = at.path:match "[^/]*$"
     if not c then found.bad[#found.bad + 1] = problem.message
     elseif c.step ~= at.step then found.bad[#found.bad + 1] = ("%s: holds step %.0f"):format(name, c.step)
-    elseif c.lines > #steps then
+    elseif c.step > lost and c.lines > #steps then
       found.bad[#found.bad + 1] = ("%s: counts %d lines of the log, which has %d"):format(name, c.lines, #steps)
-    elseif c.lines > 0 and steps[c.lines] > c.step then
+    elseif c.step > lost and c.lines > 0 and steps[c.lines] > c.step then
       found.bad[#found.bad + 1] = ("%s: line %d of the log is of step %.0f, after it"):format(name, c.lines, steps[c.lines])
     end
   end
@@ -178,7 +178,7 @@ function check_run.run(path, found)
   local kept, starts, others = check_run.code(path, info, found)
   local steps = check_run.log(path, found)
   check_run.events(path, #steps, found)
-  local list = check_checkpoints(path, steps, found)
+  local list = check_checkpoints(path, steps, found, info)
   local episodes = check_episodes(path, found, others)
   if #list == 0 and not info.study and not found.imported then found.notes[#found.notes + 1] = "it has no checkpoint" end
   return found, ("%d lines of log, %d checkpoints, %d episodes, %d source files, %d starts"):format(#steps, #list, episodes, found.imported and 0 or kept,
