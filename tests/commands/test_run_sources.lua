@@ -96,6 +96,8 @@ t.test("stored code of a folder runs unasked only where the same file lies in th
   sh "echo '-- mine' >> elsewhere/rules.lua"
   said, status = shell.mneme(other, "eval s episodes=20 use=stored")
   t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/rules.lua", said)
+  sh "cd elsewhere; cp ../s/source-from-4096/rules.lua rules.lua; mv mine.lua renamed.lua"
+  t.eq(select(2, shell.mneme(other, "eval s episodes=20")), 0, "a renamed script evaluates")
   t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=4096 run=elsewhere/m"), 0)
   sh [[sed -i 's|"[^"]*experiments/tmaze.lua"|"/another/machine/experiments/tmaze.lua"|g' elsewhere/m/config.json
     mkdir -p elsewhere/m/source/another/machine/experiments; cp $(find elsewhere/m/source -name tmaze.lua) elsewhere/m/source/another/machine/experiments]]
@@ -125,6 +127,8 @@ t.test("a moved folder evaluates from what it keeps, if it is trusted", function
   t.ok(said:find "r/source/rules.lua was changed after the run wrote it", said)
 end)
 
+t.eq(select(2, mneme "run mine.lua core.d_model=8 run=told record_every=10"), 0)
+
 t.test("code that a run's folder names is not run unasked", function()
   sh "cp -r r evil; rm evil/manifest.json"
   write("evil/core.lua", 'io.open("pwned", "w"):close()\n' .. core_text)
@@ -144,9 +148,11 @@ t.test("code that a run's folder names is not run unasked", function()
   about.script, about.source = "evil/mine.lua", {}
   write("evil/mine.lua", 'io.open("pwned", "w"):close()\n' .. files.read(dir .. "/mine.lua"))
   write("evil/config.json", json.encode(about))
-  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2" } do
+  sh "mkdir -p evil/episodes; cp told/episodes/*.mnt evil/episodes/a.mnt"
+  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2", "view evil/episodes/a.mnt out=e.png", "where evil episodes=2",
+      "credit evil", "play against=evil", "check evil" } do
     local said, status = mneme(command)
-    t.ok(status ~= 0 and said:find "brings its own code", command .. ": " .. said)
+    t.ok((status ~= 0 or command == "check evil") and said:find "brings its own code", command .. ": " .. said)
     t.ok(not files.is_file(dir .. "/pwned"))
   end
   mneme "eval evil episodes=2 trust=1"
@@ -259,7 +265,6 @@ t.test("mneme check RUN examines a folder", function()
 end)
 
 t.test("mneme check says of episodes that cannot be replayed here why, and how they can", function()
-  t.eq(select(2, mneme "run mine.lua core.d_model=8 run=told record_every=10"), 0)
   t.ok(mneme("check told"):find "1 episodes, 3 source files, 1 starts\n", "replayed where its script lies")
   sh "mkdir bare; cp -r told bare/told"
   local said, status = shell.mneme(dir .. "/bare", "check told")

@@ -56,7 +56,8 @@ local function text_of(path)
   return text or nil
 end
 
----A file of the installation, or of the current directory outside the folders that are read: `path`, or one whose path ends as it does.
+---A file of the installation, or of the current directory outside the folders that are read: `path`, one whose path ends as it does, or one
+---that was renamed, in the folder of `path` or the current one.
 ---@param path string
 ---@param wanted fun(text: string): boolean is its content the right one?
 ---@return string? path nil: there is none
@@ -70,6 +71,11 @@ function source_files.find(path, wanted)
     if found or not tail then break end
     found = same(tail) or same(installation .. "/" .. tail)
     tail = tail:match "^[^/]*/(.*)$"
+  end
+  for _, folder in ipairs { ".", path:match "^(.*)/" } do
+    if not found and lfs.attributes(folder, "mode") == "directory" and own(folder) then
+      for name in lfs.dir(folder) do found = found or name:find "%.lua$" and same(folder .. "/" .. name) end
+    end
   end
   return found or nil
 end
