@@ -198,6 +198,26 @@ t.test("a data file that was replaced is noticed", function()
   t.ok(status == 0 and said:find "warning: lm: text.txt has changed since the run began", said)
 end)
 
+t.test("files that a script reads are its data", function()
+  write("wage.txt", "3\n")
+  write("reads.lua", (files.read(dir .. "/mine.lua"):gsub('local rules = wants "rules"', [[
+    local rules = { pay = function(a) return a * tonumber(io.open("wage.txt"):read "*l") end }
+    for _ in io.lines "wage.txt" do io.open("out.txt", "w"):close() io.open("out.txt"):close() end
+    mn.save("w.safetensors", mn.ones { 2 }) mn.load "w.safetensors" mn.load "given.safetensors"]])))
+  write("given.lua", 'require("mneme").save("given.safetensors", require("mneme").ones { 2 })')
+  t.eq(select(2, mneme "run given.lua"), 0)
+  t.eq(select(2, mneme "run reads.lua core.d_model=8 run=wage"), 0)
+  local data = info("wage").data
+  t.ok(#data == 2 and data[1].path == "given.safetensors" and data[2].path == "wage.txt" and data[2].bytes == 2, json.encode(data))
+  t.eq(select(2, mneme "eval wage episodes=2"), 0)
+  write("wage.txt", "300\n")
+  for _, command in ipairs { "eval wage episodes=2", "view wage out=w.png", "intervene wage erase=layers.0 at=2 episodes=4", "where wage episodes=2" } do
+    local said, status = mneme(command)
+    t.ok(status == 2 and said:find "wage: wage.txt has changed since the run began %(4 bytes, then 2%) %(a run keeps the checksums", command .. said)
+  end
+  t.ok(mneme("check wage"):find "note: wage.txt has changed since the run began")
+end)
+
 write("grid.lua", [[
 local mn = require "mneme"
 local rules = dofile "rules.lua"

@@ -16,7 +16,9 @@ local MOST_DEEP = 64           -- parts of a path of which the ends are looked f
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/source_files%.lua$" or "./lua/mneme/"
 local noted, order = {}, {}    -- path -> text; paths in the order in which they were loaded
-local data = {}                -- path -> text of data files that were read
+local data = {}                -- path -> true: data files that were read
+local written = {}             -- path -> true: files that scripts write are none of their data
+local chunks = {}              -- the sources of what was loaded, as debug.getinfo names them
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
 local modules = {}             -- name of a local module that was required -> path
 
@@ -90,8 +92,18 @@ function source_files.note(path, text)
   noted[path] = text
 end
 
----Notes a data file that was read.
-function source_files.note_data(path, text) data[plain(path)] = text end
+---Notes a data file that is read.
+---@param path string
+function source_files.note_data(path)
+  local file = lfs.attributes(path, "mode") == "file" and real(path)
+  if not file or written[plain(path)] or file:find "^/proc/" or file:find "^/sys/" then return end
+  if source_files.folder and within(file, real(source_files.folder)) then return end
+  data[plain(path)] = true
+end
+
+---Notes a file that a script writes.
+---@param path string
+function source_files.note_written(path) written[plain(path)], data[plain(path)] = true, nil end
 
 ---How many files were noted.
 function source_files.count()
@@ -102,14 +114,13 @@ end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
----@return { path: string, text: string }[] data
+---@return string[] data
 function source_files.list()
-  local code, read, paths = {}, {}, {}
+  local code, paths = {}, {}
   for i, path in ipairs(order) do code[i] = { path = path, text = noted[path] } end
   for path in pairs(data) do paths[#paths + 1] = path end
   table.sort(paths)
-  for i, path in ipairs(paths) do read[i] = { path = path, text = data[path] } end
-  return code, read
+  return code, paths
 end
 
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
@@ -150,6 +161,7 @@ function source_files.load(path)
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)
+  chunks["@" .. name] = true
   return load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
 end
 
@@ -166,10 +178,27 @@ end
 
 local installed = false
 
----Makes require, loadfile and dofile of scripts note what they load.
+-- Makes io.open and io.lines of scripts note which files they read.
+local function watch_files()
+  local open, lines = io.open, io.lines
+  local function by_script() return chunks[(debug.getinfo(3, "S") or {}).source or ""] end
+  rawset(io, "open", function(path, mode)
+    if type(path) == "string" and by_script() then
+      if not mode or mode == "r" or mode == "rb" then source_files.note_data(path) else source_files.note_written(path) end
+    end
+    return open(path, mode)
+  end)
+  rawset(io, "lines", function(path, ...)
+    if type(path) == "string" and by_script() then source_files.note_data(path) end
+    return lines(path, ...)
+  end)
+end
+
+---Makes require, loadfile and dofile of scripts note what they load, and io.open and io.lines what they read.
 function source_files.install()
   if installed then return end
   installed = true
+  watch_files()
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end

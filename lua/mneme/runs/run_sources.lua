@@ -9,6 +9,7 @@ local registry = require "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
 
 local C = engine.C
+local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
 local run_sources = {
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
 }
@@ -107,6 +108,16 @@ local function text_of(path)
   return text or nil
 end
 
+-- The checksum of a file, which may be large, and its bytes; nil: it is not there.
+local function sum_of(path)
+  local f = files.is_file(path) and io.open(path, "rb")
+  if not f then return nil end
+  local crc, bytes = "00000000", 0
+  for piece in function() return f:read(PIECE) end do crc, bytes = run_sources.checksum(piece, tonumber(crc, 16)), bytes + #piece end
+  f:close()
+  return crc, bytes
+end
+
 local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end
 
 -- Are these the files of a version, and are its copies there?
@@ -127,7 +138,10 @@ function run_sources.write(folder, start, before)
   local code, data = source_files.list()
   local about, about_data = {}, {}
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = run_sources.checksum(file.text) } end
-  for i, file in ipairs(data) do about_data[i] = { path = file.path, checksum = run_sources.checksum(file.text), bytes = #file.text } end
+  for _, path in ipairs(data) do
+    local checksum, bytes = sum_of(path)
+    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes } end
+  end
   table.sort(about, function(a, b) return a.path < b.path end)
   local latest = before and run_sources.latest(before)
   if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
@@ -186,9 +200,9 @@ function run_sources.changes(folder, info)
     end
   end
   for _, entry in ipairs(version.data) do
-    local now = text_of(entry.path)
-    if not now or run_sources.checksum(now) ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, since = version.data_since, before = tonumber(entry.bytes), now = now and #now }
+    local now, bytes = sum_of(entry.path)
+    if now ~= entry.checksum then
+      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, since = version.data_since, before = tonumber(entry.bytes), now = bytes }
     end
   end
   return list
