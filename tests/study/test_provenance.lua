@@ -103,6 +103,18 @@ t.test("runs of different code are not pooled silently", function()
   t.ok(read "resumed.md":find "runs that changed their code on the way: run=.- from step 512 on", read "resumed.md":sub(1, 500))
 end)
 
+t.test("results that were altered, and seeds that trained longer than others, are told", function()
+  sh "cp -r runs/small odd"
+  sh [[sed -i 's/"score": [0-9.]*/"score": 0.999/' odd/runs/core=gru,seed=1/result.json]]
+  works("run resume=odd/runs/core=gru,seed=2 steps=2048")
+  works "report odd out=odd.md episode=0"
+  t.ok(read "odd.md":find "Results that were altered after they were written: core=gru,seed=1%.", read "odd.md":sub(1, 600))
+  t.ok(read "odd.md":find "did not train equally long: core=gru: 1024 steps of seed 1, 2048 steps of seed 2%.")
+  t.ok(not read "here.md":find "altered" and not read "here.md":find "equally long")
+  local said, status = mneme "check odd"
+  t.ok(status == 1 and said:find "odd: 2 of 4 runs are damaged\n", said)
+end)
+
 t.test("results that are imported from other code are told, in the page too, and the sweep goes on", function()
   works "report runs/small export=small.jsonl episode=0"
   write("small.lua", "-- a line more\n" .. study "A memory is better.")

@@ -160,6 +160,11 @@ local function compose(study, source, options)
     end)
   end
   front.write(opening, study, spec, judged, size, words)
+  local altered = {}
+  for _, r in ipairs(study.runs) do if r.altered then altered[#altered + 1] = r.name end end
+  if #altered > 0 then opening:paragraphs(words.altered:format(table.concat(altered, ", ")), "warning") end
+  local lengths = mixed_code.lengths(runs)
+  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
   local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end

@@ -1,5 +1,6 @@
 -- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
 -- way, several builds of Mneme, runs that kept no code; and the steps that their logs lack.
+local grid = require "mneme.study.grid"
 local log_gaps = require "mneme.runs.log_gaps"
 local run_sources = require "mneme.runs.run_sources"
 local tables = require "mneme.base.tables"
@@ -73,6 +74,29 @@ function mixed.of(runs)
   local n = #tables.keys(builds)
   if n > 1 then list[#list + 1] = ("%d builds of Mneme made them"):format(n) end
   if #without > 0 and #without < #runs then list[#list + 1] = ("%d of %d runs kept no code, which cannot be compared: %s"):format(#without, #runs, names(without)) end
+  return list
+end
+
+---Points whose seeds were to train for different numbers of steps, because some were resumed with steps=N.
+---@param runs { run: StudyRun, flat: table }[]
+---@return string[] sentences
+function mixed.lengths(runs)
+  local list = {}
+  for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
+    local by_steps = {}
+    for _, r in ipairs(group.runs) do
+      local steps = tonumber(r.flat.steps)
+      if steps then
+        by_steps[steps] = by_steps[steps] or {}
+        table.insert(by_steps[steps], tostring(r.run.seed))
+      end
+    end
+    local parts = {}
+    for steps, seeds in pairs(by_steps) do parts[#parts + 1] = { steps, ("%.0f steps of seed %s"):format(steps, table.concat(seeds, ", ")) } end
+    table.sort(parts, function(a, b) return a[1] < b[1] end)
+    for i, part in ipairs(parts) do parts[i] = part[2] end
+    if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
+  end
   return list
 end
 

@@ -144,6 +144,7 @@ function check_run.code(path, info, found)
   end
   for _, text in ipairs(log_gaps.of(info)) do found.notes[#found.notes + 1] = text end
   local last, versions = history[#history], run_sources.versions(info)
+  others = others or #versions > 1                                 -- an episode may be of the one before
   for i = 2, #versions do
     found.notes[#found.notes + 1] = ("from step %.0f on it ran other code: %s"):format(versions[i].from_step, versions[i].folder)
   end
@@ -268,15 +269,17 @@ function check_run.main(path)
     return report(path, found, summary) and 0 or 1
   end
   local study = study_folder.load(path)
-  local status = check_study(path, study) and 0 or 1
+  local sound, damaged = check_study(path, study), 0
   for i, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
       local ok, found, summary = xpcall(check_run_of_study, errors.handler, r, study.info.runs[i])
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
-      if not report(r.path, found, summary) then status = 1 end
+      if not report(r.path, found, summary) then damaged = damaged + 1 end
     end
   end
-  return status
+  print(("%s: %s"):format(path, damaged > 0 and ("%d of %d runs are damaged"):format(damaged, #study.runs) or sound and "nothing is damaged"
+    or "its runs are sound, the study's folder is not"))
+  return sound and damaged == 0 and 0 or 1
 end
 
 return check_run
