@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
@@ -39,7 +40,8 @@ t.test("a run keeps its script, what that required, and its own core, with check
   t.eq(#about.history, 1)
   t.ok(about.history[1].from_step == 0 and about.history[1].program_checksum:find "^%x+$" and about.history[1].host)
   t.eq(select(2, mneme "run resume=r steps=4096"), 0)
-  t.eq(info("r").history[2].from_step, 2048)
+  local second = info("r").history[2]
+  t.ok(second.from_step == 2048 and second.source_folder == "source" and #second.source == 3)
 end)
 
 local before
@@ -52,21 +54,62 @@ t.test("changed code is an error that names file and line; use=stored and use=no
       "view r out=r.png" } do
     local said, status = mneme(command)
     t.eq(status, 2, command .. ": " .. said)
-    t.ok(said:find "r: rules.lua has changed since the run began %(line 1%) %(use=stored runs r/source/rules.lua; use=now takes", said)
+    t.ok(said:find "r: rules.lua has changed since the run began %(line 1%) %(use=stored trust=1 runs r/source/rules.lua; use=now takes", said)
   end
-  t.eq(mean_return(mneme "eval r episodes=20 use=stored"), before)
+  t.eq(mean_return(mneme "eval r episodes=20 use=stored trust=1"), before)
   t.ok(mean_return(mneme "eval r episodes=20 use=now") >= 50 * before)
   sh "cp -r r s"
   t.eq(select(2, mneme "run resume=s steps=8192 use=now"), 0)
   t.eq(info("s").history[3].code, "now")
+end)
+
+t.test("every version of the code that ran is kept; stored means the latest, and check verifies all of them", function()
+  t.eq((files.read(dir .. "/s/source/rules.lua")), "return { pay = function(a) return a end }\n")
+  t.eq((files.read(dir .. "/s/source-from-4096/rules.lua")), (files.read(dir .. "/rules.lua")))
+  t.eq(info("s").history[3].source_folder, "source-from-4096")
+  local said, status = mneme "check s"
+  t.ok(status == 0 and said:find "6 source files, 3 starts" and said:find "note: from step 4096 on it ran other code: source%-from%-4096", said)
+  local rich = mean_return(mneme "eval s episodes=20")                   -- what ran last lies here: there is nothing to choose
+  t.ok(rich >= 50 * before)
   write("rules.lua", "return { pay = function(a) return a end }\n")
+  said, status = mneme "eval s episodes=20"
+  t.ok(status == 2 and said:find "rules.lua has changed since the run was resumed at step 4096 %(line 1%)", said)
+  t.eq(mean_return(mneme "eval s episodes=20 use=stored trust=1"), rich)
+  t.eq(select(2, mneme "run resume=s steps=9216 use=stored trust=1"), 0)
+  t.eq(info("s").history[4].source_folder, "source-from-4096")
+  for _, folder in ipairs { "source", "source-from-4096" } do
+    sh(("rm -rf hurt; cp -r s hurt; echo >> hurt/%s/rules.lua"):format(folder))
+    said, status = mneme "check hurt"
+    t.ok(status == 1 and said:find(folder:gsub("%-", "%%-") .. "/rules.lua: was changed after the run wrote it"), said)
+  end
+  said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
+  t.ok(said:find "s: rules.lua has changed", said)
+end)
+
+t.test("stored code of a folder runs unasked only where the same file lies in the current directory or the installation", function()
+  sh "mkdir elsewhere; cp -r s elsewhere/s"
+  local other = dir .. "/elsewhere"
+  local said, status = shell.mneme(other, "eval s episodes=20 use=stored")
+  t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/mine.lua, which was not run %(use=stored trust=1 runs it%)", said)
+  sh "cp -r mine.lua cores elsewhere/; cp s/source-from-4096/rules.lua elsewhere/"
+  t.eq(select(2, shell.mneme(other, "eval s episodes=20 use=stored")), 0)
+  sh "echo '-- mine' >> elsewhere/rules.lua"
+  said, status = shell.mneme(other, "eval s episodes=20 use=stored")
+  t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/rules.lua", said)
+  sh "cd elsewhere; cp ../s/source-from-4096/rules.lua rules.lua; mv mine.lua renamed.lua"
+  t.eq(select(2, shell.mneme(other, "eval s episodes=20")), 0, "a renamed script evaluates")
+  t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=4096 run=elsewhere/m"), 0)
+  sh [[sed -i 's|"[^"]*experiments/tmaze.lua"|"/another/machine/experiments/tmaze.lua"|g' elsewhere/m/config.json
+    mkdir -p elsewhere/m/source/another/machine/experiments; cp $(find elsewhere/m/source -name tmaze.lua) elsewhere/m/source/another/machine/experiments]]
+  said, status = shell.mneme(other, "eval m episodes=4")
+  t.eq(status, 0, said)                                                  -- the experiment is the installation's, wherever it lay
 end)
 
 t.test("a core that was edited is not evaluated in place of the trained one", function()
   write("cores/own.lua", core_text .. "\n-- changed\n")
   local said, status = mneme "eval r episodes=4"
   t.ok(status == 2 and said:find "cores/own.lua has changed since the run began %(line %d+%)", said)
-  t.eq(mean_return(mneme "eval r episodes=20 use=stored"), before)
+  t.eq(mean_return(mneme "eval r episodes=20 use=stored trust=1"), before)
   write("cores/own.lua", core_text)
   t.eq(mean_return(mneme "eval r episodes=20"), before)
 end)
@@ -84,8 +127,10 @@ t.test("a moved folder evaluates from what it keeps, if it is trusted", function
   t.ok(said:find "r/source/rules.lua was changed after the run wrote it", said)
 end)
 
+t.eq(select(2, mneme "run mine.lua core.d_model=8 run=told record_every=10"), 0)
+
 t.test("code that a run's folder names is not run unasked", function()
-  sh "cp -r r evil"
+  sh "cp -r r evil; rm evil/manifest.json"
   write("evil/core.lua", 'io.open("pwned", "w"):close()\n' .. core_text)
   local text = files.read(dir .. "/evil/config.json")
   for _, name in ipairs { "evil/core.lua", dir .. "/evil/core.lua" } do
@@ -103,9 +148,11 @@ t.test("code that a run's folder names is not run unasked", function()
   about.script, about.source = "evil/mine.lua", {}
   write("evil/mine.lua", 'io.open("pwned", "w"):close()\n' .. files.read(dir .. "/mine.lua"))
   write("evil/config.json", json.encode(about))
-  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2" } do
+  sh "mkdir -p evil/episodes; cp told/episodes/*.mnt evil/episodes/a.mnt"
+  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2", "view evil/episodes/a.mnt out=e.png", "where evil episodes=2",
+      "credit evil", "play against=evil", "check evil" } do
     local said, status = mneme(command)
-    t.ok(status ~= 0 and said:find "brings its own code", command .. ": " .. said)
+    t.ok((status ~= 0 or command == "check evil") and said:find "brings its own code", command .. ": " .. said)
     t.ok(not files.is_file(dir .. "/pwned"))
   end
   mneme "eval evil episodes=2 trust=1"
@@ -140,7 +187,35 @@ t.test("a data file that was replaced is noticed", function()
   write("text.txt", ("the quick brown dog jumps over the lazy fox. "):rep(400))
   said, status = mneme "run resume=lm steps=8192"
   t.ok(status == 2 and said:find "lm: text.txt has changed since the run began", said)
-  t.eq(select(2, mneme "run resume=lm steps=8192 use=now"), 0)
+  said, status = mneme "eval lm"
+  t.ok(status == 2 and said:find "lm: text.txt has changed since the run began %(a run keeps the checksums of its data, not the data; use=now", said)
+  said, status = mneme "eval lm batches=1 use=stored"
+  t.ok(status == 0 and said:find "warning: lm: text.txt has changed since the run began; a run keeps .-: use=stored cannot bring them back", said)
+  sh "cp text.txt another.txt; mv text.txt away.txt"
+  t.eq(select(2, mneme "eval lm batches=1 file=another.txt"), 0)
+  sh "mv away.txt text.txt"
+  said, status = mneme "run resume=lm steps=8192 use=now"
+  t.ok(status == 0 and said:find "warning: lm: text.txt has changed since the run began", said)
+end)
+
+t.test("files that a script reads are its data", function()
+  write("wage.txt", "3\n")
+  write("reads.lua", (files.read(dir .. "/mine.lua"):gsub('local rules = wants "rules"', [[
+    local rules = { pay = function(a) return a * tonumber(io.open("wage.txt"):read "*l") end }
+    for _ in io.lines "wage.txt" do io.open("out.txt", "w"):close() io.open("out.txt"):close() end
+    mn.save("w.safetensors", mn.ones { 2 }) mn.load "w.safetensors" mn.load "given.safetensors"]])))
+  write("given.lua", 'require("mneme").save("given.safetensors", require("mneme").ones { 2 })')
+  t.eq(select(2, mneme "run given.lua"), 0)
+  t.eq(select(2, mneme "run reads.lua core.d_model=8 run=wage"), 0)
+  local data = info("wage").data
+  t.ok(#data == 2 and data[1].path == "given.safetensors" and data[2].path == "wage.txt" and data[2].bytes == 2, json.encode(data))
+  t.eq(select(2, mneme "eval wage episodes=2"), 0)
+  write("wage.txt", "300\n")
+  for _, command in ipairs { "eval wage episodes=2", "view wage out=w.png", "intervene wage erase=layers.0 at=2 episodes=4", "where wage episodes=2" } do
+    local said, status = mneme(command)
+    t.ok(status == 2 and said:find "wage: wage.txt has changed since the run began %(4 bytes, then 2%) %(a run keeps the checksums", command .. said)
+  end
+  t.ok(mneme("check wage"):find "note: wage.txt has changed since the run began")
 end)
 
 write("grid.lua", [[
@@ -154,9 +229,9 @@ t.test("a sweep has one code", function()
   t.eq(select(2, mneme "sweep grid.lua run=g estimate=0 jobs=1"), 0)
   write("rules.lua", "return { pay = function(a) return 7 * a end }\n")
   local said, status = mneme "sweep grid.lua run=g estimate=0 jobs=1 seeds=3"
-  t.ok(status == 2 and said:find "g: 4 of its runs were made by other code: rules.lua has changed since g/runs/", said)
+  t.ok(status == 2 and said:find "g: 4 of its runs were made by other code: g/runs/.-: rules.lua has changed since", said)
   said = mneme "report g"
-  t.ok(said:find "warning: g: rules.lua has changed since its runs were made", said)
+  t.ok(said:find "warning: g: rules.lua has changed since the run began %(line 1%): claims, figures and texts are those of the files as they are now", said)
   t.eq(select(2, mneme "sweep grid.lua run=h estimate=0 jobs=1"), 0)
   said = mneme "compare g h"
   t.ok(said:find "code of rules.lua", said)
@@ -168,9 +243,13 @@ t.test("a study's folder that brings its script is not a program", function()
   write("g/grid.lua", 'io.open("pwned2", "w"):close()\n' .. files.read(dir .. "/grid.lua"))
   sh [[sed -i 's|"script": "grid.lua"|"script": "g/grid.lua"|' g/study.json]]
   local said, status = mneme "report g"
+  t.ok(status == 0 and files.read(dir .. "/g/report.html"):find "<h1>grid</h1>", said)          -- from what the folder holds as data
+  sh "mv g/declaration.json away/"
+  said, status = mneme "report g"
   t.ok(status ~= 0 and said:find "g brings its own code, g/grid.lua", said)
   t.ok(not files.is_file(dir .. "/pwned2"))
   t.eq(select(2, mneme "report g trust=1"), 0)
+  sh [[sed -i 's|"script": "g/grid.lua"|"script": "grid.lua"|' g/study.json; mv away/declaration.json g/]]
 end)
 
 t.test("mneme check RUN examines a folder", function()
@@ -194,15 +273,37 @@ t.test("mneme check RUN examines a folder", function()
   damaged("for i in 1 2 3 4; do head -c 42 sound/events.out.tfevents.mneme >> hurt/events.out.tfevents.mneme; done",
     "events.-: has %d+ records after its first two, the log has %d+ lines")
   damaged("cd hurt/checkpoints; cp $(ls | tail -1) step-99999.safetensors", "step%-99999.safetensors: holds step %d+")
+  damaged([[sed -i 's/"hidden": 8/"hidden": 9/' hurt/config.json]], "config.json: was altered after it was written")
+  damaged("sed -i 2d hurt/config.json", "config.json: was altered after it was written")
+  damaged("rm hurt/episodes/*", "episodes/.-.mnt: is not there, and was when the run ended")
+  damaged([[sed -i 's/"wall_s": /"wall_s": 1/' hurt/resources.json]], "resources.json: was altered after it was written")
+  damaged([[sed -i '2s/: [0-9.]*}/: 0.125}/' hurt/metrics.jsonl]], "metrics.jsonl: .- when the run ended")
+  damaged("echo >> hurt/manifest.json", "manifest.json: is damaged")
+  sh "rm -rf hurt; cp -r sound hurt; rm -r hurt/checkpoints"
+  said, status = mneme "check hurt"
+  t.ok(status == 0 and said:find "note: its checkpoints were removed", said)
+end)
+
+t.test("mneme check says of episodes that cannot be replayed here why, and how they can", function()
+  t.ok(mneme("check told"):find "1 episodes, 3 source files, 1 starts\n", "replayed where its script lies")
+  sh "mkdir bare; cp -r told bare/told"
+  local said, status = shell.mneme(dir .. "/bare", "check told")
+  t.ok(status == 0 and said:find "^ok +told .-note: 1 of 1 episodes not replayed: told: mine.lua is not here %(trust=1 runs .-told/source/mine.lua%)", said)
+  said, status = shell.mneme(dir .. "/bare", "check told trust=1")
+  t.ok(status == 0 and not said:find "not replayed", said)
+  t.ok(mneme("help check"):find "use=stored, use=now and trust=1")
 end)
 
 t.test("mneme check names code, data and program that have changed since", function()
-  sh "cp text.txt new; sed 's/dog jumps over the lazy fox/fox jumps over the lazy dog/g' new > text.txt"          -- as it was at the start
   local said, status = mneme "check lm"
   t.ok(status == 0 and not said:find "text.txt", said)
-  sh "cp -r lm other; sed -i 's/\"program_checksum\": \"[^\"]*\"/\"program_checksum\": \"0\"/' other/config.json; echo x >> text.txt"
+  sh "cp -r lm other; rm other/manifest.json; echo x >> text.txt"
+  local about = info "other"
+  about.history[#about.history].program_checksum = "0"
+  write("other/config.json", sealed.encode(about))
   said, status = mneme "check other"
-  t.ok(status == 0 and said:find "note: text.txt has changed since the run began" and said:find "note: it was made by another build of Mneme", said)
+  t.ok(status == 0 and said:find "note: text.txt has changed since the run was resumed at step 4096 %(%d+ bytes, then %d+%)", said)
+  t.ok(said:find "note: it was made by another build of Mneme", said)
   write("rules.lua", "return 1\n")
   said = mneme "check r"
   t.ok(said:find "note: rules.lua has changed since the run began %(line 1%)", said)
@@ -220,12 +321,32 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
 ]])
   said, status = mneme "sweep pair.lua run=pair estimate=0 jobs=2"
   t.eq(status, 0, said)
-  t.eq(select(2, mneme "check pair"), 0)
-  sh "sed -i 's/\"steps\": 2048/\"steps\": 4096/' pair/runs/corridor=3,seed=1/result.json"
-  sh "printf x | dd of=$(ls pair/runs/corridor=4,seed=1/checkpoints/*) bs=1 seek=5000 conv=notrunc"
   said, status = mneme "check pair"
-  t.ok(status == 1 and said:find "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is of step 4096, the newest checkpoint of step 2048", said)
-  t.ok(said:find "DAMAGED +pair/runs/corridor=4,seed=1 .-step%-2048.safetensors: ", said)
+  t.ok(status == 0 and said:find "^ok +pair  a study of 2 runs, 2 done\n", said)
+  local first, second = "pair/runs/corridor=3,seed=1", "pair/runs/corridor=4,seed=1"
+  local function damaged(line, ...)
+    sh("rm -rf whole; cp -r pair whole; " .. line)
+    local found, code = mneme "check pair"
+    t.eq(code, 1, line .. ": " .. found)
+    for _, expected in ipairs { ... } do t.ok(found:find(expected), line .. ": " .. found) end
+    sh "rm -rf pair; mv whole pair"
+  end
+  damaged(("sed -i 's/\"steps\": 2048/\"steps\": 4096/' %s/result.json"):format(first), "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: was altered",
+    "result.json: is of step 4096, the newest checkpoint of step 2048")
+  damaged(("printf x | dd of=$(ls %s/checkpoints/*) bs=1 seek=5000 conv=notrunc"):format(second),
+    "DAMAGED +pair/runs/corridor=4,seed=1 .-step%-2048.safetensors: ")
+  damaged(("rm %s/result.json"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now",
+    "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is not there, and was when the run ended")
+  damaged(("rm -r %s"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now")
+  damaged(("rm %s/manifest.json"):format(first), "manifest.json: is not there, and the run is done")
+  damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
+    "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
+  damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")
+  damaged("sed -i 's/\"corridor\": \"3\"/\"corridor\": \"7\"/' pair/study.json", "DAMAGED +pair .-study.json: was altered")
+  t.eq(select(2, mneme "report pair export=pair.jsonl"), 0)
+  t.eq(select(2, mneme "sweep pair.lua run=taken import=pair.jsonl jobs=0"), 0)
+  said, status = mneme "check taken"
+  t.ok(status == 0 and said:find "note: it was imported from pair.jsonl: settings and results, without code" and not said:find "is not there", said)
 end)
 
 files.remove_folder(dir)

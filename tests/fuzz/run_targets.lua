@@ -6,6 +6,7 @@ local mn = require "mneme"
 local archive = require "mneme.study.result_archive"
 local check_run = require "mneme.commands.check.run"
 local checkpoints = require "mneme.runs.checkpoints"
+local declared = require "mneme.study.declared"
 local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -13,19 +14,23 @@ local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local frames = require "mneme.episodes.frames"
 local live_channel = require "mneme.episodes.live_channel"
+local manifest = require "mneme.runs.manifest"
 local metrics_log = require "mneme.runs.metrics_log"
 local metrics_reader = require "mneme.runs.metrics_reader"
+local mixed_code = require "mneme.study.mixed_code"
 local report_markdown = require "mneme.reports.report_markdown"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local safetensors = require "mneme.tensor.safetensors"
+local sealed = require "mneme.base.sealed"
 local scene = require "mneme.view.scene"
 local script = require "mneme.runs.script"
 local study_folder = require "mneme.study.folder"
 local trainer = require "mneme.learn.trainer"
 
 local C = engine.C
+local OF_STUDY = { { id = "A", text = "a claim" } }
 
 local once = {}
 -- What is made at first use; it may need files that are there.
@@ -160,6 +165,8 @@ return function(target, block)
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
     check_run.code("fuzz", info, { bad = {}, notes = {} })
+    mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
+    mixed_code.gaps { { name = "a", info = info } }
     run_sources.choice = "stored"
     local ok, e = pcall(tried, run_sources.adopt, "fuzz", info)
     run_sources.choice = nil
@@ -192,5 +199,20 @@ return function(target, block)
     if used.peak_mib ~= used.peak_mib then error "the peak is NaN" end
   end)
 
-  target("report_words", function() report_markdown.read "fuzz.md" end)
+  target("report_words", function(data, bytes) report_markdown.read(ffi.string(data, bytes), "fuzz.md") end)
+
+  -- Checksums hold, as a forger makes them.
+  target("manifest", function()
+    local check = sealed.check
+    sealed.check = function() return true end
+    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {} })
+    sealed.check = check
+    if not ok then error(e, 0) end
+  end)
+
+  target("declaration", function()
+    local declaration = declared.read "fuzz"
+    declared.changed(OF_STUDY, declaration and declaration.spec)
+    if declaration then report_markdown.of(declaration.spec or {}, declaration.texts) end
+  end)
 end

@@ -85,7 +85,18 @@ put("events", "\2" .. files.read(events))
 files.remove(events)
 put("run_info", json.encode { config = { core = { name = "gru", d_model = 4 }, lr = 0.5, threads = 1 }, script = "fuzz.lua", env = "tmaze-v0", seed = 1,
   commit = "abc", host = "h", device = "cpu", source = { { path = "fuzz.lua", checksum = "0a" } }, data = { { path = "fuzz.txt", checksum = "0b", bytes = 3 } },
-  history = { { from_step = 0, program_checksum = "0c", program = "d" } } })
+  history = { { from_step = 0, program_checksum = "0c", program = "d" },
+    { from_step = 4, source_folder = "source-from-4", program_checksum = "0d",
+    source = { { path = "fuzz.lua", checksum = "0e" } }, data = {}, log_gap = { after = 1, upto = 4 } } } })
+put("manifest", json.encode { starts = 1, files = {
+  { name = "config.json", bytes = 3, checksum = "0a" }, { name = "episodes/a.mnt", bytes = 4, checksum = "0b" },
+  { name = "result.json" } } })
+put("declaration", json.encode { script = "fuzz.lua", of = "tmaze", defaults = { lr = 0.5 }, published = { gru = { lr = 1 } },
+  texts = { { path = "fuzz.md", text = "## Scope\nWords.\n", own = true } }, spec = { title = "t", question = "q", of = "tmaze", settings = { lr = 0.5 },
+    axes = { core = { { ["1"] = "gru", d_model = 4, label = "gru" }, "lstm" } }, seeds = { ["1"] = 5, quick = 2 },
+    metrics = { score = { ["1"] = "success", range = { 0, "Infinity" } } }, figures = { { ["1"] = "bars", y = "score", x = "core" } },
+    claims = { { id = "A", text = "better",
+      test = { ["1"] = "better", metric = "score", a = { core = "gru" }, b = { core = "lstm" } } } }, report = { scope = "s" } } })
 put("study", json.encode { mneme = "0.2", script = "fuzz.lua", title = "t", settings = "a=1", commit = "c", host = "h",
   runs = { { name = "a=1,seed=1", labels = { a = "1" }, seed = 1, words = { "a=1" } }, { name = "a=2,seed=1", labels = { a = "2" }, seed = 1, words = {} } } })
 put("result", json.encode { status = "done", point = { a = "1" }, seed = 1, words = { "a=1" }, metrics = { score = 0.5 },

@@ -21,8 +21,9 @@ local function write(name, text)
 end
 
 t.test("headings or keys, paragraphs or lists, sources", function()
-  local r = written.read(write("a.md", "# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## what WAS hard\n\n- first,\n  longer\n- second\n\n" ..
-    "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"))
+  local r = written.read(("# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## what WAS hard\n\n- first,\n  longer\n- second\n\n" ..
+    "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"),
+    "a.md")
   t.eq(r.scope, "One.\n\nTwo `x`.") t.eq(r.hard[1], "first, longer") t.eq(r.hard[2], "second") t.eq(r.easy, nil) t.eq(r.setup, "here")
   t.eq(r.hyperparameters[1][1], "lr, gamma") t.eq(r.hyperparameters[1].source, "paper: table 3")
   t.eq(r.hyperparameters[2].value, "Adam (eps 1e-8)") t.eq(r.hyperparameters[2].source, "released code, its default")
@@ -30,7 +31,7 @@ t.test("headings or keys, paragraphs or lists, sources", function()
 end)
 
 t.test("what is no such text is refused, with its line", function()
-  local function refused(text, what) t.raises(function() written.read(write("b.md", text)) end, what) end
+  local function refused(text, what) t.raises(function() written.read(text, "b.md") end, what) end
   refused("\n## Scoop\n", "b.md:2: heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
   refused("## Hyperparameters\n\n- lr\n", "expected '%- lr, gamma: where they come from'") refused("## Hyperparameters\nnone\n", "'none'")
 end)
@@ -38,14 +39,15 @@ end)
 t.test("a study's own words, then those beside it, then those of its experiment", function()
   write("study.md", "## Scope\nbeside\n\n## Data\nbeside\n\n## Hyperparameters\n- lr: beside\n")
   write("env.md", "## Data\nof the environment\n\n## Model\nof the environment\n\n## Hyperparameters\n- lr, gamma: of the environment\n")
-  local r = written.of(path "study.lua", { report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, path "env.lua")
+  local function beside(name, own) return { path = name, text = (files.read(path(name))), own = own } end
+  local r = written.of({ report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, { beside("study.md", true), beside("env.md", false) })
   t.eq(r.scope, "own") t.eq(r.data, "beside") t.eq(r.model, "of the environment")
   local function cited(key, of_study, of_experiment)
     return prose.source(r, key, 1, function(entry) return { [key] = entry.inherited and of_experiment or of_study } end)
   end
   t.eq(cited("lr", 1, 1), "beside") t.eq(cited("gamma", 2, 1), "of the environment") t.eq(cited("steps", 1, 2), "own")
   t.eq(cited("lr", 2, 1), "of the environment") t.eq(cited("lr", 2, 2), nil) t.eq(cited("gamma", 1, 2), nil)
-  t.eq(#written.of(path "nothing.lua", {}).hyperparameters, 0)
+  t.eq(#written.of({}, {}).hyperparameters, 0)
 end)
 
 -- A study of this repository as a folder with runs of these statuses, in turn; "bare": done, without any number.

@@ -10,12 +10,17 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for, and
   others = {},                 -- more folders, where a command reads several
   trusted = false,             -- whether code that they bring may run
+  generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
+local MOST_DEEP = 64           -- parts of a path of which the ends are looked for
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/source_files%.lua$" or "./lua/mneme/"
 local noted, order = {}, {}    -- path -> text; paths in the order in which they were loaded
-local data = {}                -- path -> text of data files that were read
+local data = {}                -- path -> true: data files that were read
+local written = {}             -- path -> true: files that scripts write are none of their data
+local chunks = {}              -- the sources of what was loaded, as debug.getinfo names them
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
+local modules = {}             -- name of a local module that was required -> path
 
 -- The path without links; of one that does not exist, as it is.
 local function real(path)
@@ -39,41 +44,100 @@ local function own(path)
   return within(path, installation) or within(path, real ".")
 end
 
+---Would source_files.load run this file?
+function source_files.may_load(path) return source_files.trusted or not source_files.folder or stored[plain(path)] ~= nil or own(path) end
+
 ---Code that these folders bring is not loaded from now on, unless it is trusted.
 ---@param folders string[]
 function source_files.guard(folders) source_files.folder, source_files.others = folders[1], { unpack(folders, 2) } end
+
+local function text_of(path)
+  local f = lfs.attributes(path, "mode") == "file" and io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text or nil
+end
+
+---A file of the installation, or of the current directory outside the folders that are read: `path`, one whose path ends as it does, or one
+---that was renamed, in the folder of `path` or the current one.
+---@param path string
+---@param wanted fun(text: string): boolean is its content the right one?
+---@return string? path nil: there is none
+function source_files.find(path, wanted)
+  local function same(at)
+    local text = own(at) and text_of(at)
+    return text and wanted(text) and at
+  end
+  local tail, found = path:gsub("^/+", ""), same(path)
+  for _ = 1, MOST_DEEP do
+    if found or not tail then break end
+    found = same(tail) or same(installation .. "/" .. tail)
+    tail = tail:match "^[^/]*/(.*)$"
+  end
+  for _, folder in ipairs { ".", path:match "^(.*)/" } do
+    if not found and lfs.attributes(folder, "mode") == "directory" and own(folder) then
+      for name in lfs.dir(folder) do found = found or name:find "%.lua$" and same(folder .. "/" .. name) end
+    end
+  end
+  return found or nil
+end
 
 ---Notes a file that was loaded by other means.
 ---@param path string
 ---@param text string its content
 function source_files.note(path, text)
   path = plain(path)
-  if not noted[path] and not within(real(path), library) then
-    noted[path] = text
-    order[#order + 1] = path
-  end
+  if within(real(path), library) then return end
+  if not noted[path] then order[#order + 1] = path end
+  noted[path] = text
 end
 
----Notes a data file that was read.
-function source_files.note_data(path, text) data[plain(path)] = text end
+---Notes a data file that is read.
+---@param path string
+function source_files.note_data(path)
+  local file = lfs.attributes(path, "mode") == "file" and real(path)
+  if not file or written[plain(path)] or file:find "^/proc/" or file:find "^/sys/" then return end
+  if source_files.folder and within(file, real(source_files.folder)) then return end
+  data[plain(path)] = true
+end
+
+---Notes a file that a script writes.
+---@param path string
+function source_files.note_written(path) written[plain(path)], data[plain(path)] = true, nil end
+
+---How many files were noted.
+function source_files.count()
+  local n = #order
+  for _ in pairs(data) do n = n + 1 end
+  return n
+end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
----@return { path: string, text: string }[] data
+---@return string[] data
 function source_files.list()
-  local code, read, paths = {}, {}, {}
+  local code, paths = {}, {}
   for i, path in ipairs(order) do code[i] = { path = path, text = noted[path] } end
   for path in pairs(data) do paths[#paths + 1] = path end
   table.sort(paths)
-  for i, path in ipairs(paths) do read[i] = { path = path, text = data[path] } end
-  return code, read
+  return code, paths
 end
 
----From now on `text` stands in for the file `path`.
----@param path string
----@param text string
----@param name string where the text is, for messages
-function source_files.replace(path, text, name) stored[plain(path)] = { text = text, name = name } end
+---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
+---@param folder string
+---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
+function source_files.begin(folder, copies)
+  source_files.folder, stored = folder, {}
+  for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
+  local changed = false
+  for _, path in ipairs(order) do
+    local now = stored[path] and stored[path].text or text_of(path)
+    if now and now ~= noted[path] then changed = true end
+  end
+  if not changed then return end
+  source_files.generation = source_files.generation + 1
+  for name in pairs(modules) do package.loaded[name] = nil end
+end
 
 ---Is there such a file, or a text that stands in for it?
 function source_files.exists(path) return stored[plain(path)] ~= nil or lfs.attributes(path, "mode") == "file" end
@@ -86,7 +150,7 @@ function source_files.load(path)
   local instead = stored[plain(path)]
   local text, name = instead and instead.text, instead and instead.name or path
   if not instead then
-    if source_files.folder and not source_files.trusted and not own(path) then
+    if not source_files.may_load(path) then
       errors.usage(("%s brings its own code, %s, which was not run"):format(source_files.folder, path), "trust=1 runs it")
     end
     local file, problem = io.open(path, "rb")
@@ -97,6 +161,7 @@ function source_files.load(path)
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)
+  chunks["@" .. name] = true
   return load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
 end
 
@@ -113,15 +178,33 @@ end
 
 local installed = false
 
----Makes require, loadfile and dofile of scripts note what they load.
+-- Makes io.open and io.lines of scripts note which files they read.
+local function watch_files()
+  local open, lines = io.open, io.lines
+  local function by_script() return chunks[(debug.getinfo(3, "S") or {}).source or ""] end
+  rawset(io, "open", function(path, mode)
+    if type(path) == "string" and by_script() then
+      if not mode or mode == "r" or mode == "rb" then source_files.note_data(path) else source_files.note_written(path) end
+    end
+    return open(path, mode)
+  end)
+  rawset(io, "lines", function(path, ...)
+    if type(path) == "string" and by_script() then source_files.note_data(path) end
+    return lines(path, ...)
+  end)
+end
+
+---Makes require, loadfile and dofile of scripts note what they load, and io.open and io.lines what they read.
 function source_files.install()
   if installed then return end
   installed = true
+  watch_files()
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
     local chunk, problem = source_files.load(path)
     if not chunk then error(problem, 0) end
+    modules[name] = path
     return chunk
   end)
   local lua_loadfile = loadfile

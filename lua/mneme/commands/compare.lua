@@ -17,8 +17,10 @@ local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
 local report = require "mneme.reports.report"
+local mixed_code = require "mneme.study.mixed_code"
 local resources = require "mneme.runs.resources"
 local run = require "mneme.runs.folder"
+local run_sources = require "mneme.runs.run_sources"
 local seeds = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
@@ -47,9 +49,7 @@ local function load_run(path, name, together)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
-  for _, file in ipairs(type(info.source) == "table" and info.source or {}) do
-    if type(file) == "table" and type(file.path) == "string" then flat["code of " .. file.path] = file.checksum end
-  end
+  for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local same = {}
   for _, key in ipairs(tables.keys(flat)) do
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
@@ -338,6 +338,11 @@ function compare.text(paths, options)
   if #differ > 0 then
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
+  local runs = {}
+  for i, r in ipairs(list) do runs[i] = { name = r.path:match "[^/]*$", info = r.info } end
+  for _, part in ipairs { { "not made by one code", mixed_code.of(runs) }, { "missing in the logs", mixed_code.gaps(runs) } } do
+    if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
+  end
   if #names > 0 then
     local scored = false
     for _, r in ipairs(list) do scored = scored or r.score ~= nil end

@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local held_out = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
+local run_sources = require "mneme.runs.run_sources"
 local sequence_model = require "mneme.models.sequence_model"
 local dataset = require "mneme.envs.dataset"
 
@@ -46,6 +47,7 @@ end
 function eval.load(folder, settings, best)
   local run = run_folder.load(folder)
   local about, all = run.info, {}
+  run_sources.adopt(folder, about, { data = settings.file == nil })
   for key, value in pairs(about.sequence_task.settings) do all[key] = value end
   for key, value in pairs(settings) do all[key] = value end
   local made = dataset.new(about.sequence_task.name, all)

@@ -57,7 +57,7 @@ function corpus.read(path)
       end
     end
     local text = files.read(file)
-    if path ~= "" then source_files.note_data(file, text) end
+    if path ~= "" then source_files.note_data(file) end
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
     local code, at = corpus.decode(data, #text)

@@ -369,7 +369,7 @@ function stepper.from_run(folder, options)
   options = options or {}
   local run = run_folder.load(folder)
   local about = run.info
-  require("mneme.runs.run_sources").adopt(folder, about)
+  require("mneme.runs.run_sources").adopt(folder, about, { code = not agents.of_library(about) })
   if about.sequence_task then
     errors.usage(("%s learns sequences (%s), not episodes"):format(folder, tostring(about.sequence_task.name)),
       "mneme eval " .. folder .. " evaluates it")

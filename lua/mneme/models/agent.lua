@@ -1,6 +1,7 @@
 -- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local core_of = require "mneme.models.core"
+local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
 local decays = require "mneme.models.axes.decays"
 local features = require "mneme.models.axes.feature_maps"
@@ -8,6 +9,7 @@ local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
 local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
+local registry = require "mneme.base.registry"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local torsos = require "mneme.models.torso"
@@ -127,6 +129,15 @@ end
 ---@param about table from describe
 local function of_script(about) return about.torso == OWN or about.policy ~= nil or about.value ~= nil or about.own_words ~= nil end
 
+---Can environment and agent of a run be made without any code of the user's?
+---@param about table its config.json
+---@return boolean
+local function of_library(about)
+  local name = type(about.core) == "table" and about.core.name
+  return not about.env_of_script and not of_script(about) and type(name) == "string" and not name:find "[^%w_]"
+    and files.is_file(registry.library .. "cores/" .. name .. ".lua")
+end
+
 ---Make the agent of a run again; not one that is of_script.
 ---@param about table from describe
 ---@param env Env
@@ -244,4 +255,4 @@ function Agent:parameters() return self.module:parameters() end
 ---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end
 
-return { new = agent, remade = remade, of_script = of_script, own_words = own_words }
+return { new = agent, remade = remade, of_script = of_script, of_library = of_library, own_words = own_words }

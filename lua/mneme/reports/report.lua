@@ -11,6 +11,7 @@
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local blocks = require "mneme.reports.page.blocks"
 local claims = require "mneme.study.claims"
+local declared = require "mneme.study.declared"
 local episode = require "mneme.reports.report_episode"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
@@ -22,6 +23,7 @@ local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
 local html = require "mneme.reports.page.html"
 local method = require "mneme.reports.report_method"
+local mixed_code = require "mneme.study.mixed_code"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
@@ -30,7 +32,6 @@ local results = require "mneme.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
-local settings = require "mneme.study.settings_diff"
 local text_page = require "mneme.reports.page.text"
 local tuned = require "mneme.reports.tuning_report"
 local value_sources = require "mneme.reports.value_sources"
@@ -111,11 +112,26 @@ local function run_table(out, study, beside)
   out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
 end
 
-local function code(out, study, source)
-  if not study.info.script then return end
-  out:table({}, { { words.script, values.show(study.info.script) }, { words.commit, values.show(study.info.commit or "–") } })
-  if source.text then out:folded(words.script_text, source.text)
-  else out:paragraphs(words.not_there:format(values.show(study.info.script)), "dim") end
+-- Runs of report_method.runs for mixed_code.lua.
+local function named(runs)
+  local list = {}
+  for i, r in ipairs(runs) do list[i] = { name = r.run.name, info = r.info } end
+  return list
+end
+
+-- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
+local function code(out, study, runs)
+  local path = values.show(study.info.script or "")
+  if path ~= "" then out:table({}, { { words.script, path }, { words.commit, values.show(study.info.commit or "–") } }) end
+  local rows, text = {}, nil
+  for _, file in ipairs(mixed_code.files(named(runs))) do
+    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
+  end
+  if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
+  for _, r in ipairs(runs) do text = text or run_sources.script(r.run.path, r.info) end
+  if text then out:folded(words.script_text, text)
+  elseif path ~= "" and files.is_file(path) then out:folded(words.script_now, (files.read(path)))
+  elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
 end
 
 -- ---- the whole ----
@@ -144,6 +160,15 @@ local function compose(study, source, options)
     end)
   end
   front.write(opening, study, spec, judged, size, words)
+  local altered = {}
+  for _, r in ipairs(study.runs) do if r.altered then altered[#altered + 1] = r.name end end
+  if #altered > 0 then opening:paragraphs(words.altered:format(table.concat(altered, ", ")), "warning") end
+  local lengths = mixed_code.lengths(runs)
+  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
+  local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
+  if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
+  for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
+  if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then
@@ -188,7 +213,7 @@ local function compose(study, source, options)
     for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
   end)
   part(2, "records")
-  write("code", 3, function() code(out, study, source) end)
+  write("code", 3, function() code(out, study, runs) end)
   part(3, "runs")
   run_table(out, study, options.beside ~= false)
   if #missing > 0 and source.spec then out:paragraphs(words.unwritten:format(table.concat(missing, ", ")), "dim") end
@@ -205,7 +230,7 @@ end
 ---A study as a page.
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
----  text = the script, about = files of the runs that it is written about, others = how many runs are not of those } as known
+---  changes = what differs from the runs' code, about = files of the runs that it is written about, others = how many runs are not of those } as known
 ---@param options table? { beside = false: the page is not in the study's folder; episode = true: with an episode of the best run }
 ---@return string html
 ---@return table<string, table> figures by their ids
@@ -239,15 +264,11 @@ end
 ---What the script of a study says.
 ---@param path string of the script
 ---@param core string? the word that chooses the runs' core: published values go with it
----@return table source { path, of = path of the experiment that it is of, spec, report, defaults, text }
+---@return table source a declaration (study/declared.lua) with the authors' texts as `report`
 function report.source(path, core)
-  local ok, survey = pcall(script.survey, path, { core })
-  if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
-  local cfg = {}
-  for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
-  local spec = survey.spec or {}
-  local of = spec.of and script.locate(spec.of)
-  return { path = path, of = of, spec = survey.spec, report = written.of(path, spec, of), defaults = settings.flat(cfg), text = (files.read(path)) }
+  local source = declared.by(path, core)
+  source.report = written.of(source.spec or {}, source.texts)
+  return source
 end
 
 -- ---- the command ----
@@ -288,9 +309,53 @@ end
 local function find_script(given, study)
   if given then return script.locate(given) end
   local path = values.show(study.info.script)
-  if files.is_file(path) then return path end
+  if source_files.exists(path) then return path end
   local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
   return ok and found or nil
+end
+
+-- How the code that is there now differs from that of a study's first run; nil: no run keeps its code.
+local function changes_since(study)
+  for _, r in ipairs(study.runs) do
+    local info = not r.kept and r:info()
+    if info then return run_sources.changes(r.path, info), r, info end
+  end
+end
+
+-- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
+-- brings is run with trust=1.
+local function source_of(o, study)
+  local core, changes = nil, {}
+  for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
+  local since, run, info = changes_since(study)
+  if not o.script then source_files.folder = study.path end
+  local held = not o.script and declared.read(study.path)
+  local path = find_script(o.script, study)
+  for _, change in ipairs(since or {}) do
+    -- Of a moved folder all is gone: what it holds is what was run.
+    if not change.gone then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+  end
+  local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
+  if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then
+    held.report = written.of(held.spec or {}, held.texts)
+    held.changes = declared.changed(study.info.claims, held.spec)
+    return held
+  end
+  if not path and run and run_sources.script(run.path, info) then
+    run_sources.adopt(run.path, info)                              -- which runs it with trust=1, or says so
+    path = study.info.script
+  end
+  if not path then
+    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
+      :format(values.show(study.info.script)))
+    return {}
+  end
+  for _, text in ipairs(changes) do io.stderr:write(("mneme: warning: %s: %s\n"):format(study.path, text)) end
+  local source = report.source(path, core)
+  source.changes = changes
+  for _, text in ipairs(study.info.claims and declared.changed(study.info.claims, source.spec) or {}) do table.insert(changes, words.claims_changed:format(text)) end
+  if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
+  return source
 end
 
 -- Figures as files of their own.
@@ -327,24 +392,10 @@ function report.main(arguments)
     print(to)
     return write_figures(o, made)
   end
-  if not o.script then source_files.folder = study.path end          -- a script that the study's folder brings is somebody's program
-  local path = find_script(o.script, study)
-  for i = 1, math.min(1, #study.runs) do
-    for _, change in ipairs(run_sources.changes(study.runs[i].path, study.runs[i]:info() or {})) do
-      io.stderr:write(("mneme: warning: %s: %s %s since its runs were made%s\n"):format(study.path, change.path,
-        change.gone and "is gone" or "has changed", change.line and (" (line %d)"):format(change.line) or ""))
-    end
-  end
-  local core
-  for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
-  local source = path and report.source(path, core) or {}
-  if not path then
-    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
-      :format(values.show(study.info.script)))
-  end
+  local source = source_of(o, study)
   folder.add_means(study, source.spec)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
-  if path then source.about, source.others = archive.written_about(path, study) end
+  if source.path then source.about, source.others = archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode ~= "0" })
   print(to)

@@ -5,7 +5,6 @@
 --   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
 --   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local prose = require "mneme.study.report_texts"
 local words = require "mneme.reports.report_strings"
@@ -41,19 +40,20 @@ local function sources(text, where)
   return list
 end
 
----Read the texts of a file.
----@param path string
+---Read the texts of a Markdown file.
+---@param text string
+---@param path string for messages
 ---@return table report as mn.study takes it
-function written.read(path)
+function written.read(text, path)
   local report, key, lines = {}, nil, {}
   local function close()
-    local text = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
-    if key == "hyperparameters" then report[key] = sources(text, path)
-    elseif key and text ~= "" then report[key] = text:find "^%- " and items(text) or text end
+    local part = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
+    if key == "hyperparameters" then report[key] = sources(part, path)
+    elseif key and part ~= "" then report[key] = part:find "^%- " and items(part) or part end
     lines = {}
   end
   local n = 0
-  for line in (files.read(path) .. "\n"):gmatch "(.-)\r?\n" do
+  for line in (text .. "\n"):gmatch "(.-)\r?\n" do
     n = n + 1
     local heading = line:match "^##%s+(.-)%s*$"
     if heading then
@@ -78,19 +78,17 @@ end
 
 ---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
----@param path string of the study's script
 ---@param spec table what mn.study was given
----@param of string? path of the script of the experiment that it is of
+---@param texts { path: string, text: string, own: boolean }[] of the .md files, see study/declared.lua
 ---@return table report
-function written.of(path, spec, of)
+function written.of(spec, texts)
   local report = {}
   for key, value in pairs(spec.report or {}) do report[key] = value end
   report.hyperparameters = { unpack(report.hyperparameters or {}) }
-  local own = 0
-  for _, lua in ipairs { path, of } do
-    local beside = lua:gsub("%.lua$", "") .. ".md"
-    if files.is_file(beside) then add(report, written.read(beside)) end
-    if lua == path then own = #report.hyperparameters end
+  local own = #report.hyperparameters
+  for _, beside in ipairs(texts) do
+    add(report, written.read(beside.text, beside.path))
+    if beside.own then own = #report.hyperparameters end
   end
   prose.check(report)
   for i = own + 1, #report.hyperparameters do report.hyperparameters[i].inherited = true end      -- they speak of the experiment's values

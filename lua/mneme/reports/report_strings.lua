@@ -60,7 +60,8 @@ return {
   same = "Settings that are the same in all runs; those in bold differ from the script's defaults.",
   changed = "Settings that differ, each with its values", setting = "setting", value = "value", default = "default", values = "values",
   unsourced = "A dash: nobody has written where the value comes from. A source is cited only for a value that equals its own.",
-  given = "given on the command line", of_size = "found by size=%s", of_quick = "quick=1 of this study", of_study = "this study's own",
+  given = "given on the command line", of_size = "found by size=%s", of_quick = "quick=1 of this study", of_default = "the default of its experiment",
+  of_published = "published for %s by the script", of_study = "this study's own",
   parameters = "parameters", kind = "runs", environment = "environment",
   all_options = "All options of %s",
   made_with = "mneme", commit = "commit", program = "commit that the program was built of", host = "host", threads = "threads", device = "device",
@@ -79,6 +80,12 @@ return {
   all_taken = "Runs that were imported from a file of finished runs: %d. The table of runs marks them, with their "
     .. "commits. Their curves are thinned.",
   others = "This was not written about all runs of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
-  script_text = "The script", not_there = "%s is no longer there.",
+  script_text = "The script, as the runs keep it", script_now = "The script, as it is now", not_there = "%s is no longer there, and no run keeps it.",
+  file = "file", what = "what it is", checksum = "checksum (CRC-32C)", of_how_many = "runs", kinds_of_files = { code = "code", data = "data" },
+  mixed = "These runs were not all made by the same code. %s.",
+  altered = "Results that were altered after they were written: %s. The numbers of this page are the altered ones.",
+  lengths = "Seeds of the same point did not train equally long: %s.",
+  code_changed = "%s: claims, figures and texts are those of the files as they are now",
+  claims_changed = "%s after the study had begun",
   no_figure = "Figure %d could not be made: %s.",
 }

@@ -1,7 +1,10 @@
--- value_sources.lua -- where the value of a setting in a run of a study comes from: a source that the authors wrote for this very value, the
--- study's quick=1, the command line, the setting size=, or nobody has written it.
+-- value_sources.lua -- where the value of a setting in a run comes from: a source that the authors wrote for this very value, the study's
+-- quick=1, the command line, what is published for its core, the setting size=, or nobody has written it.
+local core = require "mneme.models.core"
+local files = require "mneme.base.files"
 local grid = require "mneme.study.grid"
 local prose = require "mneme.study.report_texts"
+local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
 local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
@@ -50,9 +53,26 @@ local function given_of(study, spec)
   return given
 end
 
+-- Does a core have a released configuration?  One of the library that was taken from released code, or checked against it.
+local function is_released(name)
+  if type(name) ~= "string" or name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return false end
+  local d = core.definition(name)
+  local text = ((d.source or "") .. " " .. (d.checked or "")):lower()
+  return text:find("released", 1, true) ~= nil
+end
+
+-- The settings that a script publishes for some core, and whether it does so for this one; nil: it says nothing of cores.
+local function published_for(published, key, name)
+  if type(published) ~= "table" then return nil end
+  local any = false
+  for _, of_core in pairs(published) do any = any or type(of_core) == "table" and of_core[key] ~= nil end
+  if not any then return nil end
+  return type(published[name]) == "table" and published[name][key] ~= nil
+end
+
 ---Where values of a study's runs come from.
 ---@param study table of folder.load
----@param source table of report.source: path, of = path of the experiment that the study is of, spec, report
+---@param source table of report.source: path, of = path of the experiment that the study is of, spec, report, published
 ---@param words table the report's fixed texts
 ---@return fun(run: table, key: string): string of a run of report_method.runs: text for the page
 function sources.new(study, source, words)
@@ -65,23 +85,42 @@ function sources.new(study, source, words)
     known[name] = known[name] or settings_of(path, all)
     return known[name]
   end
+  -- The settings of an entry's script, without running it, as far as the run wrote where its value came from.
+  local function recorded(entry, small, key, value, from)
+    local own = from == nil or from == "published" or from == "full"
+    if small then own = from == "quick" elseif not entry.inherited and not quick then own = own or from == "study" end
+    return own and { [key] = value } or nil
+  end
   return function(r, key)
-    local value = r.flat[key]
+    local value, from = r.flat[key], nil
+    local origins = type(r.info.values_from) == "table" and r.info.values_from or nil
+    if origins then from = origins[key] end
     local words_of_run = own_words(spec, r.run.labels or {})
-    local core = type(r.flat.core) == "string" and { "core=" .. r.flat.core } or {}
+    local name = r.flat.core
+    local of_core = type(name) == "string" and { "core=" .. name } or {}
+    local about_core = key == "core" or key:find "^core%." ~= nil
     local cited, named = prose.source(report, key, value, function(entry, small)
-      if small and not quick or not source.path then return nil end
-      if entry.inherited then return at(source.of, core, small) end
+      if small and not quick then return nil end
+      if entry.source:lower():find("released", 1, true) then
+        local fits = published_for(source.published, key, name)
+        if fits == false or about_core and not is_released(name) then return nil end
+      end
+      if not source.path then return origins and recorded(entry, small, key, value, from) end
+      if entry.inherited then return at(source.of, of_core, small) end
       return at(source.path, words_of_run, small)
     end)
     if cited then return cited end
     local label = (r.run.labels or {})[key:match "^[^.]+"]
-    if given[key] or label and given[key:match "^[^.]+" .. "=" .. label] and not of_size[key] then return words.given end
-    if of_size[key] and r.info.size and r.info.size ~= "published" then return words.of_size:format(tostring(r.info.size)) end
-    if not source.path then return "–" end
-    if quick and at(source.path, words_of_run, true)[key] == value and at(source.path, words_of_run, false)[key] ~= value then
+    if from == "given" or given[key] or label and given[key:match "^[^.]+" .. "=" .. label] and not of_size[key] then return words.given end
+    if from == "size" or not origins and of_size[key] and r.info.size and r.info.size ~= "published" then return words.of_size:format(tostring(r.info.size)) end
+    if from == "published" then return words.of_published:format(values.show(name)) end
+    if from == "quick" and not source.path then return words.of_quick end
+    if from == "study" then return words.of_study end
+    if quick and source.path and at(source.path, words_of_run, true)[key] == value and at(source.path, words_of_run, false)[key] ~= value then
       return words.of_quick
     end
+    if not source.path and not origins then return "–" end
+    if origins and from == nil and source.of then return named and words.of_default or "–" end
     return named and words.of_study or "–"
   end
 end

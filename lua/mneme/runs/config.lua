@@ -10,6 +10,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.mpi"
 local source_files = require "mneme.base.source_files"
 local meant = require "mneme.runs.meant"
+local value_origins = require "mneme.runs.value_origins"
 local values = require "mneme.base.setting_types"
 
 local config = {
@@ -54,6 +55,9 @@ local meta = setmetatable({}, { __mode = "k" })
 
 ---What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text }.
 function config.meta(cfg) return meta[cfg] end
+
+---Where the values of a new run's settings came from: see value_origins.lua.
+function config.origins(cfg) return value_origins.add_size(meta[cfg].origins, meta[cfg].core, cfg.core) end
 
 -- ---- what the script declares ----
 
@@ -411,12 +415,13 @@ function config.new(defaults, about)
     end
   end
   command_line "resume"
-  local resumed, own
+  local resumed, own, layers
   if cfg.resume ~= "" then
     resumed = of_command_line(resume, cfg, schema, given, cfg.resume)
   else
     local size = of_command_line(size_of, cfg, defaults, command_line)
     local sized, published = size and defaults[size] or {}, about.published or {}
+    layers = { size = size, sized = sized, given = given, by_user = by_user }
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
     lay_out(own, schema, sized, size, published, function()
@@ -442,8 +447,10 @@ function config.new(defaults, about)
     end
   end
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  meta[cfg] = { script = script, name = name, schema = schema, published = taken }
+  if layers then layers.published = published_values(cfg, about.published or {}) end
+  meta[cfg] = { script = script, name = name, schema = schema, published = taken, origins = layers and value_origins.of(layers), core = values.copy(cfg.core) }
   if config.survey then
+    config.survey.published = about.published
     config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
     error(config.survey, 0)
   end

@@ -47,6 +47,20 @@ local function cut(path, folder, lines, step)
   return have
 end
 
+---The steps of which the log of a run folder lacks lines that a checkpoint counts, because they never reached the disk.
+---@param folder string
+---@param lines integer that the checkpoint counts
+---@param step number of the checkpoint
+---@return { after: number, upto: number }? gap lines of steps above `after`, up to `upto`; nil: none is missing
+local function missing(folder, lines, step)
+  local path = folder .. "/metrics.jsonl"
+  local text = files.is_file(path) and files.read(path) or ""
+  local at, have = end_of(text, lines)
+  if have >= lines then return nil end
+  local last = text:sub(1, at):match '.*\n{"step": ([^,}]+)' or text:sub(1, at):match '^{"step": ([^,}]+)'
+  return { after = tonumber(last) or 0, upto = step }
+end
+
 ---Open the log of a run folder, cut to its first `lines` lines.
 ---@param folder string
 ---@param lines integer 0 for a new run
@@ -97,4 +111,4 @@ function Log:write(step, values)
   self.lines = self.lines + 1
 end
 
-return { open = open }
+return { open = open, missing = missing }

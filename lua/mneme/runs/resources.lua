@@ -3,6 +3,7 @@
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
 
 local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
@@ -64,7 +65,9 @@ function resources.read(folder)
   local path = folder .. "/resources.json"
   if not files.is_file(path) then return nil end
   local used = json.decode((files.read(path)), path)
-  return type(used) == "table" and used or nil
+  if type(used) ~= "table" then return nil end
+  used.checksum = nil
+  return used
 end
 
 ---Add to what RUN/resources.json holds what no other account has written meanwhile, and count again: a study's account has
@@ -80,7 +83,7 @@ function Account:write(folder)
     end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
-  files.write(folder .. "/resources.json", { json.encode(used, "  ") .. "\n" })
+  files.write(folder .. "/resources.json", { sealed.encode(used) })
   start(self)
   return used
 end

@@ -13,9 +13,12 @@ local follower = require "mneme.runs.rank_run"
 local json = require "mneme.base.json"
 local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
+local manifest = require "mneme.runs.manifest"
 local new_folder = require "mneme.runs.new_folder"
 local ranks = require "mneme.tensor.mpi"
 local run_sources = require "mneme.runs.run_sources"
+local sealed = require "mneme.base.sealed"
+local source_files = require "mneme.base.source_files"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
@@ -73,16 +76,30 @@ local function session(step)
     code = run_sources.choice }
 end
 
-local function write_info(path, cfg, about)
+local function write_info(path, info) files.write(path .. "/config.json", { sealed.encode(info) }) end
+
+local function first_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
-    history = { session(0) } }
-  info.source, info.data = run_sources.write(path)
+    history = { session(0) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
+  run_sources.write(path, info.history[1])
+  info.source, info.data = info.history[1].source, info.history[1].data
   for key, value in pairs(about) do info[key] = value end
-  files.write(path .. "/config.json", { json.encode(info, "  ") .. "\n" })
+  write_info(path, info)
+  return info
+end
+
+-- What a script loads later, while it trains, is kept, too.
+local function keep_code(self)
+  if source_files.count() == self.noted then return end
+  self.noted = source_files.count()
+  local history = self.info.history
+  run_sources.write(self.path, history[#history])
+  if history[#history].source_folder == "source" then self.info.source, self.info.data = history[#history].source, history[#history].data end
+  write_info(self.path, self.info)
 end
 
 -- The settings as a table in Markdown.
@@ -109,6 +126,7 @@ end
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
   self.log_file:sync()                          -- the checkpoint counts its lines
+  keep_code(self)
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
     counters = counters }, tensors, self.kept)
   self.last_step, self.last_time = step, C.mn_clock(false)
@@ -132,8 +150,7 @@ local function new_run(cfg, about)
   end
   files.make_folder(path .. "/checkpoints")
   lock(path)
-  write_info(path, cfg, about)
-  return setmetatable({ path = path, resumed = false, checkpoints = {}, last_step = 0 }, Run)
+  return setmetatable({ path = path, info = first_info(path, cfg, about), resumed = false, checkpoints = {}, last_step = 0 }, Run)
 end
 
 local function old_run(cfg)
@@ -165,9 +182,11 @@ local function old_run(cfg)
     io.stderr:write(("%s: another build of Mneme continues this run (%s, before %s)\n"):format(self.path, now.program or "unknown commit",
       before.program or "unknown commit"))
   end
+  run_sources.write(self.path, now, self.info)
+  if self.at then now.log_gap = log.missing(self.path, self.at.lines, self.at.step) end
   history[#history + 1] = now
   self.info.history = history
-  files.write(self.path .. "/config.json", { json.encode(self.info, "  ") .. "\n" })
+  write_info(self.path, self.info)
   return self
 end
 
@@ -181,7 +200,7 @@ function run.open(cfg, about)
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
-  self.script, self.kept = config.meta(cfg).script, cfg.keep_checkpoints
+  self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
   follower.lead(self)
   C.mn_watch_signals(true)
   return self
@@ -197,9 +216,14 @@ end
 
 ---The last thing of a run.  status 130 or 143: it was stopped by a signal, says how to go on, and leaves the
 ---program with that status.
----@param status integer 0, 130 or 143
+---@param status integer 0, 130 or 143; 1: an error ended it
 function Run:close(status)
   C.mn_watch_signals(false)
+  if status ~= 1 then
+    self.log_file:sync()
+    keep_code(self)
+    manifest.write(self.path, #self.info.history)
+  end
   if status ~= 130 and status ~= 143 then return end
   io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
     self.script or "SCRIPT", self.path))

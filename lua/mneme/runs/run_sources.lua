@@ -1,5 +1,6 @@
--- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, config.json
--- their checksums, those of data files and of the program.  Whoever evaluates or resumes the run gets the same code, or reads what changed.
+-- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, and
+-- RUN/source-from-STEP/ those of a resume that ran other code; config.json has their checksums, those of data files and of the program.
+-- What evaluates or resumes the run gets the same code, or an error that says what changed.
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -8,6 +9,7 @@ local registry = require "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
 
 local C = engine.C
+local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
 local run_sources = {
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
 }
@@ -43,21 +45,123 @@ function run_sources.program()
   return program
 end
 
----Writes RUN/source.
+-- A file of a run's list, checked: config.json may be anybody's.
+local function entries(about, key)
+  local list = {}
+  for i, entry in ipairs(type(about[key]) == "table" and about[key] or {}) do
+    if type(entry) ~= "table" or type(entry.path) ~= "string" or type(entry.checksum) ~= "string" then
+      errors.fail(("config.json: damaged: entry %d of %s has no path and checksum"):format(i, key))
+    end
+    list[i] = entry
+  end
+  return list
+end
+
+-- Do two lists name the same files with the same checksums?
+local function equal(a, b)
+  local of, n = {}, 0
+  for _, entry in ipairs(a) do of[entry.path] = entry.checksum end
+  for _, entry in ipairs(b) do n = n + (of[entry.path] == entry.checksum and 1 or 0) end
+  return n == #a and n == #b
+end
+
+---@class CodeVersion what a run was made by from a step on
+---@field folder string of its copies, in the run's folder
+---@field from_step number
+---@field source { path: string, checksum: string }[]
+---@field data { path: string, checksum: string, bytes: integer? }[]
+---@field data_since number the step from which on it was this data
+
+---The versions of a run's code, oldest first; none: it kept no code.
+---@param info table its config.json
+---@return CodeVersion[]
+function run_sources.versions(info)
+  local list = {}
+  if type(info.source) == "table" then
+    list[1] = { folder = "source", from_step = 0, source = entries(info, "source"), data = entries(info, "data"), data_since = 0 }
+  end
+  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
+    local folder, last = type(start) == "table" and start.source_folder, list[#list]
+    if type(folder) == "string" then
+      if not folder:find "^source[%w-]*$" then errors.fail(("config.json: damaged: '%s' is no folder of code"):format(folder)) end
+      local from = tonumber(start.from_step) or 0
+      local version = { folder = folder, from_step = from, source = entries(start, "source"), data = entries(start, "data"), data_since = from }
+      if last and equal(last.data, version.data) then version.data_since = last.data_since end
+      if last and last.folder == folder then last.data, last.data_since = version.data, version.data_since else list[#list + 1] = version end
+    end
+  end
+  return list
+end
+
+---What a run was made by last; empty where it kept no code.
+---@return CodeVersion
+function run_sources.latest(info)
+  local list = run_sources.versions(info)
+  return list[#list] or { folder = "source", from_step = 0, source = {}, data = {}, data_since = 0 }
+end
+
+-- Read without the engine, whose device the command line has yet to choose.
+local function text_of(path)
+  local f = files.is_file(path) and io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text or nil
+end
+
+-- The checksum of a file, which may be large, and its bytes; nil: it is not there.
+local function sum_of(path)
+  local f = files.is_file(path) and io.open(path, "rb")
+  if not f then return nil end
+  local crc, bytes = "00000000", 0
+  for piece in function() return f:read(PIECE) end do crc, bytes = run_sources.checksum(piece, tonumber(crc, 16)), bytes + #piece end
+  f:close()
+  return crc, bytes
+end
+
+local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end
+
+-- Are these the files of a version, and are its copies there?
+local function same(folder, version, about)
+  for _, entry in ipairs(version.source) do
+    local text = text_of(copy_of(folder, version, entry))
+    if not text or run_sources.checksum(text) ~= entry.checksum then return false end
+  end
+  return equal(version.source, about)
+end
+
+---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code than the run before, or in the
+---folder that this start has already.
 ---@param folder string of the run
----@return { path: string, checksum: string }[] code for config.json
----@return { path: string, checksum: string, bytes: integer }[] data
-function run_sources.write(folder)
+---@param start table entry of `history`, which gets source_folder, source and data
+---@param before table? config.json as it was, of a resume
+function run_sources.write(folder, start, before)
   local code, data = source_files.list()
   local about, about_data = {}, {}
-  for i, file in ipairs(code) do
-    local to = folder .. "/source/" .. place(file.path)
-    files.make_folder(to:match "^(.*)/")
-    files.write(to, { file.text })
-    about[i] = { path = file.path, checksum = run_sources.checksum(file.text) }
+  for i, file in ipairs(code) do about[i] = { path = file.path, checksum = run_sources.checksum(file.text) } end
+  for _, path in ipairs(data) do
+    local checksum, bytes = sum_of(path)
+    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes } end
   end
-  for i, file in ipairs(data) do about_data[i] = { path = file.path, checksum = run_sources.checksum(file.text), bytes = #file.text } end
-  return about, about_data
+  table.sort(about, function(a, b) return a.path < b.path end)
+  local latest = before and run_sources.latest(before)
+  if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
+  if not start.source_folder then
+    local name, n = before and ("source-from-%.0f"):format(start.from_step) or "source", 1
+    local free = name
+    while before and files.is_folder(folder .. "/" .. free) do
+      n = n + 1
+      free = name .. "-" .. n
+    end
+    start.source_folder = free
+  end
+  for _, file in ipairs(code) do
+    local to = ("%s/%s/%s"):format(folder, start.source_folder, place(file.path))
+    if text_of(to) ~= file.text then
+      files.make_folder(to:match "^(.*)/")
+      files.write(to, { file.text })
+    end
+  end
+  start.source, start.data = about, about_data
 end
 
 -- The first line in which two texts differ.
@@ -71,47 +175,47 @@ local function first_difference(a, b)
   return line
 end
 
--- A file of a run's list, checked: config.json may be anybody's.
-local function entries(info, key)
-  local list = {}
-  for i, entry in ipairs(type(info[key]) == "table" and info[key] or {}) do
-    if type(entry) ~= "table" or type(entry.path) ~= "string" or type(entry.checksum) ~= "string" then
-      errors.fail(("config.json: damaged: entry %d of %s has no path and checksum"):format(i, key))
-    end
-    list[i] = entry
-  end
-  return list
-end
+---@class Change how a file differs from what a run was made by
+---@field path string
+---@field kind string "code" or "data"
+---@field gone boolean?
+---@field line integer? the first that differs
+---@field copy string? of the code, in the run's folder
+---@field since number the step from which on the run was made by that version
+---@field before integer? bytes of the data then
+---@field now integer? and now
 
--- Read without the engine, whose device the command line has yet to choose.
-local function text_of(path)
-  local f = files.is_file(path) and io.open(path, "rb")
-  local text = f and f:read "*a"
-  if f then f:close() end
-  return text or nil
-end
-
----How the code and data of a run differ from what is there now.
+---How the code and data that a run was last made by differ from what is there now.
 ---@param folder string of the run
 ---@param info table its config.json
----@return { path: string, kind: string, gone: boolean?, line: integer?, copy: string? }[] changes kind: "code" or "data"
+---@return Change[]
 function run_sources.changes(folder, info)
-  local list = {}
-  for _, entry in ipairs(entries(info, "source")) do
-    local copy = folder .. "/source/" .. place(entry.path)
+  local list, version = {}, run_sources.latest(info)
+  for _, entry in ipairs(version.source) do
+    local copy = copy_of(folder, version, entry)
     local now, before = text_of(entry.path), text_of(copy)
-    if not now then list[#list + 1] = { path = entry.path, kind = "code", gone = true, copy = copy }
+    if not now then list[#list + 1] = { path = entry.path, kind = "code", gone = true, copy = copy, since = version.from_step }
     elseif run_sources.checksum(now) ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "code", line = before and first_difference(before, now), copy = copy }
+      list[#list + 1] = { path = entry.path, kind = "code", line = before and first_difference(before, now), copy = copy, since = version.from_step }
     end
   end
-  for _, entry in ipairs(entries(info, "data")) do
-    local now = text_of(entry.path)
-    if not now or run_sources.checksum(now) ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "data", gone = not now }
+  for _, entry in ipairs(version.data) do
+    local now, bytes = sum_of(entry.path)
+    if now ~= entry.checksum then
+      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, since = version.data_since, before = tonumber(entry.bytes), now = bytes }
     end
   end
   return list
+end
+
+---A change as a sentence.
+---@param change Change
+---@return string
+function run_sources.text(change)
+  local where = change.line and (" (line %d)"):format(change.line) or change.before and change.now and change.before ~= change.now
+    and (" (%d bytes, then %d)"):format(change.now, change.before) or ""
+  return ("%s %s since %s%s"):format(change.path, change.gone and "is gone" or "has changed",
+    change.since > 0 and ("the run was resumed at step %.0f"):format(change.since) or "the run began", where)
 end
 
 ---What is wrong with the copies that a run keeps.
@@ -119,49 +223,91 @@ end
 ---@param info table its config.json
 ---@return string[] problems
 function run_sources.damaged(folder, info)
-  local list = {}
-  for _, entry in ipairs(entries(info, "source")) do
-    local copy = "source/" .. place(entry.path)
-    local text = text_of(folder .. "/" .. copy)
-    if not text then list[#list + 1] = copy .. ": is not there"
-    elseif run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
+  local list, seen = {}, {}
+  for _, version in ipairs(run_sources.versions(info)) do
+    for _, entry in ipairs(version.source) do
+      local copy = version.folder .. "/" .. place(entry.path)
+      local text = not seen[copy] and text_of(folder .. "/" .. copy)
+      if not seen[copy] and not text then list[#list + 1] = copy .. ": is not there"
+      elseif text and run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
+      seen[copy] = true
+    end
   end
   return list
 end
 
--- The copies of a run stand in for its files.
-local function use_stored(folder, info)
-  for _, entry in ipairs(entries(info, "source")) do
-    local copy = folder .. "/source/" .. place(entry.path)
-    local text = text_of(copy)
-    if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
-    if run_sources.checksum(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
-    source_files.replace(entry.path, text, copy)
+---The text of a run's script, as the run keeps it; nil: it keeps none, or that was changed.
+---@param folder string of the run
+---@param info table its config.json
+---@return string? text
+---@return string? path of the copy
+function run_sources.script(folder, info)
+  local version = run_sources.latest(info)
+  for _, entry in ipairs(version.source) do
+    local copy = copy_of(folder, version, entry)
+    local text = entry.path == info.script and text_of(copy)
+    if text and run_sources.checksum(text) == entry.checksum then return text, copy end
   end
 end
 
+-- The copies of a run's latest version, and one of them, the script if possible, that is a program of the folder alone: no file of the
+-- installation or of the current directory equals it.
+local function copies_of(folder, version, script)
+  local copies, foreign = {}, nil
+  for i, entry in ipairs(version.source) do
+    local copy = copy_of(folder, version, entry)
+    local text = text_of(copy)
+    if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
+    if run_sources.checksum(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
+    copies[i] = { path = entry.path, text = text, name = copy }
+    if (not foreign or entry.path == script) and not source_files.find(entry.path, function(own) return own == text end) then foreign = copies[i] end
+  end
+  return copies, foreign
+end
+
+local warned = {}              -- warnings are written once
+
+local function warn(text)
+  if not warned[text] then io.stderr:write("mneme: warning: ", text, "\n") end
+  warned[text] = true
+end
+
+local KEEPS = "a run keeps the checksums of its data, not the data"
+
 ---Decides which code a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged; the
----run's copies with use=stored, or where a file is gone and trust=1; else an error that says what changed.
+---run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies run with trust=1, or where each equals a
+---file of the installation or of the current directory.
 ---@param folder string of the run
 ---@param info table its config.json
-function run_sources.adopt(folder, info)
+---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
+function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
-  source_files.folder = folder
-  if run_sources.choice == "now" then return end
-  if run_sources.choice == "stored" then return use_stored(folder, info) end
+  source_files.begin(folder, {})
+  local version, choice = run_sources.latest(info), run_sources.choice
   local gone, changed
   for _, change in ipairs(run_sources.changes(folder, info)) do
-    if change.gone and change.kind == "code" then gone = gone or change else changed = changed or change end
+    local data = change.kind == "data"
+    if options and options[change.kind] == false then
+      if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
+    elseif data and choice or not data and choice == "now" then
+      warn(("%s: %s; %s"):format(folder, run_sources.text(change), data and choice == "stored" and KEEPS ..
+        ": use=stored cannot bring them back, and what is there now is read" or "use=now takes what is there now"))
+    elseif change.gone and not data then gone = gone or change else changed = changed or change end
   end
-  if changed then
-    local stored = changed.kind == "code" and "use=stored runs " .. changed.copy .. "; " or ""
-    errors.usage(("%s: %s %s since the run began%s"):format(folder, changed.path, changed.gone and "is gone" or "has changed",
-      changed.line and (" (line %d)"):format(changed.line) or ""), stored .. "use=now takes what is there now")
+  if choice == "now" then return end
+  if changed and choice ~= "stored" then
+    local stored = changed.kind == "code" and ("use=stored%s runs %s; "):format(source_files.trusted and "" or " trust=1", changed.copy) or KEEPS .. "; "
+    errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), stored .. "use=now takes what is there now")
   end
-  if gone and not source_files.trusted then
-    errors.usage(("%s: %s is not here"):format(folder, gone.path), "trust=1 runs the copy that the run keeps, " .. gone.copy)
+  if not gone and choice ~= "stored" or options and options.code == false then return end
+  local copies, foreign = copies_of(folder, version, info.script)
+  if foreign and not source_files.trusted then
+    if gone and choice ~= "stored" then
+      errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
+    end
+    errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it")
   end
-  if gone then use_stored(folder, info) end
+  source_files.begin(folder, copies)
 end
 
 ---The command line without the words that choose the code of stored runs: use=stored, use=now, trust=1.
@@ -174,7 +320,6 @@ function run_sources.take(words)
     if use then
       if use ~= "stored" and use ~= "now" then errors.usage(("use=%s, expected stored or now"):format(use)) end
       run_sources.choice = use
-      source_files.trusted = source_files.trusted or use == "stored"
     elseif trust then
       if trust ~= "1" and trust ~= "0" then errors.usage(("trust=%s, expected 0 or 1"):format(trust)) end
       source_files.trusted = trust == "1"

@@ -4,6 +4,8 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
+local manifest = require "mneme.runs.manifest"
+local run_info = require "mneme.runs.folder"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
@@ -66,6 +68,7 @@ function one_run.live(path, script_path, c)
   local metrics, series = divide(result)
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
+  manifest.write(path, #(run_info.read_info(path).history or {}))
 end
 
 ---Say of a run that it failed; its run stays as it is.

@@ -8,8 +8,11 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
+local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local sealed = require "mneme.base.sealed"
 local settings = require "mneme.study.settings_diff"
+local source_files = require "mneme.base.source_files"
 local values = require "mneme.base.setting_types"
 
 local archive = {}
@@ -169,14 +172,14 @@ end
 local function put(run, file, c, entry)
   local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
-  files.write(path .. "/config.json", { json.encode(entry.info, "  ") .. "\n" })
+  files.write(path .. "/config.json", { sealed.encode(entry.info) })
   for i = 1, #(curves.step or {}) do
     local row = {}
     for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
     rows[i] = json.encode(row) .. "\n"
   end
   files.write(path .. "/metrics.jsonl", rows)
-  if entry.resources then files.write(path .. "/resources.json", { json.encode(entry.resources, "  ") .. "\n" }) end
+  if entry.resources then files.write(path .. "/resources.json", { sealed.encode(entry.resources) }) end
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end
@@ -201,6 +204,26 @@ function archive.wanted(run, file, path, runs)
     end
   end
   return wanted, #tables.keys(lines)
+end
+
+---Were imported runs made by other code than what lies here?
+---@param wanted table[] of archive.wanted
+---@return string? text nil: by the same
+function archive.other_code(wanted)
+  local other, names, without = 0, {}, 0
+  for _, w in ipairs(wanted) do
+    local version, differs = run_sources.latest(w[2].info), false
+    for _, entry in ipairs(version.source) do
+      if not source_files.find(entry.path, function(text) return run_sources.checksum(text) == entry.checksum end) then
+        differs, names[entry.path:match "[^/]*$"] = true, true
+      end
+    end
+    other, without = other + (differs and 1 or 0), without + (#version.source == 0 and 1 or 0)
+  end
+  local parts = {}
+  if other > 0 then parts[1] = ("%d of its runs were made by other code than is here (%s)"):format(other, table.concat(tables.keys(names), ", ")) end
+  if without > 0 then parts[#parts + 1] = ("%d of its runs kept no code, which cannot be compared"):format(without) end
+  return parts[1] and table.concat(parts, "; ")
 end
 
 ---Put them where a sweep would have left them.

@@ -17,6 +17,7 @@ local engine = require "mneme.base.engine"
 local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
 local cluster = require "mneme.study.cluster"
+local declared = require "mneme.study.declared"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
@@ -178,12 +179,12 @@ function sweep.check_code(o, plan)
   local others, first, of = 0, nil, nil
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
-    local change = files.is_file(path .. "/config.json") and run_sources.changes(path, run_info.read_info(path))[1]
+    local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
+    local change = made_here and run_sources.changes(path, run_info.read_info(path))[1]
     if change then others, first, of = others + 1, first or change, of or path end
   end
   if first then
-    errors.usage(("%s: %d of its runs were made by other code: %s %s since %s began%s"):format(o.run, others, first.path,
-      first.gone and "is gone" or "has changed", of, first.line and (" (line %d)"):format(first.line) or ""),
+    errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
       "run=ANOTHER begins a study of its own" .. (first.copy and "; what the runs were made by is in " .. first.copy or ""))
   end
 end
@@ -192,7 +193,7 @@ end
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, claims = declared.claims(plan.spec) }
   for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.runs) do
@@ -201,9 +202,19 @@ local function note(o, plan)
     end
   end
   if more then folder.write_info(o.run, info) end
+  declared.write(o.run, declared.by(plan.script, script.setting(plan.runs[1].words, "core") and "core=" .. script.setting(plan.runs[1].words, "core")))
 end
 
--- ---- living it ----
+-- Marks in study.json the runs that are done: mneme check misses them where they are removed.
+local function note_done(o)
+  local info, more = folder.info(o.run), false
+  for _, c in ipairs(info.runs) do
+    if not c.done and (folder.result(folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
+  end
+  if more then folder.write_info(o.run, info) end
+end
+
+-- ---- running it ----
 
 -- The last thing that a run said.
 local function last_line(path)
@@ -394,6 +405,8 @@ function sweep.main(words)
   note(o, plan)
   plan.runs = chosen
   if o.import then
+    local others = archive.other_code(wanted, plan.script)
+    if others then io.stderr:write(("mneme: warning: %s: %s; the report says so\n"):format(o.import, others)) end
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
   end
@@ -406,6 +419,7 @@ function sweep.main(words)
   C.mn_watch_signals(true)
   local count, signal = live(o, plan, open_runs(o, plan))
   C.mn_watch_signals(false)
+  if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed
   print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",

@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local binding = require "mneme.tensor.op_binding"
+local source_files = require "mneme.base.source_files"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 
@@ -58,6 +59,7 @@ end
 ---@param path string of the file, "net.safetensors"
 ---@param x Tensor|table tensors, numbers, texts, booleans, and tables of them by texts or whole numbers
 function saved.save(path, x)
+  if type(path) == "string" then source_files.note_written(path) end
   if type(path) ~= "string" then errors.raise(("save: the path is %s, expected a text"):format(binding.describe(path))) end
   local list = {}
   local tree = described(x, "", list, { depth = 0 })
@@ -96,6 +98,7 @@ end
 ---@return Tensor|table
 function saved.load(path)
   if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(binding.describe(path))) end
+  if type(path) == "string" then source_files.note_data(path) end
   local file = safetensors.load(path)
   if file.metadata.format ~= FORMAT then return file.tensors end
   local tree, problem = json.decode(file.metadata.tree or "", path .. ": tree")

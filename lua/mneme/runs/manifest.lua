@@ -1,0 +1,97 @@
+-- manifest.lua -- RUN/manifest.json: the files that a run had when its last start ended, with checksums.  `mneme check` finds by it what
+-- was altered or removed since.  It is written when all that it lists has reached the disk; a start that is killed leaves an older one.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
+
+local C = engine.C
+local manifest = {}
+local seal_themselves = { ["result.json"] = true, ["resources.json"] = true }      -- they are written again after it
+
+local function crc_of(path)
+  local data, bytes, owner = files.block(path)
+  local crc = ("%08x"):format(C.mn_crc32c(0, data, bytes))
+  return crc, bytes, owner
+end
+
+-- Files of a run that belong to it whatever reads it later.
+local function names_of(path)
+  local names = {}
+  local function add(name) if files.is_file(path .. "/" .. name) then names[#names + 1] = name end end
+  for _, name in ipairs { "config.json", "metrics.jsonl", "events.out.tfevents.mneme", "resources.json", "result.json" } do add(name) end
+  for _, name in ipairs(files.list(path)) do if name:find "^earlier%-log" then add(name) end end
+  for _, inner in ipairs { { "checkpoints", "^step%-%d+%.safetensors$" }, { "episodes", "%.mnt$" } } do
+    for _, name in ipairs(files.list(path .. "/" .. inner[1])) do if name:find(inner[2]) then add(inner[1] .. "/" .. name) end end
+  end
+  return names
+end
+
+---Writes it.
+---@param path string of the run
+---@param starts integer entries of its history
+function manifest.write(path, starts)
+  local list = {}
+  for i, name in ipairs(names_of(path)) do
+    list[i] = { name = name }
+    if not seal_themselves[name] then list[i].checksum, list[i].bytes = crc_of(path .. "/" .. name) end
+  end
+  files.write(path .. "/manifest.json", { sealed.encode { starts = starts, files = json.array(list) } })
+end
+
+local function read(path)
+  local text = files.read(path .. "/manifest.json")
+  local held = json.decode(text, path .. "/manifest.json")
+  if sealed.check(text) ~= true or type(held) ~= "table" or type(held.starts) ~= "number" or type(held.files) ~= "table" then return nil end
+  for _, file in ipairs(held.files) do
+    if type(file) ~= "table" or type(file.name) ~= "string" or file.name:find("..", 1, true) or file.name:sub(1, 1) == "/" then return nil end
+    if file.checksum ~= nil and (type(file.checksum) ~= "string" or type(file.bytes) ~= "number") then return nil end
+  end
+  return held
+end
+
+-- What is wrong with a file of the list; nil: nothing.
+local function fault(path, file)
+  local at = path .. "/" .. file.name
+  if not files.is_file(at) then return "is not there, and was when the run ended" end
+  if not file.checksum then return nil end
+  local crc, bytes = crc_of(at)
+  if bytes ~= file.bytes then return ("has %.0f bytes, and had %.0f when the run ended"):format(bytes, file.bytes) end
+  if crc ~= file.checksum then return "was altered after the run ended" end
+end
+
+---Adds what was altered or removed since a run's last start ended.
+---@param path string of the run
+---@param info table its config.json
+---@param found Findings see commands/check/run.lua
+function manifest.check(path, info, found)
+  local history = type(info.history) == "table" and info.history or {}
+  local first = type(history[1]) == "table" and history[1] or {}
+  local function note(text) found.notes[#found.notes + 1] = text end
+  local function bad(text) found.bad[#found.bad + 1] = text end
+  if not files.is_file(path .. "/manifest.json") then
+    if first.source_folder == nil then
+      note "an earlier version of Mneme made it, without a manifest: whether a file is missing or config.json was altered cannot be checked"
+    elseif files.is_file(path .. "/result.json") and found.done then bad "manifest.json: is not there, and the run is done"
+    else note "no start of it has ended yet: it runs, was killed, or failed; whether a file is missing cannot be checked" end
+    return
+  end
+  local ok, held = xpcall(read, errors.handler, path)
+  if not ok or not held then return bad "manifest.json: is damaged" end
+  if held.starts > #history then bad(("config.json: has %d starts, manifest.json counts %.0f"):format(#history, held.starts)) end
+  local stale, checkpoints, gone = held.starts < #history, 0, {}
+  for _, file in ipairs(held.files) do
+    local lasting = file.name:find "^episodes/" or file.name:find "^earlier%-log"          -- what a later start neither changes nor removes
+    local problem = (not stale or lasting) and fault(path, file)
+    local checkpoint = file.name:find "^checkpoints/"
+    checkpoints = checkpoints + (checkpoint and 1 or 0)
+    if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
+    elseif problem then bad(("%s: %s"):format(file.name, problem)) end
+  end
+  if #gone > 0 and #gone == checkpoints then note "its checkpoints were removed"
+  else for _, name in ipairs(gone) do bad(name .. ": is not there, and was when the run ended") end end
+  if stale then note "its last start has not ended: it runs, was killed, or failed; what it wrote is checked by itself alone" end
+end
+
+return manifest

@@ -1,0 +1,142 @@
+-- test_provenance.lua -- what a report and a comparison say of code and values: where a value comes from, whether runs were made by one code,
+-- what a log lacks; and a study's folder that is handed over alone.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local function sh(line) return shell.run(dir, line) end
+local function mneme(words, where) return shell.mneme(where or dir, words) end
+local function write(name, text) files.write(dir .. "/" .. name, { text }) end
+local function read(name) return (files.read(dir .. "/" .. name)) end
+local function works(words, where)
+  local said, status = mneme(words, where)
+  t.eq(status, 0, words .. ": " .. said)
+  return said
+end
+-- The row of a setting in a page.
+local function row(page, key) return ("\n" .. read(page)):match("\n| " .. key:gsub("%p", "%%%0") .. " |([^\n]*)") or "no row" end
+
+local function study(text)
+  return ([[
+local mn = require "mneme"
+return mn.study { title = "small", question = "Does it?", of = "tmaze", axes = { core = { "gru", "feedforward" } }, seeds = 2,
+  settings = { corridor = 4, steps = 1024, hidden = 8, num_envs = 2, num_steps = 32, record_every = 0 },
+  metrics = { score = { "success", range = { 0, math.huge } } }, figures = { { "bars", y = "score", x = "core", title = "At the end" } },
+  claims = { { id = "A", text = "TEXT", source = "ours", test = { "better", metric = "score", a = { core = "gru" }, b = { core = "feedforward" } } } },
+  report = { scope = "A small scope." } }
+]]):gsub("TEXT", text)
+end
+
+write("small.lua", study "A memory is better.")
+write("small.md", "## What was hard\n\nNothing.\n")
+
+t.test("a source belongs to a value: typed, published for a core, a core's that was released, the experiment's default", function()
+  works "sweep small.lua core.n_layers=1 core.d_model=8 estimate=0 jobs=2"
+  works "report runs/small out=here.md episode=0"
+  t.ok(row("here.md", "core.n_layers"):find "given on the command line", row("here.md", "core.n_layers"))
+  t.ok(row("here.md", "core.d_model"):find "given on the command line")
+  t.ok(row("here.md", "gamma"):find "released code")
+  local lr = row("here.md", "lr")
+  t.ok(lr:find "0.0005: released configuration of each memory" and lr:find "0.0001: the default of its experiment", lr)
+  t.ok(row("here.md", "hidden"):find "this study's own")
+  write("plain.lua", (read "small.lua":gsub("return.*", "") .. [[
+local cfg = mn.config({ core = { "gru", d_model = 8 }, lr = 1e-3, steps = 512, num_envs = 2, num_steps = 32, hidden = 8, record_every = 0, corridor = 4 },
+  { published = { lstm = { lr = 0.02 } } })
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+]]))
+  works "run plain.lua core=lstm threads=1 run=p1"
+  works "report p1 out=plain.md"
+  t.ok(row("plain.md", "lr"):find "published for lstm by the script", row("plain.md", "lr"))
+  t.ok(row("plain.md", "core.d_model"):find "found by size=script", row("plain.md", "core.d_model"))
+end)
+
+t.test("a study's folder alone has its claims, figures and texts, and no code is run for them", function()
+  sh "mkdir other; cp -r runs/small other/; echo 'error(1)' > other/tmaze_small.lua"
+  local other = dir .. "/other"
+  works("report small out=there.md episode=0", other)
+  local here, there = read "here.md", read "other/there.md"
+  t.eq((there:gsub("there%-figures", "here-figures")), here)
+  t.ok(there:find "\n| small.lua | code | %x+ | 4 |\n" and there:find "\n| tmaze.lua | code | %x+ | 4 |\n", "the files that the runs were made by")
+  t.ok(there:find "A memory is better" and there:find "A small scope" and there:find "Nothing%." and there:find "Figure 1%. At the end")
+  t.ok(works("check small", other):find "ok +small +a study of 4 runs, 4 done")
+  works("eval small/runs/core=gru,seed=1 episodes=4", other)               -- nothing of the script is run for that
+  sh "rm other/small/declaration.json"
+  local said, status = mneme("report small", other)
+  t.ok(status == 2 and said:find "small.lua is not here %(trust=1 runs the copy that the run keeps", said)
+  works("report small trust=1 episode=0 out=trusted.md", other)
+  t.ok(read "other/trusted.md":find "A memory is better")
+  write("other/small/declaration.json", '{"spec": {"title": 3}}')
+  said, status = mneme("report small", other)
+  t.ok(status == 1 and said:find "small/declaration.json: damaged: title is a number", said)
+end)
+
+t.test("claims and code that changed after the study had begun are told in the page", function()
+  write("small.lua", study "Another sentence.")
+  local said = works "report runs/small out=now.md episode=0"
+  t.ok(said:find "warning: runs/small: small.lua has changed since the run began %(line 5%)", said)
+  local page = read "now.md"
+  t.ok(page:find "claim A was changed after the study had begun" and page:find "small.lua has changed since the run began", page:sub(1, 900))
+  t.ok(page:find "TEXT" == nil and page:find "A memory is better", "the script that the runs keep is shown")
+  works "report runs/small use=stored out=then.md episode=0"
+  t.ok(not read "then.md":find "Another sentence")
+  write("small.lua", study "A memory is better.")
+end)
+
+t.test("runs of different code are not pooled silently", function()
+  works "run plain.lua threads=1 run=p2 seed=2"
+  sh "sed -i 's/lr = 1e-3/lr = 0.001/' plain.lua"
+  works "run plain.lua threads=1 run=p3 seed=3"
+  works "report p2 p3 out=mixed.md episode=0"
+  t.ok(read "mixed.md":find "not all made by the same code%. plain.lua has 2 versions: %x+ %(run=[^)]*%), %x+ %(", read "mixed.md":sub(1, 500))
+  t.ok(works "compare p2 p3":find "not made by one code\n +plain.lua has 2 versions: %x+ %(p%d%), %x+ %(p%d%)")
+  works "report p2 out=one.md episode=0"
+  t.ok(not read "one.md":find "same code" and read "one.md":find "local cfg" and read "one.md":find "lr = 1e%-3")
+  sh "mv plain.lua gone.lua"
+  works "report p2 out=moved.md episode=0"
+  t.ok(not read "moved.md":find "no longer there" and read "moved.md":find "lr = 1e%-3")
+  sh "mv gone.lua plain.lua; cp -r p2 p4"
+  works "run resume=p4 steps=1024 use=now"
+  works "report p4 out=resumed.md episode=0"
+  t.ok(read "resumed.md":find "runs that changed their code on the way: run=.- from step 512 on", read "resumed.md":sub(1, 500))
+end)
+
+t.test("results that were altered, and seeds that trained longer than others, are told", function()
+  sh "cp -r runs/small odd"
+  sh [[sed -i 's/"score": [0-9.]*/"score": 0.999/' odd/runs/core=gru,seed=1/result.json]]
+  works("run resume=odd/runs/core=gru,seed=2 steps=2048")
+  works "report odd out=odd.md episode=0"
+  t.ok(read "odd.md":find "Results that were altered after they were written: core=gru,seed=1%.", read "odd.md":sub(1, 600))
+  t.ok(read "odd.md":find "did not train equally long: core=gru: 1024 steps of seed 1, 2048 steps of seed 2%.")
+  t.ok(not read "here.md":find "altered" and not read "here.md":find "equally long")
+  local said, status = mneme "check odd"
+  t.ok(status == 1 and said:find "odd: 2 of 4 runs are damaged\n", said)
+end)
+
+t.test("results that are imported from other code are told, in the page too, and the sweep goes on", function()
+  works "report runs/small export=small.jsonl episode=0"
+  write("small.lua", "-- a line more\n" .. study "A memory is better.")
+  local said = works "sweep small.lua core.n_layers=1 core.d_model=8 run=taken import=small.jsonl jobs=0"
+  t.ok(said:find "warning: small.jsonl: 4 of its runs were made by other code than is here %(small.lua%); the report says so", said)
+  works "sweep small.lua core.n_layers=1 core.d_model=8 run=taken seeds=3 estimate=0 jobs=2"
+  works "report taken out=taken.md episode=0"
+  t.ok(read "taken.md":find "not all made by the same code%. small.lua has 2 versions: %x+ %(core=[^)]* and 1 more%), %x+ %(", read "taken.md":sub(1, 600))
+end)
+
+t.test("steps that a crash took from the log are told", function()
+  works "run plain.lua threads=1 run=crash steps=40960 checkpoint_every=10240"
+  sh "head -2 crash/metrics.jsonl > m; mv m crash/metrics.jsonl"
+  works "run resume=crash steps=61440"
+  local last = json.decode(read "crash/metrics.jsonl":match "\n([^\n]*)\n")
+  local gap = json.decode(read "crash/config.json").history[2].log_gap
+  t.ok(gap.after == last.step and gap.upto == 40960, json.encode(gap))
+  local sentence = "steps [%d,]+ to 40,960 are not in the log: a crash lost them"
+  t.ok(works "check crash":find("note: " .. sentence))
+  t.ok(works "compare crash":find("missing in the logs\n +crash: " .. sentence))
+  works "report crash out=crash.md episode=0"
+  t.ok(read "crash.md":find(sentence))
+end)
+
+files.remove_folder(dir)
