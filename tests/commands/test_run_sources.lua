@@ -128,6 +128,18 @@ t.test("a moved folder evaluates from what it keeps, if it is trusted", function
 end)
 
 t.eq(select(2, mneme "run mine.lua core.d_model=8 run=told record_every=10"), 0)
+t.test("a script that the command line names is the user's own, wherever it lies", function()
+  sh "mkdir -p below"
+  local below = dir .. "/below"
+  write("plain.lua", (files.read(dir .. "/mine.lua"):gsub("\n[^\n]*wants[^\n]*", ""):gsub("rules.pay%(a%)", "a"):gsub('"own"', '"gru", d_model = 4')))
+  local first, begun = shell.mneme(below, "run ../plain.lua run=q steps=2048")
+  t.eq(begun, 0, first)
+  local said, status = shell.mneme(below, "run resume=q steps=4096")
+  t.ok(status ~= 0 and said:find("q brings its own code, ../plain.lua", 1, true), said)
+  said, status = shell.mneme(below, "run ../plain.lua resume=q steps=4096")
+  t.eq(status, 0, said)
+  sh "rm -r below"
+end)
 
 t.test("code that a run's folder names is not run unasked", function()
   sh "cp -r r evil; rm evil/manifest.json"

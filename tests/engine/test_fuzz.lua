@@ -11,7 +11,7 @@ t.test("changed files, drawings, words and calls are taken or refused in words",
   t.eq(status, 0, said)
   said, status = shell.run(here, ("MNEME_BUILD='%s' luajit tests/fuzz/smoke.lua '%s' 300 2> '%s/last'"):format(shell.program:match "^(.*)/",
     folder, folder))
-  if status ~= 0 then said = said .. shell.run(folder, "tail -n 1 last") end
+  if status ~= 0 then said = said .. shell.run(folder, "head -c 2000 last") end
   t.eq(status, 0, said)
   t.ok(said:find "%d+ inputs\n", said)
   os.execute("rm -r '" .. folder .. "'")

@@ -2,7 +2,10 @@
 -- tests/engine/test_forged_states.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
 local bit = require "bit"
 local ffi = require "ffi"
+local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
+
+live_channel.history = 16          -- steps of a snapshot: a short one is read sooner
 
 -- engine/sim/vec_state.c: the check closes the stamp, and stands for all else.
 local STAMP = ffi.typeof [[struct { char kind[8], name[32]; int32_t version, stride, n_params, last, length, changed;
@@ -73,6 +76,19 @@ function forge.learner()
   learner:begin()
   for _ = 1, 4 do learner:advance() end
   return learner
+end
+
+---The smallest map of what an agent loses, not measured yet: the same agent and episodes each time.
+---@return CausalMap
+function forge.causal_map()
+  mn.manual_seed(1)
+  local agent
+  local function p()
+    local env = mn.env("tmaze", { corridor = 3, num_envs = 3, seed = 1 })
+    agent = agent or mn.agent { env = env, core = { "gru", d_model = 4 }, hidden = 4 }
+    return mn.stepper.new(env, agent, { seed = 1 })
+  end
+  return mn.causal_map(p(), p(), { seed = 1 })
 end
 
 local HEAD = 72                    -- bytes of a live file's head: engine/io/live_channel.c

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local mn = require "mneme"
 local archive = require "mneme.study.result_archive"
+local causal_map_file = require "mneme.episodes.causal_map_file"
 local check_run = require "mneme.commands.check.run"
 local checkpoints = require "mneme.runs.checkpoints"
 local declared = require "mneme.study.declared"
@@ -13,21 +14,26 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local frames = require "mneme.episodes.frames"
+local journal = require "mneme.study.tuning_journal"
 local live_channel = require "mneme.episodes.live_channel"
 local manifest = require "mneme.runs.manifest"
 local metrics_log = require "mneme.runs.metrics_log"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local mixed_code = require "mneme.study.mixed_code"
+local model_sizes = require "mneme.study.model_sizes"
 local report_markdown = require "mneme.reports.report_markdown"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
+local run_list = require "mneme.commands.run_list"
 local run_sources = require "mneme.runs.run_sources"
 local safetensors = require "mneme.tensor.safetensors"
 local sealed = require "mneme.base.sealed"
 local scene = require "mneme.view.scene"
 local script = require "mneme.runs.script"
+local space = require "mneme.search.space"
 local study_folder = require "mneme.study.folder"
 local trainer = require "mneme.learn.trainer"
+local tuning_report = require "mneme.reports.tuning_report"
 
 local C = engine.C
 local OF_STUDY = { { id = "A", text = "a claim" } }
@@ -68,6 +74,16 @@ return function(target, block)
     block.absent = before
     if not ok then error(result, 0) end
     return result
+  end
+
+  -- What f(...) gives last, without its warnings.
+  local function silently(f, ...)
+    local stderr = io.stderr
+    io.stderr = { write = function() end }                             -- luacheck: ignore
+    local ok, first_one, second = pcall(f, ...)
+    io.stderr = stderr                                                 -- luacheck: ignore
+    if not ok then error(first_one, 0) end
+    return second
   end
 
   -- ---- RUN/live: a schema, a zero, the snapshot's bytes; or, where it begins with the mark of one, the whole file ----
@@ -148,11 +164,7 @@ return function(target, block)
     for _, curve in pairs(metrics_reader.read "fuzz") do if #curve.x ~= #curve.y then error "a curve of unequal lists" end end
     check_run.log("fuzz", { bad = {}, notes = {} })
     absent("%.jsonl$", diff.runs, "fuzz.jsonl", "fuzz.jsonl")
-    local stderr = io.stderr
-    io.stderr = { write = function() end }                             -- luacheck: ignore
-    local ok, e = pcall(tried, metrics_log.open, "fuzz", 2, "", 4)
-    io.stderr = stderr                                                 -- luacheck: ignore
-    if not ok then error(e, 0) end
+    silently(tried, metrics_log.open, "fuzz", 2, "", 4)
   end)
 
   target("events", function(data, bytes)
@@ -215,4 +227,49 @@ return function(target, block)
     declared.changed(OF_STUDY, declaration and declaration.spec)
     if declaration then report_markdown.of(declaration.spec or {}, declaration.texts) end
   end)
+  -- The map in a run's folder, and what is made of it: cells and a test.
+  target("causal_map", function()
+    local map = first("map", forge.causal_map)
+    map.done, map.cells_done, map.steps, map.measure, map.outcomes, map.columns = false, 0, nil, nil, {}, {}
+    if silently(causal_map_file.attach, map, "fuzz") == 0 then return end
+    local cells = map:cells()
+    if block.bytes % 16 == 0 then map:test(cells) end
+    map:progress()
+  end)
+
+  -- A proposal, and the end of a tuning, as a report has it.
+  target("tuning", function()
+    local ranges = first("space", function() return space.new { lr = "1e-5..1e-2:log", core = { "gru", "lstm" } } end)
+    local p = tried(journal.proposal, "fuzz.json", ranges)
+    if p then
+      ranges:encode(p.values)
+      ranges:words(p.values)
+    end
+    local page = setmetatable({}, { __index = function() return function() end end })
+    tuning_report.write(page, { path = "fuzz", runs = {} }, {}, function() end)
+  end)
+
+  -- A run's config.json, a zero and its log; or a study's study.json, whose runs have it for a result.
+  target("run_list", function(data, bytes)
+    local text = ffi.string(data, bytes)
+    local config, log = text:match "^(%Z*)%z(.*)$"
+    local open_now, list = io.open, files.list
+    io.open = function(path, mode)                                     -- luacheck: ignore
+      local part = path:find "%.jsonl$" and log or config
+      if part then return open(forge.file(ffi.cast("const uint8_t *", part), #part)) end
+      return open_now(path, mode)
+    end
+    files.list = function() return { "a" } end
+    local ok, e = pcall(config and run_list.text or function(path) return absent("config%.json$", run_list.text, path) end, "fuzz")
+    io.open, files.list = open_now, list                               -- luacheck: ignore
+    if not ok then error(e, 0) end
+  end)
+
+  target("model_sizes", function()
+    local known = {}
+    model_sizes.read(known, { { name = "a=1,seed=1" }, { name = "a=2,seed=1" } }, function() return "fuzz" end)
+    model_sizes.add(known, { name = "a=3,seed=1" }, { parameters = 10 })
+    model_sizes.warning(known)
+  end)
+
 end

@@ -1,7 +1,7 @@
 -- smoke.lua -- the fuzzer's targets without the fuzzer: each gets that many inputs, its seeds with bytes changed by chance.
 --   luajit tests/fuzz/smoke.lua SEEDS INPUTS [TARGET]      last line: how many inputs were taken well
--- Before that, a line for each Lua file that has read an input: "read by FILE in TARGET".  The input at hand is the only line of stderr,
--- where that is a file.
+-- Before that, a line for each Lua file that has read an input: "read by FILE in TARGET".  Where stderr is a file, it begins with the input at
+-- hand: its name and size, and its bytes on the lines that follow.
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local ffi = require "ffi"
 local folder, most, only = arg[1], tonumber(arg[2]), arg[3]
@@ -58,7 +58,7 @@ for _, name in ipairs(only and { only } or tables.keys(targets)) do
     local bytes = ffi.new("uint8_t[?]", #text + 1)
     ffi.copy(bytes, text)
     io.stderr:seek "set"
-    io.stderr:write(("%s %d: %q\n"):format(name, k, text))     -- read only after a crash
+    io.stderr:write(name, " ", k, ": ", #text, " bytes\n", text)         -- read only after a crash
     local fault = targets[name](bytes, #text)
     if fault then
       print(fault)

@@ -71,6 +71,15 @@ t.test("what is named wins; published and a number mean what they say; quick has
   t.eq(status, 2) t.ok(told:find("parameters=N is its setting", 1, true), told)
 end)
 
+t.test("a size that cannot be reached: what was reached, and why", function()
+  for words, why in pairs { ["core=gru size=5"] = "; not 5: its smallest width is 4, and heads and encoder count, too",
+    ["core=gru core.d_model=8 size=20000"] = "; not 20,000: core.d_model=8 is given",
+    ["core=lstm size=700"] = "; not 700: of all widths, %d+ comes nearest" } do
+    local _, said = run(words)
+    t.ok(said:find(why), words .. ": " .. said)
+  end
+end)
+
 t.test("published settings that replace the script's are printed, and --help shows them", function()
   local _, said = run "core=gru"
   t.ok(said:find("published for gru: lr=0.002; the script's own: lr=0.001", 1, true), said)

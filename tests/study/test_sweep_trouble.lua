@@ -128,4 +128,27 @@ t.test("a disk that fills up in the middle of a run: it says so, and goes on fro
   if not ok then error(problem, 0) end
 end)
 
+t.test("a sweep of which all fails alike ends after three runs, and says how to go on", function()
+  files.write(path "faulty.lua", { [[
+return require("mneme").study { title = "faulty", axes = { a = { 1, 2, 3 } }, settings = { steps = 10 }, seeds = 6, run = function(cfg)
+  if cfg.a < 3 or not io.open "third" then error(io.open "varied" and ("x"):rep(10 * cfg.a + cfg.seed) or "there is nothing to learn from in run " .. cfg.seed) end
+  return { score = 1 }
+end }
+]] })
+  local function faulty(words) return shell.mneme(here, "sweep faulty.lua estimate=0 jobs=1 " .. words) end
+  local said, status = faulty "run=faulty"
+  t.eq(status, 1)
+  t.ok(said:find("all of the first 3 runs failed alike: .*nothing to learn from.*the same command goes on; give_up=0 runs the others"), said)
+  t.eq(#files.list(path "faulty/runs"), 3)
+  said = faulty "run=all give_up=0 seeds=2"
+  t.ok(said:find("0 of 6 runs done, 6 failed", 1, true), said)
+  files.write(path "varied", { "" })
+  said = faulty "run=other seeds=3..5"
+  t.ok(not said:find "failed alike" and said:find("0 of 9 runs done, 9 failed", 1, true), said)
+  files.write(path "third", { "" })
+  files.remove(path "varied")
+  said = faulty "run=faulty give_up=0"
+  t.ok(said:find("6 of 18 runs done, 12 failed", 1, true), said)
+end)
+
 os.execute("rm -r '" .. here .. "'")

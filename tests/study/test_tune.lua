@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
+local journal = require "mneme.study.tuning_journal"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
@@ -73,7 +74,7 @@ t.test("each memory has the same trials, the best run with fresh seeds, and the 
   t.eq(count(trials.gru), 10)
   t.eq(count(trials.lstm), 10)
   t.eq(count(fresh.gru), 3 * 2)                            -- two picks and the script's own
-  local tuned = tuning.tuned(path "a")
+  local tuned = journal.tuned(path "a")
   for _, point in ipairs(tuned.points) do
     t.eq(point.trials, 10)
     t.eq(point.picks[1].values.kind, "plain", "what fails is not picked")
@@ -107,7 +108,7 @@ t.test("killed at every run, with and without the run itself, it proposes and pi
     t.eq(status, 0, said)
     t.ok(killed > 20, killed .. " times killed")
     t.eq(proposals("killed" .. itself), reference)
-    t.eq(json.encode(tuning.tuned(path("killed" .. itself)).points), json.encode(tuning.tuned(path "a").points))
+    t.eq(json.encode(journal.tuned(path("killed" .. itself)).points), json.encode(journal.tuned(path "a").points))
     files.remove_folder(path "killing")
   end
   os.remove(path "marks")
@@ -154,7 +155,7 @@ end)
 t.test("low may be good", function()
   local said, status = mneme "tune toy.lua core=gru lr=1e-5..1:log budget=12 by=other minimise=1 fresh=0 estimate=0 run=low"
   t.eq(status, 0, said)
-  t.ok(tonumber(tuning.tuned(path "low").points[1].picks[1].values.lr) < 1e-4, said)
+  t.ok(tonumber(journal.tuned(path "low").points[1].picks[1].values.lr) < 1e-4, said)
 end)
 
 t.test("a study that tunes: trials first, then its own seeds with what was picked", function()
@@ -162,7 +163,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
     tune = { lr = "1e-5..1:log", budget = "10x20", quick = { budget = "5" } }, metrics = { score = { "score", solved = 0.4 } },]])) })
   local said, status = mneme "sweep tuned.lua estimate=0"
   t.eq(status, 0, said)
-  local tuned, scores = tuning.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
+  local tuned, scores = journal.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
   for _, run in ipairs(folder.load(path "runs/tuned").runs) do
     t.ok(run.seed <= 2)
     local point = tuned.points[run.labels.core == "gru" and 1 or 2]
@@ -191,7 +192,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
   t.ok(said:find "the study tunes lr", said)
   said, status = mneme "tune tuned.lua quick=1 run=small estimate=0"
   t.eq(status, 0, said)
-  t.eq(tuning.tuned(path "small").trials, 5)
+  t.eq(journal.tuned(path "small").trials, 5)
   t.ok(said:find("mneme sweep tuned.lua", 1, true), said)
 end)
 

@@ -184,6 +184,27 @@ function Progress:finish(step, values)
   if self.tty then self.out:write "\n" end
 end
 
+---Work in small pieces until it is done or a signal comes, with a bar once it has taken a second.
+---@param job table work(deadline) -> done; progress() -> count, of how many (nil: not known yet); done
+---@param unit string what is counted
+---@param before string what is done while it is not known how many there are; said if that takes more than two seconds
+---@return boolean done
+function progress.work(job, unit, before)
+  local bar, began, said = nil, C.mn_clock(false), false
+  repeat
+    local done = job:work(C.mn_clock(false) + 0.1)
+    local at, of = job:progress()
+    if of and not bar then bar = progress.new { steps = math.max(1, of), start = at, unit = unit, after = 1 } end
+    if bar and not done then bar:update(at, {})
+    elseif not bar and not said and C.mn_clock(false) - began > 2 then
+      said = true
+      io.stderr:write("mneme: ", before, "\n")
+    end
+  until done or C.mn_interrupted() ~= 0
+  if bar and bar.last then bar:finish(job:progress(), {}) end
+  return job.done
+end
+
 ---The items of a list, as ipairs gives them; once some took a second, stderr says how long the others take, if that is long.
 ---@param list any[]
 ---@param what string what they are, in the plural

@@ -35,12 +35,23 @@ local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
 local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 
--- What lies in the installation, or in the current directory but in no folder that is read, is the user's own.
+local named = {}               -- folders of scripts that the command line names, and their paths
+
+---The user named this script: it may run, and what lies beside it, wherever that is.
+---@param path string
+function source_files.name(path)
+  path = real(path)
+  named[path], named[path:match "^(.*)/"] = "script", "folder"
+end
+
+-- A script that the user named; what lies in its folder, in the installation, or in the current directory but in no folder that is read.
 local function own(path)
   path = real(path)
+  if named[path] == "script" then return true end
   for _, folder in ipairs { source_files.folder, unpack(source_files.others) } do
     if within(path, real(folder)) then return false end
   end
+  for folder in pairs(named) do if within(path, folder) then return true end end
   return within(path, installation) or within(path, real ".")
 end
 

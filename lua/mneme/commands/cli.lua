@@ -38,7 +38,7 @@ local function several(name, first, seeds, rest)
   if first == 1 or script.setting(rest, "resume") then errors.usage "run: seeds= starts new runs, expected no resume= (resume=RUN resumes one run)" end
   if script.setting(rest, "seed") then errors.usage "run: seed= and seeds=, expected one of them" end
   if (script.setting(rest, "view") or "0") ~= "0" then errors.usage "run: view=1 shows one run, expected one seed instead of seeds=" end
-  return require("mneme.commands.run_seeds").run(script.locate(name), rest, list, cli.main)
+  return require("mneme.commands.run_seeds").run(script.named(name), rest, list, cli.main)
 end
 
 local function run(words)
@@ -59,7 +59,7 @@ local function run(words)
   local seeds, rest = script.setting(words, "seeds"), {}
   for i = first, #words do if not words[i]:find "^%-*seeds=" then rest[#rest + 1] = words[i] end end
   if seeds then return several(name, first, seeds, rest) end
-  local result = script.run(script.locate(name), rest)
+  local result = script.run(first == 2 and script.named(name) or script.locate(name), rest)
   local path = type(result) == "table" and type(result.path) == "string" and ranks.rank == 0 and result.path
   if not path or not require("mneme.base.files").is_file(path .. "/config.json") then return end
   local trained = require("mneme.runs.checkpoints").list(path)[1]

@@ -7,6 +7,7 @@
 --                   several episodes: means over them, by steps before the one that is explained
 --   out=FILE.svg    a heat map of every step against every earlier one (one episode), or FILE.json: all gradients
 -- Other keys are settings of the environment.
+local arguments = require "mneme.commands.run_arguments"
 local credit = require "mneme.measure.credit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -20,36 +21,26 @@ local columns = require("mneme.commands.layout").table
 local C = engine.C
 
 local command = {}
-local USAGE = "mneme credit RUN [at=STEP] [of=action] [episodes=20] [out=FILE.svg]"
 local MOST, BAR = 10, 20           -- rows of a table; letters of its longest bar
 local LONGEST = 2000               -- steps of an episode that is explained
 
 -- ---- the command line ----
 
+local about = { name = "credit", usage = "mneme credit RUN [at=STEP] [of=action] [episodes=20] [out=FILE.svg]",
+  whole = { at = 0, episodes = 1, seed = 0, greedy = 0, best = 0 }, other = {} }
+function about.other.of(o, text)
+  if text ~= "value" and text ~= "action" then errors.unknown("credit: of =", text, { "value", "action" }) end
+  o.of = text
+end
+function about.other.out(o, text)
+  if not text:find "%.svg$" and not text:find "%.json$" then errors.usage(("credit: out=%s, expected FILE.svg or FILE.json"):format(text)) end
+  o.out = text
+end
+
 local function read(words)
-  local o, env = { episodes = 1, seed = 12345, greedy = false, best = false, of = "value" }, {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then
-      if o.folder then errors.usage(("credit: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
-      o.folder = word
-    elseif key == "of" then
-      if text ~= "value" and text ~= "action" then errors.unknown("credit: of =", text, { "value", "action" }) end
-      o.of = text
-    elseif key == "out" then
-      if not text:find "%.svg$" and not text:find "%.json$" then errors.usage(("credit: out=%s, expected FILE.svg or FILE.json"):format(text)) end
-      o.out = text
-    elseif key == "at" or key == "episodes" or key == "seed" or key == "greedy" or key == "best" then
-      local value, least = tonumber(text), key == "episodes" and 1 or 0
-      if not value or value % 1 ~= 0 or value < least then
-        errors.usage(("credit: %s=%s, expected a whole number of at least %d"):format(key, text, least))
-      end
-      if type(o[key]) == "boolean" then value = value ~= 0 end
-      o[key] = value
-    else env[key] = tonumber(text) or text end
-  end
-  if not o.folder then errors.usage("credit: which run?", USAGE) end
+  local o, env = arguments.read(about, words, { episodes = 1, seed = 12345, greedy = false, best = false, of = "value" })
   if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
+  arguments.check(about, o, env, "to explain")
   return o, env
 end
 

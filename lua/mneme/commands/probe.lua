@@ -8,6 +8,7 @@
 -- Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  control: the same
 -- with shuffled answers; what is not above it is not read.  What can be read need not be used: mneme where RUN.  Other keys are settings
 -- of the environment.
+local arguments = require "mneme.commands.run_arguments"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -15,62 +16,23 @@ local figures = require "mneme.figures"
 local json = require "mneme.base.json"
 local progress = require "mneme.base.progress"
 local readings = require "mneme.measure.readings"
-local run_folder = require "mneme.runs.folder"
 local stepper = require "mneme.episodes.stepper"
 local columns = require("mneme.commands.layout").table
 
 local C = engine.C
 local probe = {}
-local USAGE = "mneme probe RUN [facts=cue,position] [episodes=256] [every=STEPS] [last=STEP] [out=FILE.json|svg]"
 local SHOWN = 8                    -- steps in the table
 
-local whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, threads = 1, greedy = 0, best = 0 }
-
----Read the command line.
----@param words string[]
----@return table options
----@return table environment settings
-function probe.parse(words)
-  local o, env = { episodes = 256, seed = 12345 }, {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then
-      if o.folder then errors.usage(("probe: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
-      o.folder = word
-    elseif whole[key] then
-      o[key] = tonumber(text)
-      if not o[key] or o[key] % 1 ~= 0 or o[key] < whole[key] then
-        errors.usage(("probe: %s=%s, expected a whole number of at least %d"):format(key, text, whole[key]))
-      end
-    elseif key == "facts" then
-      o.facts = {}
-      for name in text:gmatch "[^,%s]+" do o.facts[#o.facts + 1] = name end
-      if #o.facts == 0 then errors.usage "probe: facts= is empty, expected names such as cue,position" end
-    elseif key == "out" then
-      o.out = text
-      if not text:lower():find "%.json$" then figures.kind_of_file(text) end
-    else env[key] = tonumber(text) or text end
-  end
-  if not o.folder then errors.usage("probe: which run?", USAGE) end
-  return o, env
+local command = { name = "probe", usage = "mneme probe RUN [facts=cue,position] [episodes=256] [every=STEPS] [last=STEP] [out=FILE.json|svg]",
+  whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, threads = 1, greedy = 0, best = 0 }, other = {} }
+function command.other.facts(o, text)
+  o.facts = {}
+  for name in text:gmatch "[^,%s]+" do o.facts[#o.facts + 1] = name end
+  if #o.facts == 0 then errors.usage "probe: facts= is empty, expected names such as cue,position" end
 end
-
--- Works until it is done or a signal comes; says beforehand how long it takes.
-local function measure(job)
-  local bar, started, announced = nil, C.mn_clock(false), false
-  repeat
-    local done = job:work(C.mn_clock(false) + 0.1)
-    local at, of = job:progress()
-    if of and at > 0 and not announced then
-      announced = true
-      local seconds = (C.mn_clock(false) - started) / at * (of - at)
-      if seconds > 2 then io.stderr:write(("mneme: %d steps to read, about %.0f s\n"):format(of, seconds)) end
-      bar = progress.new { steps = of, unit = "readings", start = at, silent = seconds <= 2 }
-    end
-    if bar and not done then bar:update(at, {}) end
-  until done or C.mn_interrupted() ~= 0
-  if bar then bar:finish(job:progress(), {}) end
-  return job.done
+function command.other.out(o, text)
+  o.out = text
+  if not text:lower():find "%.json$" then figures.kind_of_file(text) end
 end
 
 -- ---- what came of it ----
@@ -163,14 +125,17 @@ end
 ---@param words string[]
 ---@return integer status
 function probe.main(words)
-  local o, env = probe.parse(words)
-  if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to probe"):format(o.folder)) end
+  local o, env = arguments.read(command, words, { episodes = 256, seed = 12345, greedy = false, best = false })
+  arguments.check(command, o, env, "to probe")
+  if o.episodes > readings.most then
+    errors.usage(("probe: episodes=%d, expected at most %d: the time grows with their cube"):format(o.episodes, readings.most))
+  end
   if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
-  local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy == 1, best = o.best == 1,
-    checkpoint = o.checkpoint, settings = env, rows = 4 })
+  local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best,
+    checkpoint = o.checkpoint, settings = env })
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   C.mn_watch_signals(true)
-  local done = measure(job)
+  local done = progress.work(job, "readings", ("playing %d episodes, to see how long they are"):format(o.episodes))
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   if not done then errors.stop(status) end

@@ -63,7 +63,7 @@ local function parse(words)
     else given[#given + 1] = { key = key, text = text, word = word } end
   end
   if not o.script then errors.usage("tune: which script?", USAGE) end
-  o.script = script.locate(o.script)
+  o.script = script.named(o.script)
   if o.cluster then cluster.check(o) end
   if o.cost and o.cost ~= "seconds" and o.cost ~= "steps" then errors.unknown("tune: cost=", o.cost, { "seconds", "steps" }) end
   local spec = script.survey(o.script, {}).spec

@@ -15,6 +15,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local next_step = require "mneme.base.next_step"
+local progress = require "mneme.base.progress"
 local tables = require "mneme.base.tables"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
@@ -225,8 +226,15 @@ function view.export(shown, o)
     return 1
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
+  local bar, frames = nil, 0
   local ok, why = pcall(play, shown, o, function(last)
     local pixels = paint()
+    frames = frames + 1
+    if not bar then                          -- now the first episode's length is known; others may be longer
+      local from, to = shown:episode()
+      bar = progress.new { steps = o.episodes * (to - from + 1), start = frames, unit = "frames", after = 2 }
+    end
+    bar:update(math.min(bar.steps, frames), {})
     for _ = 1, last and HOLD or 1 do
       engine.check(C.mn_movie_add(movie, pixels))
       written = written + 1
@@ -234,6 +242,7 @@ function view.export(shown, o)
     if last then engine.check(C.mn_movie_end(movie)) end
   end)
   C.mn_movie_free(movie)
+  if bar then bar:clear() end
   if not ok then error(why, 0) end
   return written
 end
@@ -243,11 +252,14 @@ end
 ---@param o table out, episodes, at, theme: see view.parse
 function view.write_page(shown, o)
   if shown.at == 0 then shown:forward() end
-  for _ = 2, o.episodes do
+  local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
+  for k = 2, o.episodes do
+    bar:update(k - 1, {})
     local from = shown:episode()
     shown:to_episode(1)
     if shown:episode() == from then errors.fail(("%s: there is no episode number %d"):format(o.things[1], o.episodes)) end
   end
+  bar:clear()
   local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })

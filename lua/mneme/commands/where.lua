@@ -9,6 +9,7 @@
 --   out=FILE                      .json .csv .svg .pdf: the numbers, a figure; .png .gif .mp4: a picture, size=WxH theme=dark|light
 --   threads=N                     CPU threads; default: all processors
 -- The map is kept in RUN/where after each column: killed, the same command resumes it.  Other keys are settings of the environment.
+local arguments = require "mneme.commands.run_arguments"
 local causal_map = require "mneme.episodes.causal_map"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -27,39 +28,27 @@ local width = require("mneme.commands.layout").width
 
 local C = engine.C
 local where = {}
-local USAGE = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [checkpoints=1] [out=FILE.svg]"
 local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, frames of a map, more of the last one
 
 -- ---- the command line ----
 
-local whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }
 local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure", png = "picture", gif = "film", mp4 = "film" }
 
----Read the command line.
----@param words string[]
----@return table options
----@return table environment settings
-function where.parse(words)
-  local o, env = { episodes = 64, seed = 12345, width = scene.default_width, height = scene.default_height }, {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then
-      if o.folder then errors.usage(("where: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
-      o.folder = word
-    elseif whole[key] then
-      o[key] = tonumber(text)
-      if not o[key] or o[key] % 1 ~= 0 or o[key] < whole[key] then
-        errors.usage(("where: %s=%s, expected a whole number of at least %d"):format(key, text, whole[key]))
-      end
-    elseif key == "by" or key == "measure" then o[key] = text
-    elseif key == "out" then
-      o.out, o.kind = text, kinds[text:lower():match "%.(%w+)$" or ""]
-      if not o.kind then errors.usage(("where: out=%s, expected a name ending in .json, .csv, .svg, .pdf, .png, .gif or .mp4"):format(text)) end
-    elseif not window.option(o, key, text) then env[key] = tonumber(text) or text end
-  end
-  if not o.folder then errors.usage("where: which run?", USAGE) end
-  o.greedy, o.best, o.checkpoints = o.greedy == 1, o.best == 1, o.checkpoints == 1
+local command = { name = "where",
+  usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [checkpoints=1] [out=FILE.svg]",
+  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
+for _, key in ipairs { "by", "measure" } do command.other[key] = function(o, text) o[key] = text end end
+for _, key in ipairs { "size", "theme", "scale" } do command.other[key] = function(o, text) window.option(o, key, text) end end
+function command.other.out(o, text)
+  o.out, o.kind = text, kinds[text:lower():match "%.(%w+)$" or ""]
+  if not o.kind then errors.usage(("where: out=%s, expected a name ending in .json, .csv, .svg, .pdf, .png, .gif or .mp4"):format(text)) end
+end
+
+local function read(words)
+  local o, env = arguments.read(command, words, { episodes = 64, seed = 12345, greedy = false, best = false, checkpoints = false,
+    width = scene.default_width, height = scene.default_height })
   if o.checkpoints and (o.best or o.checkpoint) then errors.usage "where: checkpoints=1 is a map of each, expected no best= and no checkpoint=" end
+  arguments.check(command, o, env, "to erase in")
   return o, env
 end
 
@@ -75,23 +64,6 @@ local function open(o, env, checkpoint, steps)
   local path, found = map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then io.stderr:write(("mneme: %s: %d of %d columns were there\n"):format(path, found, #map.steps)) end
   return map, path
-end
-
--- Works on a map until it is done or a signal comes.
-local function measure(map)
-  local bar, shown
-  local started = C.mn_clock(false)
-  repeat
-    local done = map:work(C.mn_clock(false) + 0.1)
-    local cells, of = map:progress()
-    if of and not bar then bar = progress.new { steps = math.max(1, of), start = cells, unit = "cells" } end
-    if bar and not done and C.mn_clock(false) - started > 1 then
-      bar:update(cells, {})
-      shown = true
-    end
-  until done or C.mn_interrupted() ~= 0
-  if shown then bar:finish(map:progress(), {}) end
-  return map.done
 end
 
 -- ---- what came of it ----
@@ -273,7 +245,7 @@ local function measure_all(o, env, which)
   local results, steps = {}, nil
   for i = #which, 1, -1 do
     local map, path = open(o, env, which[i] or nil, steps)
-    if not measure(map) then
+    if not progress.work(map, "cells", ("playing %d episodes, to see how they end"):format(o.episodes)) then
       local cells, of = map:progress()
       print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
       return nil
@@ -295,8 +267,7 @@ end
 ---@param words string[]
 ---@return integer status
 function where.main(words)
-  local o, env = where.parse(words)
-  if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes to erase in"):format(o.folder)) end
+  local o, env = read(words)
   if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
   local which = { o.checkpoint or false }
   if o.checkpoints then

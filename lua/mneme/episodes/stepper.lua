@@ -30,6 +30,7 @@ local Stepper = {}
 Stepper.__index = Stepper
 
 local ROWS = 64      -- rows of the plan, where no learner sets them: steps between two packings of the parameters
+local ROOM = 4096    -- rows times environments, where the rows do not matter for what is computed: more take memory and gain nothing
 
 -- Keeps a probe; a clamped one (see clamp_probes) is replaced where its mask is set.  A probe of the newest row alone is
 -- computed on demand and cannot be clamped.
@@ -72,7 +73,7 @@ local plain = { carry = true, reset_on_done = true, context = 0 }
 ---@param options table? { greedy = false, seed = 1, title, source, memory = when the memory is reset, as in a learner's
 ---  describe(), seeded = true: episode k uses the random numbers of seed + k, whatever came before (one
 ---  environment), episode = 0: the first of them, rows = steps between two packings of the parameters at most, where what the agent does
----  does not depend on it: many environments take less memory }
+---  does not depend on it; nil: the fewer the more environments there are }
 ---@return Stepper
 function stepper.new(env, agent, options)
   options = options or {}
@@ -83,8 +84,8 @@ function stepper.new(env, agent, options)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
-  local core = agent.core
-  if options.rows and (core.acts == "steps" or core.claims.steps == "exact") then self.piece = math.min(self.piece, options.rows) end
+  local core, few = agent.core, options.rows or math.max(4, math.floor(ROOM / B))
+  if core.acts == "steps" or core.claims.steps == "exact" then self.piece = math.min(self.piece, few) end
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
   self.normaliser = agent.normaliser
   self.x = tensor.new { shape = { self.rows, B, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype, time = true }

@@ -133,7 +133,7 @@ end
 function Supervised:describe()
   local core = self.model.core
   local dataset, sized = self.dataset, core.sized or {}
-  return { size = sized.size, script_core = sized.script and sized.script[1], script_parameters = self.model.script_parameters,
+  return { size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.model.script_parameters,
     sequence_task = { name = dataset.name, settings = dataset.settings, tokens = dataset.tokens, classes = dataset.classes,
       vocabulary = dataset.vocabulary },
     memory = { carry = self.carry, length = dataset.length }, max_norm = self.max_norm,

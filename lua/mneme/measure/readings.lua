@@ -14,7 +14,7 @@ local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local C, ops = engine.C, tensor.ops
-local readings = {}
+local readings = { most = 2048 }    -- episodes: inner products of all with all take memory by the square, and time by the cube
 local STEPS = 32                   -- that are read, of longer episodes
 local LEAST = 0.5                  -- of the episodes reach the last of them
 local SAMPLES = 16                 -- least number to learn from, and half of it to ask
@@ -283,6 +283,8 @@ local function read_step(self, k, envs, truths)
       end
       self.cells[fact.name][k][part.at], self.maps[fact.name][k][part.at] = mean_cell(cells), maps
     end
+    self.parts_read = self.parts_read + 1
+    pause(self)
   end
   for at = 2, #self.parts do
     local part = self.parts[at]
@@ -290,7 +292,6 @@ local function read_step(self, k, envs, truths)
     local products = products_of(x, n)
     sum_into(all.products, products, n, part.size / self.parts[1].size)
     ask_part(part, products, x, mean, scale)
-    pause(self)
   end
   if self.keep and self.wants_all then
     local x, mean, scale = samples(self, self.parts[1], order, train)
@@ -337,6 +338,7 @@ local function work(self)
     for i, b in ipairs(living) do truths[i] = p.env:truth(b) end
     read_step(self, wanted[step], living, truths)
     self.read = wanted[step]
+    self.parts_read = self.read * #self.parts
   end)
 end
 
@@ -353,9 +355,9 @@ function Job:work(deadline)
 end
 
 ---How much is done.
----@return integer steps that are read
+---@return integer parts of the memory that are read, over all steps
 ---@return integer? of how many; nil: not known yet
-function Job:progress() return self.read, self.steps and #self.steps end
+function Job:progress() return self.parts_read, self.steps and #self.steps * #self.parts end
 
 -- ---- readings of one memory ----
 
@@ -417,9 +419,11 @@ function readings.new(stepper, options)
   end
   if stepper.num_envs < 3 * SAMPLES then
     errors.usage(("readings: %d episodes, expected at least %d"):format(stepper.num_envs, 3 * SAMPLES))
+  elseif stepper.num_envs > readings.most then
+    errors.usage(("readings: %d episodes, expected at most %d: the time grows with their cube"):format(stepper.num_envs, readings.most))
   end
   local self = setmetatable({ stepper = stepper, facts = facts, seed = options.seed or 12345, last = options.last, every = options.every,
-    cells = {}, maps = {}, values = {}, lengths = {}, learns = {}, played = 0, read = 0, done = false, deadline = math.huge }, Job)
+    cells = {}, maps = {}, values = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
   self.parts = { { word = "all", text = "all", parts = interventions.parts(core, "all") } }
   for _, row in ipairs(contributions.parts_of(core)) do
     if row.word ~= "all" then

@@ -11,7 +11,7 @@ local recent = {}                  -- of the runs shown last, the newest first: 
 local function open(now)
   if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
   local ok, made = pcall(function()
-    return readings.new(stepper.from_run(now.run, { num_envs = EPISODES, checkpoint = now.checkpoint, rows = 4 }), { keep = true })
+    return readings.new(stepper.from_run(now.run, { num_envs = EPISODES, checkpoint = now.checkpoint }), { keep = true })
   end)
   if not ok and not errors.is(made) then error(made, 0) end
   if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end

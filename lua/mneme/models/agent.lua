@@ -229,7 +229,7 @@ function Agent:describe()
   if type(torso) == "function" or type(torso) == "table" and torso.call then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
-    size = sized.size, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
+    size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
     own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
     torso = torso and values.to_json(torso), policy = asked.policy and OWN, value = asked.value and OWN, previous = asked.previous }
 end

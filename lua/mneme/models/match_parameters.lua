@@ -7,6 +7,7 @@ local nn = require "mneme.tensor.nn"
 
 local WIDEST, MOST = 4096, 1e12               -- d_model; parameters
 local APART = 1.2                              -- models whose parameters differ by more are told apart by their size, too
+local NEAR = 1.02                              -- of a number that is asked for, without a reason
 local along = { "d_head", "d_ffn" }            -- what a core has of these keeps its share of d_model
 
 -- The settings with another width, or nil where a share of it is no whole number.
@@ -68,7 +69,7 @@ end
 
 -- What the size of a run's core is to be, a "sizing": { size = "script", "published" or a number; script = the script's own core,
 -- { "agalite", n_layers = 2, ... }; given = options of the core that the command line names, a set; same = the core is the script's own, with all
--- its settings }.
+-- its settings; why = the reason, where the size differs from what was asked }.
 
 -- Settings of a core, as mn.config gives them -> its sizing.  A copy has none: where a script copies them, it sizes its core itself.
 local wanted = setmetatable({}, { __mode = "k" })
@@ -101,6 +102,13 @@ local function depth(script, defaults)
   return math.max(1, math.floor(defaults.n_layers * script.n_layers / published + 0.5))
 end
 
+-- Why a width's parameters may differ from those that were asked for.
+local function reason(width, fewest, parameters)
+  if fewest > parameters then return ("its smallest width is %d, and heads and encoder count, too"):format(width) end
+  if width == WIDEST then return ("its greatest width is %d"):format(width) end
+  return ("of all widths, %d comes nearest"):format(width)
+end
+
 ---Gives settings of a core the width that `size` asks for, in their place.  Without effect where the width is given, where the core has
 ---none, and of the script's own core unless a number is asked for.
 ---@param spec table cfg.core, or any settings of a core
@@ -112,7 +120,11 @@ local function fit(spec, d_in, build)
   if not sizing then return nil end
   wanted[spec] = nil
   local defaults, own = core.definition(spec[1]).config, spec[1] == sizing.script[1]
-  if sizing.size == "published" or sizing.given.d_model or not defaults.d_model or own and sizing.size == "script" then return sizing end
+  if sizing.size == "published" or own and sizing.size == "script" then return sizing end
+  if sizing.given.d_model or not defaults.d_model then
+    sizing.why = defaults.d_model and ("core.d_model=%s is given"):format(tostring(spec.d_model)) or spec[1] .. " has no width to choose"
+    return sizing
+  end
   local open, shares = {}, {}
   for key, value in pairs(spec) do open[key] = value end
   for _, key in ipairs { "d_model", unpack(along) } do
@@ -121,10 +133,10 @@ local function fit(spec, d_in, build)
   end
   if open.n_layers == nil then open.n_layers = depth(sizing.script, defaults) end
   local parameters = sizing.size == "script" and count(sizing.script, d_in, build) or sizing.size
-  local best = search(open, parameters, shares, function(wide) return count(wide, d_in, build) end)
+  local best, fewest = search(open, parameters, shares, function(wide) return count(wide, d_in, build) end)
   if not best then errors.usage(("size=%s: %s has no width that fits"):format(tostring(sizing.size), spec[1]), "core.d_model=N names one") end
   for key, value in pairs(best) do spec[key] = value end
-  sizing.same = false
+  sizing.same, sizing.why = false, reason(best.d_model, fewest, parameters)
   return sizing
 end
 
@@ -151,15 +163,18 @@ local function of_script(module, made, build)
 end
 
 ---What was chosen, in a line; nil: the agent is the script's own, as large as it is.
----@param about table { core = { name }, size, parameters, script_parameters, script_core } of a config.json
+---@param about table { core = { name }, size, size_why, parameters, script_parameters, script_core } of a config.json
 ---@return string?
 local function text(about)
   if not about.script_parameters then return nil end
   if about.size == "script" and about.core.name == about.script_core and about.parameters == about.script_parameters then return nil end
-  local far = math.max(about.parameters / about.script_parameters, about.script_parameters / about.parameters)
-  return ("size=%s: %s has %s parameters, the script's own %s %s%s"):format(tostring(about.size), about.core.name:match "([^/]*)$":gsub("%.lua$", ""),
+  local asked = about.size == "script" and about.script_parameters or tonumber(about.size)
+  local function apart(n) return math.max(about.parameters / n, n / about.parameters) end
+  local why = asked and apart(asked) > NEAR and about.size_why
+  return ("size=%s: %s has %s parameters, the script's own %s %s%s%s"):format(tostring(about.size), about.core.name:match "([^/]*)$":gsub("%.lua$", ""),
     grouped(about.parameters), about.script_core, grouped(about.script_parameters),
-    far > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "")
+    apart(about.script_parameters) > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "",
+    why and ("; not %s: %s"):format(grouped(asked), why) or "")
 end
 
 core.sizes.fit = fit

@@ -1,10 +1,10 @@
 -- tuning_report.lua -- what a report says of a study's tuning: what was searched, with which budget and seeds, what was picked, and how
 -- that scored in the tuning and with fresh seeds.
 local folder = require "mneme.study.folder"
+local journal = require "mneme.study.tuning_journal"
 local numbers = require "mneme.base.format"
 local seeds = require "mneme.study.aggregate"
 local tables = require "mneme.base.tables"
-local tuning = require "mneme.study.tuning"
 local values = require "mneme.base.setting_types"
 
 local tuning_report = {}
@@ -74,7 +74,7 @@ end
 ---@param spec table what mn.study was given
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)
-  local tuned = tuning.tuned(study.path)
+  local tuned = journal.tuned(study.path)
   if not tuned then return end
   local t, used, rows, most = tuned.tune, {}, {}, 1
   local about = (spec.metrics or {})[t.by] or {}

@@ -45,6 +45,15 @@ function script.locate(name)
   return path:sub(1, #here) == here and path:sub(#here + 1) or path
 end
 
+---The same of a script that the command line names: it is the user's own, wherever it lies.
+---@param name string
+---@return string path
+function script.named(name)
+  local path = script.locate(name)
+  source_files.name(path)
+  return path
+end
+
 ---What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
 ---@param folder string
 function script.peek(folder)

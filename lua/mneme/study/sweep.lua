@@ -8,6 +8,7 @@
 --   power=1      only print what the claims can decide with this number of seeds
 --   estimate=0   start at once, without estimating the time
 --   attempts=2   how often a run that fails is tried
+--   give_up=3    begin no more runs once so many have failed with the same error and none is done; 0: never
 --   import=F     import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
 --                write a job that runs the open runs on other machines: docs/clusters.md
@@ -47,7 +48,7 @@ local C = engine.C
 local sweep = {}
 local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
 local own = { jobs = true, seeds = true, run = true, list = true, only = true, cell = true, power = true, estimate = true, attempts = true, cluster = true,
-  import = true, kept = true }
+  give_up = true, import = true, kept = true }
 local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
 
 -- ---- the command line ----
@@ -62,7 +63,7 @@ end
 
 -- The sweep's arguments, and those for the script.
 local function parse(words)
-  local o, rest = { attempts = "2" }, {}
+  local o, rest = { attempts = "2", give_up = "3" }, {}
   local clustered = script.setting(words, "cluster")
   for _, word in ipairs(words) do
     local key, text = (word == "--power" and "power=1" or word):match "^%-*([%a_][%w_]*)=(.*)$"
@@ -75,7 +76,8 @@ local function parse(words)
   o.import = renamed.field(o, "import", "kept", "sweep %s=")
   o.only = renamed.field(o, "only", "cell", "sweep %s=")
   o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, o.import and 0 or 1), whole("attempts", o.attempts, 1)
-  o.script = script.locate(o.script)
+  o.give_up = whole("give_up", o.give_up, 0)
+  o.script = script.named(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
   return o, rest
 end
@@ -235,6 +237,9 @@ local function open_runs(o, plan)
   return open
 end
 
+-- A run's error without what differs between runs: its folder and numbers.
+local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0"), ""):gsub("%d+", "")) end
+
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
 local function live(o, plan, queue)
@@ -244,7 +249,7 @@ local function live(o, plan, queue)
     io.stderr:write(o.run, ": ", estimate.text(sum, #queue, o.jobs), "\n")
     parameters = sum.parameters
   end
-  local tries = {}
+  local tries, alike = {}, { runs = 0 }          -- alike: runs that failed, all with the same error; false: others happened
   local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
   local shown, at = table_of.new(plan, o, count), 0
   local function look()                          -- once runs have begun, their sizes are known
@@ -259,12 +264,13 @@ local function live(o, plan, queue)
   local signal = pool.run {
     jobs = o.jobs,
     next = function()
+      if count.gave_up then return nil end
       at = at + 1
       local c = queue[at]
       if c then files.make_folder(folder.run_path(o.run, c.name)) else at = at - 1 end
       return c
     end,
-    none_left = function() return at >= #queue end,
+    none_left = function() return count.gave_up or at >= #queue end,
     log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
     live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
     tick = function(running)
@@ -285,6 +291,9 @@ local function live(o, plan, queue)
         tries[c.name] = (tries[c.name] or 0) + 1
         local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
         one_run.failed(path, c, { exit = about.status, error = last })
+        local kind = kind_of_error(last, path)
+        alike = alike and (not alike.kind or alike.kind == kind) and { kind = kind, text = last, runs = alike.runs + (tries[c.name] == 1 and 1 or 0) }
+        count.gave_up = alike and count.done == 0 and o.give_up > 0 and alike.runs >= o.give_up and at < #queue and last
         local again = tries[c.name] < o.attempts and about.status ~= 2
         if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
         shown:ended(c, about, again and "failed, tried once more" or "failed", last)
@@ -425,6 +434,10 @@ function sweep.main(words)
     count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
     open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
   if signal ~= 0 then return errors.status_of(signal) end
+  if count.gave_up then
+    errors.fail(("%s: all of the first %d runs failed alike: %s"):format(o.run, o.give_up, count.gave_up),
+      "once that is repaired the same command goes on; give_up=0 runs the others all the same")
+  end
   if not o.only then
     show_solved(o, plan)
     next_step.note({ "report", o.run }, { "compare", o.run })

@@ -12,6 +12,7 @@ local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local journal = require "mneme.study.tuning_journal"
 local json = require "mneme.base.json"
 local one_run = require "mneme.study.one_run"
 local pool = require "mneme.study.process_pool"
@@ -138,8 +139,6 @@ end
 
 -- ---- the journal ----
 
-local function read_json(path) return files.is_file(path) and json.decode((files.read(path)), path) or nil end
-
 local Tuning = {}
 Tuning.__index = Tuning
 
@@ -206,7 +205,7 @@ end
 function Tuning:read(point)
   while true do
     local i = #point.proposals + 1
-    local p = read_json(("%s/%04d.json"):format(point.folder, i))
+    local p = journal.proposal(("%s/%04d.json"):format(point.folder, i), self.space)
     if not p then return end
     point.proposals[i] = p
     p.runs = {}
@@ -329,11 +328,6 @@ function Tuning:write()
   end
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
 end
-
----What is known of a study's tuning; nil: it has none, or it is not over.
----@param path string of the study
----@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials } }
-function tuning.tuned(path) return read_json(path .. "/tune/tuned.json") end
 
 -- ---- running it ----
 

@@ -161,9 +161,11 @@ local function all_pages(o)
   local small, large = open(1280, 800), open(1920, 1080)
   print(("scenes, %s cores, one thread, a bar of controls, CPU ms for each page and its new step:"):format(o.size))
   print(FORM:format("", "", "1280x800", "living", "drawing", "painting", "showing", "frames/s", "against " .. FPS))
-  for _, name in progress.each(o.names, "scenes") do
-    for _, spec in ipairs(cores_of(scene.load(name), o.core)) do measure(name, spec, o, small, large) end
+  local list = {}
+  for _, name in ipairs(o.names) do
+    for _, spec in ipairs(cores_of(scene.load(name), o.core)) do list[#list + 1] = { name, spec } end
   end
+  for _, case in progress.each(list, "scenes and cores") do measure(case[1], case[2], o, small, large) end
 end
 
 ---@param words string[] what follows "scenes": see the head of this file

@@ -1,0 +1,67 @@
+-- tuning_journal.lua -- reads what a tuning keeps in its folder: proposals, and the settings that were picked.  Both are checked, since files may be
+-- damaged, or written by something else.
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+
+local journal = {}
+
+local function read_json(path) return files.is_file(path) and json.decode((files.read(path)), path) or nil end
+
+local function is_whole(x, least) return type(x) == "number" and x % 1 == 0 and x >= least and x < 2 ^ 53 end
+local function is_finite(x) return type(x) == "number" and x - x == 0 end
+local function is_value(x) return type(x) == "string" or type(x) == "boolean" or is_finite(x) end
+
+-- A table of which every value passes.
+local function all(t, check)
+  if type(t) ~= "table" then return false end
+  for _, x in pairs(t) do if not check(x) then return false end end
+  return true
+end
+
+-- A list of at least `least`, of which every entry passes.
+local function list_of(t, least, check)
+  if type(t) ~= "table" or #t < least then return false end
+  local n = 0
+  for _ in pairs(t) do n = n + 1 end
+  return n == #t and all(t, check)
+end
+
+---A proposal; nil: there is none.
+---@param path string
+---@param space SearchSpace
+---@return table? { setting, values = text by name, seeds = list, why }
+function journal.proposal(path, space)
+  local p = read_json(path)
+  if p == nil then return nil end
+  if type(p) ~= "table" or not is_whole(p.setting, 0) or not list_of(p.seeds, 1, function(x) return is_whole(x, 0) end) or type(p.why) ~= "string"
+    or not all(p.values, function(x) return type(x) == "string" end) or not space:point(p.values) then
+    errors.fail(path .. ": not a proposal of this tuning", "remove it and those after it: they are made again")
+  end
+  return p
+end
+
+local function is_pick(x)
+  return type(x) == "table" and is_whole(x.setting, 0) and all(x.values, is_value) and is_finite(x.mean) and is_whole(x.seeds, 1)
+end
+
+local function is_point(x)
+  return type(x) == "table" and type(x.name) == "string" and all(x.labels, function(l) return type(l) == "string" end) and list_of(x.picks, 1, is_pick)
+    and is_whole(x.seeds, 1)
+end
+
+---What is known of a study's tuning; nil: it has none, or it is not over.
+---@param path string of the study
+---@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials } }
+function journal.tuned(path)
+  local t = read_json(path .. "/tune/tuned.json")
+  if t == nil then return nil end
+  local about = type(t) == "table" and t.tune
+  if type(about) ~= "table" or type(about.ranges) ~= "string" or type(about.by) ~= "string" or not is_whole(t.trials, 1) or not is_whole(t.first_seed, 0)
+    or t.steps ~= nil and not is_whole(t.steps, 1) or not list_of(t.points, 1, is_point) then
+    errors.fail(path .. "/tune/tuned.json: not the end of a tuning", "remove it: mneme tune writes it again")
+  end
+  return t
+end
+
+return journal
