@@ -41,7 +41,7 @@ local function draw(view, now)
       turned = true, frame = cue and targets[cue + 1], note = "heading up" })
     panels.explored(view, explored, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
-  else (now.observation and #now.observation.shape == 3 and panels.visits or panels.observation)(view, observed, now) end
+  else panels.observation(view, observed, now, { credit = true }) end
 
   local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
   panels.policies(view, policy, now)

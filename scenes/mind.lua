@@ -11,7 +11,7 @@ local function draw(view, now)
   local left, right = view:split(body, "columns", { "2*", "5*" })
   local world, seen, policy, norms = view:split(left, "rows", { "4*", "2*", "3*", "4*" })
   panels.world(view, world, now)
-  panels.observation(view, seen, now)
+  panels.observation(view, seen, now, { credit = true })
   panels.policies(view, policy, now)
   panels.norms(view, norms, now)
 

@@ -15,7 +15,7 @@ local function draw(view, now)
     title = "board",
     note = fails and ("%d falls, %d cells to go"):format(fails, now.truth.distance),
   })
-  panels.observation(view, seen, now)
+  panels.observation(view, seen, now, { credit = true })
 
   local mind, memory = view:split(right, "rows", { "2*", "3*" })
   local policy, value = view:split(mind, "columns", { "1*", "1*" })

@@ -86,6 +86,7 @@ local parts = {
     keyboard = { "mneme.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     selection = { "mneme.view.selection" }, step_heatmap = { "mneme.view.step_heatmap" } } },
   measure = { group = { credit = { "mneme.measure.credit", fields = { "map", "play" } },
+    credit_of_frame = { "mneme.measure.credit_of_frame", fields = { "row" } },
     learning_speed = { "mneme.commands.bench.train", "learning" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
