@@ -33,7 +33,7 @@ local function draw(view, now)
   local side, size = sides(now)
   local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
-  panels.world(view, world, now, { title = "maze", note = "frames: where the memory says the targets are", believed = "targets",
+  panels.world(view, world, now, { title = "maze", note = now.run and "frames: where the memory says the targets are" or nil, believed = "targets",
     colour = function(k) return targets[(now.truth.colors[k] or 0) + 1] end,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then

@@ -69,6 +69,11 @@ return function(view, box, now)
   local note = { of .. ", root scale, " .. range, (scale and "share × contribution, " or "share, ") .. range, range }
   if unseen > 0 then note[1] = ("%s, in the last %d steps, root scale, "):format(of, #history - unseen) .. range end
   local more = implicit_attention.note(now, aside)
+  local job = contributions.of_frame(now, nil, 0)
+  if not job.problem and not job.done then
+    local text = ("contributions: %d of %d steps measured"):format(job:progress())
+    note = { text .. "; " .. note[1], text .. "; " .. note[2], text, ("%d of %d measured"):format(job:progress()) }
+  end
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
   local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end,

@@ -33,10 +33,14 @@ end
 
 ---options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
 ---numbers, x and y of each thing, colour = function(k) of the kth
-return function(view, _, now, options)
+return function(view, inner, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end
   view.unfinished = view.unfinished or not job.done
+  if not job.done then
+    local text = ("what the memory knows: %d of %s steps read"):format(job.read, job.steps and #job.steps or "?")
+    view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+  end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
       local draw = options.at and light or frames

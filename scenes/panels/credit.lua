@@ -48,8 +48,9 @@ return function(view, box, now)
   end
   local range, earlier = ("0 … %.0f %%, root scale"):format(100 * most), past(rows)
   local waits = not row.done and (", steps before %d not yet"):format(row.from) or ""
-  local inner, picture = view:card(box, ("credit: what step %d depends on"):format(row.at), { ("of each gradient, %s; of earlier observations: %s%s"):format(range,
-    earlier, waits), ("of each gradient, %s%s"):format(range, waits), range }, canvas.SEQUENTIAL), nil
+  local notes = { "of each gradient, " .. range .. (row.done and "; of earlier observations: " .. earlier or waits), "of each gradient, " .. range .. waits,
+    row.done and range or waits:sub(3) }
+  local inner, picture = view:card(box, ("credit: what step %d depends on"):format(row.at), notes, canvas.SEQUENTIAL), nil
   if #now.observation.shape == 3 and inner.w > 2 * inner.h then inner, picture = view:split(inner, "columns", { "1*", inner.h / u }) end
   local names = {}
   for r, one in ipairs(rows) do names[r] = one.name end

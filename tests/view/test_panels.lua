@@ -177,3 +177,30 @@ t.test("what was seen lies where it is: in gridworld a place is always the same"
   end
   t.ok(checked > 100 and #frame.history > 5)
 end)
+
+t.test("panels that are not complete when their time is over say what is missing, and complete ones do not", function()
+  mn.manual_seed(3)
+  local source, film, frame = stepper.fresh { env = { "tmaze", corridor = 30 }, core = { "agalite", n_layers = 2, d_model = 16 } }, frames.new(), nil
+  for _ = 1, 24 do frame = film:add(source:next()) end
+  local painter = scene.painter()
+  local view, notes = painter.view, nil
+  local card = view.card
+  view.card = function(self, box, title, note, ...)
+    notes = type(note) == "table" and table.concat(note, " | ") or note or ""
+    return card(self, box, title, note, ...)
+  end
+  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured", horizon = "of %d+ steps measured",
+    credit = "steps before %d+ not yet" } do
+    local own = setmetatable({ agent = setmetatable({}, { __index = frame.agent }) }, { __index = frame })        -- nothing is known yet
+    view:clear(800, 600)
+    view.deadline = 0
+    scene.panels[name](view, view.box, own)
+    t.ok(notes:find(words), name .. ": " .. notes)
+    t.ok(view.unfinished, name)
+    view.deadline = nil
+    view:clear(800, 600)
+    scene.panels[name](view, view.box, own)
+    t.ok(not notes:find "measured" and not notes:find "not yet", name .. ": " .. notes)
+    t.ok(not view.unfinished, name)
+  end
+end)

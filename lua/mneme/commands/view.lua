@@ -6,6 +6,7 @@
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
 --                        step at=, with an intervention both courses of the episode and their difference
+--   wait=10              seconds that the panels of a picture may compute; they say what is missing then
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
 -- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
@@ -39,7 +40,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 -- ---- the command line ----
 
 -- Settings that are integers, with their minimum.
-local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1 }
+local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1, wait = 0 }
 local others = { "out", "scale", "scene", "size", "theme" }
 
 -- Checks the interventions: is the step given, and can the agent act?
@@ -56,7 +57,7 @@ end
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {}, pages = true }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, wait = 10, things = {}, list = {}, pages = true }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
@@ -205,23 +206,27 @@ end
 
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param shown Viewer
----@param o table out, kind, width, height, episodes, at, theme, scale: see view.parse
+---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.parse
 ---@return integer frames written
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
-  local function paint()
+  local function paint(deadline)
     shown:look_ahead()                       -- panels show the whole episode
     local function page()
       local what, frame = shown:page()
+      painter.view.deadline = deadline
       return painter:paint(what, frame, o.width, o.height)
     end
     local pixels = page()
-    return shown:measure() and page() or pixels
+    return shown:measure(deadline) and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)
-      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(), o.width, o.height)) end
+      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + o.wait), o.width, o.height)) end
     end)
+    if painter.view.unfinished then
+      io.stderr:write(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d\n"):format(o.out, o.wait, 10 * math.max(1, o.wait)))
+    end
     return 1
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))

@@ -166,6 +166,15 @@ function Job:work(deadline)
   return self.done
 end
 
+---How much is done.
+---@return integer columns
+---@return integer of how many
+function Job:progress()
+  local done = 0
+  for _ in pairs(self.moved) do done = done + 1 end
+  return done, #self.columns
+end
+
 -- ---- what came of it ----
 
 -- The last column at or before step i that is done.

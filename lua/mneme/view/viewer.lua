@@ -327,9 +327,10 @@ function Viewer:tick(clock, deadline)
 end
 
 ---Completes the map of the memory, if the page shows it: for pictures.
+---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean changed
-function Viewer:measure()
-  return self.causes ~= nil and self.causes:work(self:source().steps, 0, math.huge)
+function Viewer:measure(deadline)
+  return self.causes ~= nil and self.causes:work(self:source().steps, 0, deadline or math.huge)
 end
 
 ---Save the displayed episode of every track as a trajectory.
