@@ -25,14 +25,15 @@ return function(view, box, now)
   local step, from = selection.step(now)
   local chosen = now.selection and now.selection.step == step
   local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
+  local since = now.changed and job.columns and ("from step %d on; "):format(now.changed + 1) or ""
   local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
   if job.problem then
     local inner = view:card(box, title)
     return view:paragraph(job.problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   view.unfinished = view.unfinished or not job.done
-  local left_out = ""
-  if not job.done then left_out = ("%d of %d steps measured; "):format(job:progress()) end
+  local left_out = since
+  if not job.done then left_out = since .. ("%d of %d steps measured; "):format(job:progress()) end
   for r, row in ipairs(job.rows) do row.at = r end
   local rows, layer = selection.rows(now, job.rows)
   local history, first, last = job.history, job.columns[1] or math.huge, job.n

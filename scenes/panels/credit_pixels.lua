@@ -49,5 +49,6 @@ return function(view, box, now, options)
     local r, c = math.min(rows - 1, math.floor(y * rows)), math.min(cols - 1, math.floor(x * cols))
     return ("step %d, pixel %d, %d: gradient of the value %s"):format(s, r, c, canvas.number(sizes[r * cols + c]))
   end)
-  view:text(("step %d; warm: a pixel's gradient, 0 … %s"):format(s, canvas.number(most)), place.x + place.w / 2, place.y + place.h + 13 * u, 11, theme.dim, "center", box.w)
+  local text = ("step %d; warm: a pixel's gradient, 0 … %s"):format(s, canvas.number(most))
+  view:text(text, place.x + place.w / 2, place.y + place.h + 13 * u, 11, theme.dim, "center", box.w)
 end

@@ -225,6 +225,16 @@ function Timeline:episodes()
   return list
 end
 
+---The last step of the episode of frame i before whose forward pass an intervention was applied.
+---@return integer? step
+function Timeline:changed(i)
+  local start, step = self.ticks[i].start, nil
+  for _, edit in ipairs(self.edits) do
+    if self.ticks[edit.i] and self.ticks[edit.i].start == start then step = math.max(step or 0, edit.i - start) end
+  end
+  return step
+end
+
 ---The frame of another step of the episode of frame i, where it is kept.
 ---@return Frame?
 function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[i].start + step] end
