@@ -6,7 +6,7 @@
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
 --                        step at=, with an intervention both courses of the episode and their difference
---   wait=10              seconds that the panels of a picture may compute; they say what is missing then
+--   wait=10              seconds that the panels of a picture or page may compute; they say what is missing then
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
 -- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
@@ -23,6 +23,7 @@ local live_channel = require "mneme.episodes.live_channel"
 local nn = require "mneme.tensor.nn"
 local intervention_options = require "mneme.episodes.intervention_options"
 local episode_data = require "mneme.view.episode_data"
+local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
@@ -245,7 +246,7 @@ end
 
 ---Write an episode as an HTML file that plays it: the one shown, or the episode number `episodes`.
 ---@param shown Viewer
----@param o table out, episodes, at, theme: see view.parse
+---@param o table out, episodes, at, theme, wait: see view.parse
 function view.write_page(shown, o)
   if shown.at == 0 then shown:forward() end
   for _ = 2, o.episodes do
@@ -253,7 +254,9 @@ function view.write_page(shown, o)
     shown:to_episode(1)
     if shown:episode() == from then errors.fail(("%s: there is no episode number %d"):format(o.things[1], o.episodes)) end
   end
-  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil })
+  local map = files.is_folder(o.things[1]) and #o.things == 1 and map_of(o, o.things[1]) or nil
+  local measure = o.wait > 0 and episode_measures.of { seconds = o.wait, map = map } or nil
+  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end
