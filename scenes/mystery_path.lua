@@ -13,7 +13,9 @@ local function draw(view, now)
   local fails = now.truth.fails
   panels.world(view, world, now, {
     title = "board",
-    note = fails and ("%d falls, %d cells to go"):format(fails, now.truth.distance),
+    note = fails and ("%d falls, %d cells to go%s"):format(fails, now.truth.distance, now.run and "; frames: the path as the memory has it" or ""),
+    believed = "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
+    mark = function(class) return class == 1 or nil end,
   })
   panels.observation(view, seen, now, { credit = true })
 

@@ -203,7 +203,8 @@ files.write(folder .. "/two.lua", { [=[
 local mn = require "mneme"
 return mn.study {
   title = "Two memories", question = "Which one?", seeds = { 1 },
-  axes = { core = { { "gru", d_model = 8, label = "gru" }, { "galite", n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, eta = 2, d_ffn = 8, label = "galite" } } },
+  axes = { core = { { "gru", d_model = 8, label = "gru" },
+    { "galite", n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, eta = 2, d_ffn = 8, label = "galite" } } },
   settings = { core = { "gru" }, steps = 1024, num_envs = 8, num_steps = 16, lr = 1e-3, threads = 1 },
   run = function(cfg)
     mn.manual_seed(cfg.seed)
@@ -238,8 +239,8 @@ t.test("a report plays an episode for each claim that a run shows, once for each
         for _, r in ipairs { 1, #about.rows } do
           local c = #v.steps
           local spot = ("{ row: %d, step: %d }"):format(r - 1, v.steps[c])
-          local told = page:value(([=[(e => { e.choose(0); return e.panels.find(p => p.name === "%s").tell(%s); })(document.getElementById("%s").episode)]=]):format(
-            about.name, spot, id))
+          local ask = [=[(e => { e.choose(0); return e.panels.find(p => p.name === "%s").tell(%s); })(document.getElementById("%s").episode)]=]
+          local told = page:value(ask:format(about.name, spot, id))
           local value = v.values[r][c]
           t.ok(told:find(about.rows[r], 1, true), told)
           if about.words == "percent" and value >= 0.0995 then t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value) end
