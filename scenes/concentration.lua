@@ -7,8 +7,7 @@ local ROW = 13                                   -- cards side by side
 local ranks = { [0] = "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" }
 
 local function draw(view, now)
-  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local world, mind, memory = view:split(body, "rows", { "4*", "3*", "3*" })
   local kinds = 0
   for _, card in ipairs(now.truth.cards or {}) do kinds = math.max(kinds, card) end

@@ -36,7 +36,7 @@ local parts = {
   normal = { "mneme.tensor.distributions", "normal" },
   kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
-  scene = { "mneme.view.scene", call = "new", fields = { "about", "load", "panels" } },
+  scene = { "mneme.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
   core = { "mneme.models.core", call = "new", fields = { "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },

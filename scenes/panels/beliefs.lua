@@ -44,7 +44,8 @@ local function marks(view, now, said, options)
     if sign and sure > 0.05 then
       local truth = now.truth[options.fact]
       local px, py, scale = options.place(x, y)
-      local colour = canvas.fade((type(truth) == "table" and truth[one.entry] or truth) == best and canvas.theme.good or canvas.theme.bad, math.min(1, sure))
+      if type(truth) == "table" then truth = truth[one.entry] end
+      local colour = canvas.fade(truth == best and canvas.theme.good or canvas.theme.bad, math.min(1, sure))
       view:frame(px - 0.36 * scale, py - 0.36 * scale, 0.72 * scale, 0.72 * scale, colour, math.max(1.5 * view.unit, 0.08 * scale))
       if sign ~= true then view:text(sign, px + 0.3 * scale, py + 0.62 * scale, 0.3 * scale / view.unit, colour, "center") end
     end
@@ -52,8 +53,8 @@ local function marks(view, now, said, options)
 end
 
 ---options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
----numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none, mark = function(class) -> true: a frame,
----a letter: a frame with it, nil: nothing
+---numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none,
+---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
 return function(view, inner, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end

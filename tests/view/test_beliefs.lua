@@ -28,7 +28,8 @@ local function drawn(name, frame, fact, list)
     local outline = view.frame
     view.frame = function(_, x, y, w, h, colour)
       local x0, y0, scale = options.place(0, 0)
-      found[#found + 1] = { x = (x + w / 2 - x0) / scale, y = (y + h / 2 - y0) / scale, right = math.floor(colour / 256) == math.floor(mn.ui.canvas.theme.good / 256) }
+      local right = math.floor(colour / 256) == math.floor(mn.ui.canvas.theme.good / 256)
+      found[#found + 1] = { x = (x + w / 2 - x0) / scale, y = (y + h / 2 - y0) / scale, right = right }
     end
     local ok, why = pcall(panel, view, box, now, options)
     view.frame = outline
