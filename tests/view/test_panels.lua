@@ -204,3 +204,42 @@ t.test("panels that are not complete when their time is over say what is missing
     t.ok(not view.unfinished, name)
   end
 end)
+
+t.test("attention by steps ago: its spans hold every step once, and what they show is what the steps of each add up to", function()
+  mn.manual_seed(3)
+  local source, film, frame = stepper.fresh { env = { "tmaze", corridor = 60 }, core = { "galite", n_layers = 1, d_model = 16 } }, frames.new(), nil
+  for _ = 1, 50 do frame = film:add(source:next()) end
+  local view, drawn, heat = scene.painter().view, nil, nil
+  heat, view.heat = view.heat, function(self, box, rows, cols, values, ...)
+    if rows > 1 then drawn = { rows = rows, cols = cols, values = values } end
+    return heat(self, box, rows, cols, values, ...)
+  end
+  view:clear(800, 400)
+  scene.panels.attention(view, view.box, setmetatable({ selection = { ago = true } }, { __index = frame }))
+  local job = mn.inspect.contributions.of_frame(frame)
+  t.eq(drawn.rows, frame.n_heads)
+  t.ok(drawn.cols < 25, "fewer spans than steps")
+  for head = 0, drawn.rows - 1 do
+    local share, n = mn.inspect.attention_history.of(frame, 50, 0, head)
+    local scale, sum, shown = job:of_head(0, head, 50), 0, 0
+    for i = 0, n - 1 do sum = sum + share[i] * scale end
+    for c = 0, drawn.cols - 1 do shown = shown + drawn.values[head * drawn.cols + c] ^ 2 end
+    t.near(shown, sum, 1e-5)
+  end
+end)
+
+t.test("visits: cells are as wide as high, whatever places an environment has; of a corridor a strip", function()
+  local floats = require("ffi").typeof "float[?]"
+  local film, view = frames.new(), scene.painter().view
+  local frame, box, heat = film:add(fake.new { corridor = 4 }:next()), nil, nil
+  heat, view.heat = view.heat, function(self, place, rows, cols, ...)
+    if cols > 1 and rows * cols ~= 32 then box = { w = place.w / cols, h = place.h / rows, rows = rows } end
+    return heat(self, place, rows, cols, ...)
+  end
+  for _, case in ipairs { { { 0, 1, 2, 8 }, { 0, 0, 3, 4 } }, { { 0.5, 1.25, 7, 3 }, { 0.1, 2, 2.5, 1 } }, { { 0, 1, 2, 8 }, { 0, 0, 0, 0 } } } do
+    local places = { x = floats(4, case[1]), y = floats(4, case[2]), n = 4 }
+    view:clear(800, 600)
+    scene.panels.visits(view, view.box, setmetatable({ places = places, been = 4 }, { __index = frame }))
+    if box.rows > 1 then t.near(box.w, box.h, 1e-3) else t.ok(box.h <= box.w, "a strip is not higher than its cells are wide") end
+  end
+end)

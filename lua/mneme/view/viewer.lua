@@ -117,6 +117,7 @@ local commands = {
   { "n", "n", "next environment (live)", next_env },
   { "l", "l", "select a layer", function(self) cycle(self, "layer", (layers_of(self))) end },
   { "j", "j", "select a head", function(self) cycle(self, "head", select(2, layers_of(self))) end },
+  { "g", "g", "attention by steps ago, in growing spans", function(self) self.selection.ago = not self.selection.ago or nil end },
   { "k", "k", "take over / hand back", function(self, clock) self:take(clock) end },
   { "i", "i", "intervene at this step", function(self, clock) self:offer(clock) end },
   { "[", "[", "older checkpoint", function(self, clock) self:checkpoint(-1, clock) end },
