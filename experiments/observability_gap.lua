@@ -18,8 +18,8 @@ return mn.study {
     task = { world "repeat_previous", world "noisy_cartpole", world "associative_recall" },
   },
   settings = { core = { "gru" }, env = "repeat_previous", facts = false, learner = "ppo", steps = 3e6, num_envs = 16, num_steps = 128, epochs = 4,
-    minibatches = 4, hidden = 64, lr = 1e-3, lr_schedule = "linear", entropy_coef = 0.01, norm_obs = true, threads = 1, episodes = 8,
-    quick = { steps = 5e5 } },
+    minibatches = 4, hidden = 64, lr = 1e-3, lr_schedule = "linear", entropy_coef = 0.01, threads = 1, episodes = 8,
+    quick = { steps = 3e5 } },
   about = { facts = "observations end with the facts that the environment hides", env = "the environment", episodes = "whose gradients are measured" },
   seeds = { 5 },
   run = function(cfg)

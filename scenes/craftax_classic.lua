@@ -4,8 +4,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local world, mind = view:split(body, "columns", { "5*", "3*" })
   panels.world(view, world, now, { title = "world", note = now.truth.achieved and ("%d of 22 achievements"):format(now.truth.achieved) })
   local policy, value, memory = view:split(mind, "rows", { "3*", "2*", "2*" })

@@ -13,9 +13,7 @@ local function palette(code)                     -- codes of engine/worlds/gridm
 end
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local upper, lower = view:split(body, "rows", { "5*", "3*" })
 
   local seen, truth = now.observation, now.truth

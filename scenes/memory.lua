@@ -4,9 +4,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
 
   local left, right = view:split(body, "columns", { "2*", "5*" })
   local world, seen, policy, value = view:split(left, "rows", { "4*", "2*", "3*", "4*" })

@@ -33,7 +33,7 @@ local function draw(view, now)
   local side, size = sides(now)
   local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
-  panels.world(view, world, now, { title = "maze", note = "frames: where the memory says the targets are", believed = "targets",
+  panels.world(view, world, now, { title = "maze", note = now.run and "frames: where the memory says the targets are" or nil, believed = "targets",
     colour = function(k) return targets[(now.truth.colors[k] or 0) + 1] end,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
@@ -41,7 +41,7 @@ local function draw(view, now)
       turned = true, frame = cue and targets[cue + 1], note = "heading up" })
     panels.explored(view, explored, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
-  else (now.observation and #now.observation.shape == 3 and panels.visits or panels.observation)(view, observed, now) end
+  else panels.observation(view, observed, now, { credit = true }) end
 
   local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
   panels.policies(view, policy, now)

@@ -5,13 +5,11 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local left, right = view:split(body, "columns", { "2*", "5*" })
   local world, seen, policy, norms = view:split(left, "rows", { "4*", "2*", "3*", "4*" })
   panels.world(view, world, now)
-  panels.observation(view, seen, now)
+  panels.observation(view, seen, now, { credit = true })
   panels.policies(view, policy, now)
   panels.norms(view, norms, now)
 

@@ -4,18 +4,18 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
 
   local left, right = view:split(body, "columns", { "4*", "5*" })
   local world, seen = view:split(left, "rows", { "5*", "2*" })
   local fails = now.truth.fails
   panels.world(view, world, now, {
     title = "board",
-    note = fails and ("%d falls, %d cells to go"):format(fails, now.truth.distance),
+    note = fails and ("%d falls, %d cells to go%s"):format(fails, now.truth.distance, now.run and "; frames: the path as the memory has it" or ""),
+    believed = "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
+    mark = function(class) return class == 1 or nil end,
   })
-  panels.observation(view, seen, now)
+  panels.observation(view, seen, now, { credit = true })
 
   local mind, memory = view:split(right, "rows", { "2*", "3*" })
   local policy, value = view:split(mind, "columns", { "1*", "1*" })

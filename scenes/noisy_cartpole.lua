@@ -16,9 +16,7 @@ local function both(name, place, unit)
 end
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local world, middle, lower = view:split(body, "rows", { "5*", "4*", "4*" })
   panels.world(view, world, now, { title = "cart and pole", note = "pale: as observed" })
 

@@ -4,9 +4,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, body = view:split(page, "rows", { 44, "1*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now)
   local curves, agent = view:split(body, "columns", { "1*", "1*" })
   local score, ret, loss, gradients = view:split(curves, "rows", { "1*", "1*", "1*", "1*" })
   panels.curves(view, score, now, { title = "score", of = { "charts/score" } })

@@ -1,5 +1,5 @@
 -- beliefs.lua -- what the memory knows, drawn over the world (mn.measure.readings_of_frame): the path lit by the probability that the memory gave
--- there to the right answer, or frames where it says that things are.
+-- there to the right answer, frames where it says that things are, or what it says of each place: green where that is so, red where it is not.
 local mn = require "mneme"
 local readings = mn.measure.readings_of_frame
 local canvas = mn.ui.canvas
@@ -31,15 +31,41 @@ local function frames(view, now, said, options)
   end
 end
 
+-- What the memory says of each of many places: the likeliest class, as strong as it is sure beyond even odds.
+local function marks(view, now, said, options)
+  for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
+    local best, most, others = nil, 0, 0
+    for class, p in pairs(one.p or {}) do
+      if p > most then best, most = class, p end
+      others = others + 1
+    end
+    local x, y = options.cells(one.entry, now)
+    local sign, sure = x and best and options.mark(best), (most - 1 / others) / (1 - 1 / others)
+    if sign and sure > 0.05 then
+      local truth = now.truth[options.fact]
+      local px, py, scale = options.place(x, y)
+      if type(truth) == "table" then truth = truth[one.entry] end
+      local colour = canvas.fade(truth == best and canvas.theme.good or canvas.theme.bad, math.min(1, sure))
+      view:frame(px - 0.36 * scale, py - 0.36 * scale, 0.72 * scale, 0.72 * scale, colour, math.max(1.5 * view.unit, 0.08 * scale))
+      if sign ~= true then view:text(sign, px + 0.3 * scale, py + 0.62 * scale, 0.3 * scale / view.unit, colour, "center") end
+    end
+  end
+end
+
 ---options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
----numbers, x and y of each thing, colour = function(k) of the kth
-return function(view, _, now, options)
+---numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none,
+---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
+return function(view, inner, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end
   view.unfinished = view.unfinished or not job.done
+  if not job.done then
+    local text = ("what the memory knows: %d of %s steps read"):format(job.read, job.steps and #job.steps or "?")
+    view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+  end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
-      local draw = options.at and light or frames
+      local draw = options.at and light or options.cells and marks or frames
       draw(view, now, readings.episode(job, now, fact, 1), options)
     end
   end

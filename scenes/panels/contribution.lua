@@ -25,12 +25,15 @@ return function(view, box, now)
   local step, from = selection.step(now)
   local chosen = now.selection and now.selection.step == step
   local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
+  local since = now.changed and job.columns and ("from step %d on; "):format(now.changed + 1) or ""
   local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
   if job.problem then
     local inner = view:card(box, title)
     return view:paragraph(job.problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   view.unfinished = view.unfinished or not job.done
+  local left_out = since
+  if not job.done then left_out = since .. ("%d of %d steps measured; "):format(job:progress()) end
   for r, row in ipairs(job.rows) do row.at = r end
   local rows, layer = selection.rows(now, job.rows)
   local history, first, last = job.history, job.columns[1] or math.huge, job.n
@@ -44,14 +47,15 @@ return function(view, box, now)
       end }
     end
     return panels.signals(view, box, setmetatable({ history = history }, { __index = now }),
-      { title = title, y_name = "% of the policy moved", lines = lines, least = 0 })
+      { title = title, note = left_out:gsub("; $", ""), y_name = "% of the policy moved", lines = lines, least = 0 })
   end
   local most = 0.05
   for _, row in ipairs(rows) do
     for i = 1, last do most = math.max(most, job:of(row.at, i, last) or 0) end
   end
   local range = ("0 … %.0f %%"):format(100 * most)
-  local inner = view:card(box, title, { "of the policy moved if erased there, " .. range, "of the policy moved, " .. range, range }, canvas.SEQUENTIAL)
+  local inner = view:card(box, title, { left_out .. "of the policy moved if erased there, " .. range,
+    left_out .. "of the policy moved, " .. range, left_out .. range, left_out ~= "" and (left_out:gsub("; $", "")) or range }, canvas.SEQUENTIAL)
   local over = step_heatmap.over(history, #rows, function(_, i, r)
     return i < first and 0 or job:of(rows[r].at, i, last)
   end, step_heatmap.span(now))

@@ -39,7 +39,8 @@ return function(view, box, now)
   view.unfinished = view.unfinished or not job.done
   for r, row in ipairs(job.rows) do row.at = r end
   local chosen = selection.rows(now, job.rows)
-  local inner = view:card(box, title, { #chosen == 1 and of_gates(now, chosen[1]) or ("steps back that move %.0f %% of the policy"):format(
+  local left_out = not job.done and ("%d of %d steps measured"):format(job:progress()) or nil
+  local inner = view:card(box, title, left_out or { #chosen == 1 and of_gates(now, chosen[1]) or ("steps back that move %.0f %% of the policy"):format(
     100 * contributions.LITTLE), "steps" })
   local lines, wide, most = lines_of(job.rows), 0, 1
   for _, line in ipairs(lines) do

@@ -13,9 +13,9 @@ local function fact_of(job, name)
 end
 
 -- A number: what all of the memory says, and what is so.
-local function number(view, box, now, job, fact)
+local function number(view, box, now, job, fact, left_out)
   local said = readings.episode(job, now, fact, 1)
-  panels.signals(view, box, now, { title = "what the memory knows: " .. fact.name, y_name = fact.name, lines = {
+  panels.signals(view, box, now, { title = "what the memory knows: " .. fact.name, note = left_out:gsub("; $", ""), y_name = fact.name, lines = {
     { name = "read", of = function(entry)
       local list = said[entry.step]
       return list and list.list[1].value
@@ -34,12 +34,14 @@ return function(view, box, now, options)
     return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   view.unfinished = view.unfinished or not job.done
-  local fact = fact_of(job, options and options.fact)
-  if fact.kind == "number" then return number(view, box, now, job, fact) end
+  local fact, left_out = fact_of(job, options and options.fact), ""
+  if not job.done then left_out = ("%d of %s steps read; "):format(job.read, job.steps and #job.steps or "?") end
+  if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local parts, of = selection.rows(now, { unpack(job.parts, 2) }), {}
   if #parts == #job.parts - 1 then table.insert(parts, 1, job.parts[1]) end
   for r, part in ipairs(parts) do of[r] = readings.episode(job, now, fact, part.at) end
-  local inner = view:card(box, ("%s: %s"):format(title, fact.name), { "probability of the right answer, 0 … 1", "0 … 1" }, canvas.SEQUENTIAL)
+  local inner = view:card(box, ("%s: %s"):format(title, fact.name), { left_out .. "probability of the right answer, 0 … 1",
+    left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1" }, canvas.SEQUENTIAL)
   local names = { "all" }
   for _, part in ipairs(#parts > 1 and parts[1].word == "all" and job.parts or {}) do
     if part.word ~= "all" and not part.layer then names = nil end

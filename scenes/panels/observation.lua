@@ -1,7 +1,9 @@
 -- observation.lua -- the observation that the agent receives: its named groups of values, a picture, or one cell per value.
+-- options.credit = true: of a picture, warm are the pixels on which the value depends now (credit_pixels).
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
 local canvas = mn.ui.canvas
+local panels = mn.scene.panels
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
@@ -47,7 +49,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
   end
 end
 
-return function(view, box, now)
+return function(view, box, now, options)
   local theme, u, seen = view.theme, view.unit, now.observation
   if not seen then
     local inner = view:card(box, "observation")
@@ -72,6 +74,9 @@ return function(view, box, now)
   local channels, side = n / rows / cols, math.min(inner.w / cols, inner.h / rows)
   local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
   if channels == 3 and #shape == 3 then
+    local row, known
+    if options and options.credit then row, known = mn.measure.credit_of_frame.row(now, view.deadline) end
+    if row and row.from <= now.step then return panels.credit_pixels(view, inner, now, { row = row, credit = known, step = now.step }) end
     local rgb, scale = ffi.new("uint8_t[?]", n), most > 1 and 1 or 255
     for i = 0, n - 1 do rgb[i] = math.max(0, math.min(255, seen.values[i] * scale)) end
     return view:image(place, rows, cols, rgb)

@@ -15,11 +15,14 @@ local function range(values, n)
   return lo, hi, whole
 end
 
--- Bins of one axis: where the first begins, how wide they are, how many.
-local function bins(values, n)
-  local lo, hi, whole = range(values, n)
-  if whole and hi - lo < 2 * FINE then return lo - 0.5, 1, hi - lo + 1 end
-  return lo, math.max((hi - lo) / FINE, 1e-6) * 1.0001, FINE
+-- Bins of both axes, equally wide: where the first begin, how wide they are, how many of each.
+local function bins(p, n)
+  local x0, x1, x_whole = range(p.x, n)
+  local y0, y1, y_whole = range(p.y, n)
+  local most = math.max(x1 - x0, y1 - y0)
+  if x_whole and y_whole and most < 2 * FINE then return x0 - 0.5, y0 - 0.5, 1, x1 - x0 + 1, y1 - y0 + 1 end
+  local wide = math.max(most / FINE, 1e-6) * 1.0001
+  return x0, y0, wide, math.floor((x1 - x0) / wide) + 1, math.floor((y1 - y0) / wide) + 1
 end
 
 return function(view, box, now)
@@ -30,29 +33,27 @@ return function(view, box, now)
   if n == 0 then
     return view:text("this environment reports no positions", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
-  local x0, dx, cols = bins(p.x, n)
-  local y0, dy, rows = bins(p.y, n)
+  local x0, y0, wide, cols, rows = bins(p, n)
   local counts, most = ffi.new("float[?]", rows * cols), 0
   for i = 0, n - 1 do
-    local at = math.floor((p.y[i] - y0) / dy) * cols + math.floor((p.x[i] - x0) / dx)
+    local at = math.floor((p.y[i] - y0) / wide) * cols + math.floor((p.x[i] - x0) / wide)
     counts[at] = counts[at] + 1
     most = math.max(most, counts[at])
   end
   for i = 0, rows * cols - 1 do counts[i] = math.log(1 + counts[i]) end
   local plot = { x = inner.x, y = inner.y, w = inner.w, h = inner.h - 18 * u }
-  if rows > 1 and dx == dy then                  -- cells are square
-    local side = math.min(plot.w / cols, plot.h / rows)
-    plot.x, plot.y = plot.x + (plot.w - side * cols) / 2, plot.y + (plot.h - side * rows) / 2
-    plot.w, plot.h = side * cols, side * rows
-  end
+  local side = math.min(plot.w / cols, plot.h / rows)          -- cells are square; of a single row as tall as can be seen
+  local high = rows > 1 and side * rows or math.min(plot.h, math.max(side, 24 * u))
+  plot.x, plot.y = plot.x + (plot.w - side * cols) / 2, plot.y + (plot.h - high) / 2
+  plot.w, plot.h = side * cols, high
   view:heat(plot, rows, cols, counts, 0, math.log(1 + most), canvas.SEQUENTIAL)
   local x, y
   for _, line in ipairs { { 0x0F131AFF, 4 }, { 0xFFFFFFFF, 1.5 } } do          -- white, with a dark rim
     x, y = nil, nil
     for _, entry in ipairs(now.history) do
       if entry.x then
-        local bx = plot.x + (entry.x - x0) / (dx * cols) * plot.w
-        local by = plot.y + ((entry.y or 0) - y0) / (dy * rows) * plot.h
+        local bx = plot.x + (entry.x - x0) / (wide * cols) * plot.w
+        local by = plot.y + ((entry.y or 0) - y0) / (wide * rows) * plot.h
         if x then view:line(x, y, bx, by, line[1], line[2] * u) end
         x, y = bx, by
       end
@@ -60,9 +61,8 @@ return function(view, box, now)
   end
   if x then view:disc(x, y, 4 * u, 0xFFFFFFFF) end
   local function edge(value) return ("%.4g"):format(value):gsub("-", "−") end
-  local half = dx == 1 and 0.5 or 0
-  view:text("x " .. edge(x0 + half), inner.x, inner.y + inner.h - 2 * u, 11, theme.dim)
-  local ends = ("%s%s"):format(edge(x0 + dx * cols - half), rows > 1
-    and (", y %s … %s down"):format(edge(y0 + half), edge(y0 + dy * rows - half)) or "")
-  view:text("x " .. ends, inner.x + inner.w, inner.y + inner.h - 2 * u, 11, theme.dim, "right", inner.w * 0.7)
+  local half = wide == 1 and 0.5 or 0
+  local across = ("x %s … %s"):format(edge(x0 + half), edge(x0 + wide * cols - half))
+  local down = rows > 1 and (", y %s … %s down"):format(edge(y0 + half), edge(y0 + wide * rows - half)) or ""
+  view:text(across .. down, inner.x, inner.y + inner.h - 2 * u, 11, theme.dim, "left", inner.w)
 end

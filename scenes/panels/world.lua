@@ -18,7 +18,8 @@ local function mark_read(view, now, at)
 end
 
 ---options: title, note; place = function(entry) -> x, y in the units of the drawing; known = a fact, by which the path is lit; believed = a fact,
----x and y of each of several places, which are framed where the memory says that they are, colour = function(k) of the kth
+---x and y of each of several places, which are framed where the memory says that they are, colour = function(k) of the kth; or a class of each of
+---many places, cells and mark: see beliefs.lua
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local title, note, outcome = options and options.title or "world", options and options.note, now.outcome
@@ -51,7 +52,7 @@ return function(view, box, now, options)
   end
 
   if options and options.believed and now.run then
-    panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, place = place })
+    panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, cells = options.cells, mark = options.mark, place = place })
   end
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")

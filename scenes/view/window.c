@@ -11,11 +11,11 @@
 
 /* What of SDL is used. */
 #define SDL_FUNCTIONS(F) \
-  F(CreateRenderer) F(CreateTexture) F(CreateWindow) F(DestroyRenderer) F(DestroyTexture) F(DestroyWindow) \
-  F(GameControllerClose) F(GameControllerFromInstanceID) F(GameControllerGetAxis) F(GameControllerOpen) \
+  F(CreateRGBSurfaceWithFormatFrom) F(CreateRenderer) F(CreateTexture) F(CreateWindow) F(DestroyRenderer) F(DestroyTexture) F(DestroyWindow) \
+  F(FreeSurface) F(GameControllerClose) F(GameControllerFromInstanceID) F(GameControllerGetAxis) F(GameControllerOpen) \
   F(GetCurrentVideoDriver) F(GetError) F(GetMouseState) F(GetRendererOutputSize) F(GetTicks) F(GetWindowFlags) F(GetWindowSize) \
   F(Init) F(InitSubSystem) F(PeepEvents) F(PollEvent) F(QuitSubSystem) F(RenderClear) F(RenderCopy) F(RenderPresent) \
-  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowFullscreen) F(SetWindowMinimumSize) F(ShowWindow) \
+  F(RenderReadPixels) F(SetError) F(SetHint) F(SetTextureBlendMode) F(SetWindowFullscreen) F(SetWindowIcon) F(SetWindowMinimumSize) F(ShowWindow) \
   F(StartTextInput) F(UpdateTexture) F(WaitEventTimeout)
 #define POINTER(name) __typeof__(SDL_##name) *name;
 static struct { SDL_FUNCTIONS(POINTER) } sdl;
@@ -51,6 +51,23 @@ struct mn_window {
 /* A stick moves once it is half out, and has moved back at a third: where it rests it says nothing. */
 enum { STICK_OUT = 16000, STICK_BACK = 10000, FIRST_REPEAT = 400, NEXT_REPEAT = 150 };
 
+/* The icon: a map of a memory, rows of heads by steps, of which one holds something to the end. */
+static void set_icon(SDL_Window *window) {
+  enum { SIDE = 64, CELLS = 6, EDGE = 5, CELL = (SIDE - 2 * EDGE) / CELLS };
+  static const unsigned char bright[CELLS][CELLS] = { { 1, 0, 0, 0, 0, 0 }, { 2, 1, 0, 0, 0, 0 }, { 3, 3, 3, 3, 3, 3 },
+                                                      { 0, 1, 0, 0, 0, 0 }, { 0, 0, 0, 1, 2, 2 }, { 1, 0, 0, 0, 0, 0 } };
+  static const Uint32 colors[] = { 0xFF252E3B, 0xFF2A5C80, 0xFF56B4E9, 0xFFF0A63A };
+  Uint32 pixels[SIDE * SIDE];
+  for (int i = 0; i < SIDE * SIDE; i++) {
+    const int x = i % SIDE - EDGE, y = i / SIDE - EDGE, column = x / CELL, row = y / CELL;
+    const bool inside = x >= 0 && y >= 0 && column < CELLS && row < CELLS && x % CELL && y % CELL;
+    pixels[i] = inside ? colors[bright[row][column]] : 0xFF0F131A;
+  }
+  SDL_Surface *icon = sdl.CreateRGBSurfaceWithFormatFrom(pixels, SIDE, SIDE, 32, 4 * SIDE, SDL_PIXELFORMAT_ARGB8888);
+  if (icon) sdl.SetWindowIcon(window, icon);
+  sdl.FreeSurface(icon);
+}
+
 /* Open a window of width x height points, which the user may resize; on a fine screen a point is more than
 ** one pixel: see mn_window_scale. */
 mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
@@ -76,6 +93,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     return NULL;
   }
   sdl.SetWindowMinimumSize(w->window, 640, 480);
+  set_icon(w->window);
   sdl.ShowWindow(w->window);
   sdl.StartTextInput();
   w->pads = !sdl.InitSubSystem(SDL_INIT_GAMECONTROLLER);      /* a machine without them is no worse a window */

@@ -20,15 +20,17 @@ local function play(settings, steps, previous)
   return stepper, frame
 end
 
--- The policies of steps `at` .. n - 1 of the same episode, with the same actions, where a part is erased before step `at`.
-local function erased(stepper, frame, word, at)
+-- The policies of steps `at` .. n - 1 of the same episode, with the same actions, where a part is erased before step `at`; with `before`, an
+-- intervention, also its frame (`after`) and the last one (`frame`).
+local function erased(stepper, frame, word, at, before)
   local film, list = frames.new(), {}
   stepper:restart(stepper.seed, stepper.seed)
   stepper.acted = false
-  local change = interventions.new(stepper, { { kind = "erase", what = word, at = at } })
+  local change = interventions.new(stepper, { { kind = "erase", what = word, at = at }, before })
   for i = 1, #frame.history do
     local now = film:add(stepper:next(function() change:before(i - 1, { 0 }) end, i > 1 and frame.history[i - 1].action or nil))
-    list[i] = now.policy
+    list[i], list.frame = now.policy, now
+    if before and i == before.at + 1 then list.after = now end
   end
   return list
 end
@@ -55,6 +57,29 @@ for _, case in ipairs(rig.cases()) do
       end
       t.near(job:of(r, i, 7), most, 2e-6)
     end
+  end)
+end
+
+for _, core in ipairs { "gru", "agalite", "rwkv7" } do
+  t.test(core .. ": in an episode whose memory was changed, contributions are measured from there on, and are what erasing does", function()
+    local stepper, frame = play({ core }, 9)
+    local first = { kind = "erase", what = "all", at = 3 }
+    local altered = erased(stepper, frame, "all", 3, first)
+    local job = contributions.of_frame(setmetatable({ agent = stepper.agent, changed = 3, frame_of = function() return altered.after end },
+      { __index = altered.frame }))
+    t.ok(not job.problem and job.done, job.problem)
+    t.eq(job.columns[1], 5, "from the step after")
+    for _, r in ipairs { 1, #job.rows } do
+      local policies = erased(stepper, frame, job.rows[r].word, 5, first)
+      for k = 6, 9 do
+        local moved = 0
+        for a, p in ipairs(policies[k]) do moved = moved + math.abs(p - altered.frame.history[k].policy[a]) / 2 end
+        t.near(job.moved[6][r][k], moved, 2e-6, job.rows[r].word)
+      end
+    end
+    local problem = contributions.of_frame(setmetatable({ agent = stepper.agent, changed = 8, frame_of = function() return altered.frame end },
+      { __index = altered.frame })).problem
+    t.ok(problem and problem:find "nothing follows", problem)
   end)
 end
 

@@ -1,20 +1,32 @@
 -- test_credit.lua -- mn.measure.credit: the gradients of an episode run as a sequence are those of what the agent did, for every core.
 local t = require "tests.harness"
 local credit = require "mneme.measure.credit"
+local credit_of_frame = require "mneme.measure.credit_of_frame"
+local frames = require "mneme.episodes.frames"
 local mn = require "mneme"
 
-local function played(name, env_name, settings, options)
+local function played(name, env_name, settings, options, most)
   mn.manual_seed(2)
   local env = mn.env(env_name, settings)
   local about = { env = env, core = name, hidden = 16 }
   for key, value in pairs(options or {}) do about[key] = value end
   local agent = mn.agent(about)
-  return agent, env, credit.play(mn.stepper.new(env, agent, { seed = 5 }), 8)
+  return agent, env, credit.play(mn.stepper.new(env, agent, { seed = 5 }), most or 8)
+end
+
+-- The gradients of one step, with all of the episode as one piece.
+local function at_once(agent, env, episode, at)
+  local all = credit.new(agent, env.observation_space, episode)
+  all.whole = true
+  local q = all:ask { at }
+  while not all:work(q) do end
+  return q.rows[1]
 end
 
 for _, name in ipairs(mn.names "cores") do
-  t.test(name .. ": the sequence gives the values that the agent had, and no step depends on a later one", function()
-    local agent, env, episode = played(name, "tmaze", { corridor = 30, num_envs = 1, seed = 3 }, { previous = "action,reward" })
+  t.test(name .. ": the values are those that the agent had, no step depends on a later one, and pieces give what the whole gives", function()
+    local agent, env, episode = played(name, "tmaze", { corridor = 30, num_envs = 1, seed = 3 }, { previous = "action,reward" }, 19)
+    t.eq(episode.T, 19, "more than one piece")
     local map = credit.map(agent, env, episode, { 3, episode.T - 1 })
     t.ok(map.reached < 1e-4, ("values differ by %g"):format(map.reached))
     for _, of in ipairs { "value", "action" } do
@@ -25,6 +37,12 @@ for _, name in ipairs(mn.names "cores") do
         for _, part in ipairs(map.names) do squares = squares + map.parts[part][of][2][s + 1] ^ 2 end
         t.near(math.sqrt(squares), map[of][2][s + 1], 1e-6 * (1 + map[of][2][s + 1]))
       end
+    end
+    local whole = at_once(agent, env, episode, episode.T - 1)
+    for _, of in ipairs { "value", "action" } do
+      local most = 0
+      for s = 1, episode.T do most = math.max(most, whole[of][s]) end
+      for s = 1, episode.T do t.near(map[of][2][s], whole[of][s], 1e-4 * most) end
     end
   end)
 end
@@ -60,7 +78,7 @@ t.test("a memory that looks at nothing gives no credit to the past; pictures and
   local agent, env, episode = played("feedforward", "memory_maze", { num_envs = 1, seed = 3, observation = "grid" })
   local map = credit.map(agent, env, episode, { episode.T - 1 })
   for s = 0, episode.T - 2 do t.eq(map.value[1][s + 1], 0) end
-  t.eq(#map.names, env.observation_space.shape[1] * (env.observation_space.shape[2] or 1))
+  t.eq(table.concat(map.names, " "), "view target")                          -- as the environment names them
   agent, env, episode = played("gru", "mystery_path_grid", { num_envs = 1, seed = 3, observation = "pixels" })
   map = credit.map(agent, env, episode, { 2 })
   t.eq(table.concat(map.names, " "), "observation")
@@ -71,4 +89,79 @@ t.test("a step that the episode has not is refused", function()
   local agent, env, episode = played("gru", "repeat_previous", { num_envs = 1, seed = 3 })
   t.raises(function() credit.map(agent, env, episode, { 8 }) end, "step 8 of an episode of 8, expected 0 to 7")
   t.raises(function() credit.play(mn.stepper.new(mn.env("repeat_previous", { num_envs = 2 }), agent)) end, "expected one")
+end)
+
+-- ---- in the window ----
+
+-- The frames of an episode's first steps, as a window has them.
+local function film_of(env, agent, steps)
+  local film, source, list = frames.new(), mn.stepper.new(env, agent, { seed = 5 }), {}
+  for i = 1, steps do list[i] = film:add(source:next()) end
+  for _, frame in ipairs(list) do frame.frame_of = function(step) return list[step + 1] end end
+  return list
+end
+
+for _, case in ipairs { { "gru", "tmaze", { corridor = 30 } }, { "agalite", "repeat_previous", {} }, { "gtrxl", "tmaze", { corridor = 30 } },
+  { "lru", "mystery_path_grid", { observation = "pixels" } } } do
+  t.test(("%s on %s: the window's credit is that of mneme credit, however little time it has"):format(case[1], case[2]), function()
+    local settings = { num_envs = 1, seed = 3 }
+    for key, value in pairs(case[3]) do settings[key] = value end
+    local agent, _, episode = played(case[1], case[2], settings, { previous = "action,reward" }, 19)
+    local list = film_of(mn.env(case[2], settings), agent, episode.T)
+    for _, at in ipairs { episode.T - 1, 4 } do
+      local map, pieces = credit.map(agent, mn.env(case[2], settings), episode, { at }), 1
+      local row, known = credit_of_frame.row(list[at + 1], 0)
+      while row and not row.done do
+        row, known = credit_of_frame.row(list[at + 1], 0)
+        pieces = pieces + 1
+      end
+      t.ok(row, known)
+      t.ok(pieces > 1 or at < 16 or known.whole, "the work is divided")
+      for _, of in ipairs { "value", "action" } do
+        for s = 1, at + 1 do t.near(row[of][s], map[of][1][s], 1e-4 * (1e-3 + map[of][1][s])) end
+        for p, name in ipairs(map.names) do
+          for s = 1, at + 1 do t.near(row.parts[p][of][s], map.parts[name][of][1][s], 1e-4 * (1e-3 + map[of][1][s])) end
+        end
+      end
+    end
+  end)
+end
+
+t.test("pixels: a gradient's size is what finite differences give", function()
+  local settings = { num_envs = 1, seed = 3, observation = "pixels" }
+  local agent, env, episode = played("gru", "mystery_path_grid", settings, nil, 3)
+  local all = credit.new(agent, env.observation_space, episode)
+  local q = all:ask({ 2 }, true)
+  while not all:work(q) do end
+  local rows, cols, channels = unpack(env.observation_space.shape)
+  local sizes, most, at = all:pixels(q.rows[1], "value", 0), 0, 0
+  for i = 0, rows * cols - 1 do if sizes[i] > most then most, at = sizes[i], i end end
+  local function value_with(change, c)
+    local x, done = mn.tensor { shape = { 3, 1, rows, cols, channels } }, mn.tensor { shape = { 3, 1 }, dtype = "u8" }
+    local seen = table.concat(episode.x)
+    for i = 0, #seen - 1 do x:data()[i] = seen:byte(i + 1) / 255 end
+    x:data()[at * channels + c] = x:data()[at * channels + c] + change
+    done:data()[0] = 1
+    local _, values = agent.heads((agent.core:act(agent.torso(x), done, agent.core:initial(1))))
+    return values:data()[2]
+  end
+  local squares = 0
+  for c = 0, channels - 1 do squares = squares + ((value_with(0.02, c) - value_with(-0.02, c)) / 0.04) ^ 2 end
+  t.near(most, math.sqrt(squares), 0.05 * most)
+end)
+
+t.test("where an agent's memory was changed, or there is no agent, the window says why there is no credit", function()
+  local agent, env = played("gru", "tmaze", { corridor = 30, num_envs = 1, seed = 3 })
+  local film, source = frames.new(), mn.stepper.new(env, agent, { seed = 5 })
+  local frame
+  for i = 1, 6 do
+    frame = film:add(source:next(i == 4 and function(p)
+      p:restart_plan()
+      for _, state in pairs(p.state) do state:fill(3) end
+    end or nil))
+  end
+  local row, why = credit_of_frame.row(frame)
+  t.ok(not row and why:find "its memory was changed", why)
+  row, why = credit_of_frame.row(setmetatable({ agent = false }, { __index = frame }))
+  t.ok(not row and why:find "there is none here", why)
 end)

@@ -14,9 +14,9 @@ local data = json.decode((files.read(path):match '<script type="application/json
 local first, second = data.variants[1], data.variants[2]
 local steps = math.max(first.n, second.n)
 
-local function with_page(options, f)
+local function with_page(options, f, file)
   if not chromium.program() then t.skip "no Chromium is installed (apt-get install chromium)" end
-  local page = chromium.open(path, options)
+  local page = chromium.open(file or path, options)
   local ok, why = xpcall(f, debug.traceback, page)
   local problems, requests = page:problems(), page:requests()
   page:close()
@@ -194,6 +194,67 @@ t.test("light, dark, and narrow", function()
     end)
   end
   if colors[true] then t.ok(colors[true] ~= colors[false], "as the reader prefers") end
+end)
+
+-- ---- what was measured of the memory, and the pages of reports ----
+
+-- A study of two small runs with three claims, two of them about the same run.
+files.write(folder .. "/two.lua", { [=[
+local mn = require "mneme"
+return mn.study {
+  title = "Two memories", question = "Which one?", seeds = { 1 },
+  axes = { core = { { "gru", d_model = 8, label = "gru" },
+    { "galite", n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, eta = 2, d_ffn = 8, label = "galite" } } },
+  settings = { core = { "gru" }, steps = 1024, num_envs = 8, num_steps = 16, lr = 1e-3, threads = 1 },
+  run = function(cfg)
+    mn.manual_seed(cfg.seed)
+    local env = mn.env("tmaze", { corridor = 6, num_envs = cfg.num_envs, seed = cfg.seed })
+    return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 8 }):train()
+  end,
+  metrics = { score = { "success", range = { 0, 1 } } }, figures = { { "bars", y = "score", x = "core" } },
+  claims = { { id = "one", text = "One.", test = { "at_least", metric = "score", a = { core = "gru" }, value = 0.4 } },
+    { id = "two", text = "Two.", test = { "at_least", metric = "score", a = { core = "galite" }, value = 0.4 } },
+    { id = "three", text = "Three.", test = { "at_least", metric = "score", a = { core = "gru" }, value = 0.9 } } },
+}
+]=] })
+
+t.test("a report plays an episode for each claim that a run shows, once for each run; what was measured of the memory is what the panels say", function()
+  local words, code = shell.mneme(folder, "sweep two.lua run=two jobs=1 estimate=0 && '" .. shell.program .. "' report two")
+  t.eq(code, 0, words)
+  local html = files.read(folder .. "/two/report.html")
+  local ids, stored = {}, {}
+  for id in html:gmatch '<section class="mn%-episode" id="([%w%-]+)"' do ids[#ids + 1] = id end
+  t.eq(table.concat(ids, " "), "episode-1 episode-2")
+  for text in html:gmatch '<script type="application/json">(.-)</script>' do stored[#stored + 1] = json.decode(text) end
+  t.ok(html:find("An episode of core=gru,seed=1 stands with", 1, true), "the third claim's run is the first one's")
+  t.ok(#html < 400 * 1024, ("%d KB"):format(#html / 1024))
+  with_page({}, function(page)
+    for e, id in ipairs(ids) do
+      page:value(("(d => { if (d) d.open = true; })(document.getElementById('%s').closest('details'))"):format(id))
+      page:value "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+      local names = {}
+      for _, about in ipairs(stored[e].measures) do
+        names[about.name] = true
+        local v = about.variants[1]
+        for _, r in ipairs { 1, #about.rows } do
+          local c = #v.steps
+          local spot = ("{ row: %d, step: %d }"):format(r - 1, v.steps[c])
+          local ask = [=[(e => { e.choose(0); return e.panels.find(p => p.name === "%s").tell(%s); })(document.getElementById("%s").episode)]=]
+          local told = page:value(ask:format(about.name, spot, id))
+          local value = v.values[r][c]
+          t.ok(told:find(about.rows[r], 1, true), told)
+          if about.words == "percent" and value >= 0.0995 then t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value) end
+          if about.tips then t.ok(told:find(about.tips[r][c], 1, true), told) end
+        end
+        local drawn = page:value(("(c => c.width > 0 && new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 3)(%s)"):format(
+          ("document.querySelector('#%s [data-panel=%s] canvas')"):format(id, about.name)))
+        t.ok(drawn, about.name .. " is drawn")
+      end
+      for _, name in ipairs { "contribution", "knowledge-cue", "causes" } do t.ok(names[name], name) end
+      local last = page:value(("(e => { e.go(1e9); return e.step; })(document.getElementById('%s').episode)"):format(id))
+      t.eq(last, math.max(stored[e].variants[1].n, stored[e].variants[2].n), "each plays by itself")
+    end
+  end, folder .. "/two/report.html")
 end)
 
 chromium.stop()

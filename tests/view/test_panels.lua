@@ -177,3 +177,69 @@ t.test("what was seen lies where it is: in gridworld a place is always the same"
   end
   t.ok(checked > 100 and #frame.history > 5)
 end)
+
+t.test("panels that are not complete when their time is over say what is missing, and complete ones do not", function()
+  mn.manual_seed(3)
+  local source, film, frame = stepper.fresh { env = { "tmaze", corridor = 30 }, core = { "agalite", n_layers = 2, d_model = 16 } }, frames.new(), nil
+  for _ = 1, 24 do frame = film:add(source:next()) end
+  local painter = scene.painter()
+  local view, notes = painter.view, nil
+  local card = view.card
+  view.card = function(self, box, title, note, ...)
+    notes = type(note) == "table" and table.concat(note, " | ") or note or ""
+    return card(self, box, title, note, ...)
+  end
+  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured", horizon = "of %d+ steps measured",
+    credit = "steps before %d+ not yet" } do
+    local own = setmetatable({ agent = setmetatable({}, { __index = frame.agent }) }, { __index = frame })        -- nothing is known yet
+    view:clear(800, 600)
+    view.deadline = 0
+    scene.panels[name](view, view.box, own)
+    t.ok(notes:find(words), name .. ": " .. notes)
+    t.ok(view.unfinished, name)
+    view.deadline = nil
+    view:clear(800, 600)
+    scene.panels[name](view, view.box, own)
+    t.ok(not notes:find "measured" and not notes:find "not yet", name .. ": " .. notes)
+    t.ok(not view.unfinished, name)
+  end
+end)
+
+t.test("attention by steps ago: its spans hold every step once, and what they show is what the steps of each add up to", function()
+  mn.manual_seed(3)
+  local source, film, frame = stepper.fresh { env = { "tmaze", corridor = 60 }, core = { "galite", n_layers = 1, d_model = 16 } }, frames.new(), nil
+  for _ = 1, 50 do frame = film:add(source:next()) end
+  local view, drawn, heat = scene.painter().view, nil, nil
+  heat, view.heat = view.heat, function(self, box, rows, cols, values, ...)
+    if rows > 1 then drawn = { rows = rows, cols = cols, values = values } end
+    return heat(self, box, rows, cols, values, ...)
+  end
+  view:clear(800, 400)
+  scene.panels.attention(view, view.box, setmetatable({ selection = { ago = true } }, { __index = frame }))
+  local job = mn.inspect.contributions.of_frame(frame)
+  t.eq(drawn.rows, frame.n_heads)
+  t.ok(drawn.cols < 25, "fewer spans than steps")
+  for head = 0, drawn.rows - 1 do
+    local share, n = mn.inspect.attention_history.of(frame, 50, 0, head)
+    local scale, sum, shown = job:of_head(0, head, 50), 0, 0
+    for i = 0, n - 1 do sum = sum + share[i] * scale end
+    for c = 0, drawn.cols - 1 do shown = shown + drawn.values[head * drawn.cols + c] ^ 2 end
+    t.near(shown, sum, 1e-5)
+  end
+end)
+
+t.test("visits: cells are as wide as high, whatever places an environment has; of a corridor a strip", function()
+  local floats = require("ffi").typeof "float[?]"
+  local film, view = frames.new(), scene.painter().view
+  local frame, box, heat = film:add(fake.new { corridor = 4 }:next()), nil, nil
+  heat, view.heat = view.heat, function(self, place, rows, cols, ...)
+    if cols > 1 and rows * cols ~= 32 then box = { w = place.w / cols, h = place.h / rows, rows = rows } end
+    return heat(self, place, rows, cols, ...)
+  end
+  for _, case in ipairs { { { 0, 1, 2, 8 }, { 0, 0, 3, 4 } }, { { 0.5, 1.25, 7, 3 }, { 0.1, 2, 2.5, 1 } }, { { 0, 1, 2, 8 }, { 0, 0, 0, 0 } } } do
+    local places = { x = floats(4, case[1]), y = floats(4, case[2]), n = 4 }
+    view:clear(800, 600)
+    scene.panels.visits(view, view.box, setmetatable({ places = places, been = 4 }, { __index = frame }))
+    if box.rows > 1 then t.near(box.w, box.h, 1e-3) else t.ok(box.h <= box.w, "a strip is not higher than its cells are wide") end
+  end
+end)

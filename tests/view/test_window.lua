@@ -182,6 +182,10 @@ on_screen("keys come as typed, the pointer in pixels, moves as one", function(sc
   local shown = open(800, 600)
   events(shown)
   local at = screen:window "test"
+  if shell.has "xprop" then
+    local icon = shell.run(folder, ("DISPLAY=%s xprop -id %s _NET_WM_ICON"):format(os.getenv "DISPLAY", at.id))
+    t.ok(icon:find "64 x 64" or icon:find "= 64, 64", "an icon: " .. icon:sub(1, 200))
+  end
   events(shown)
   screen:keys "l shift+l space Return Escape Home End Page_Up Page_Down Left Right Up Down plus equal minus question 7 KP_Add F5"
   local want = { ("l"):byte(), ("L"):byte(), 32, 13, 27, lib.MN_KEY_HOME, lib.MN_KEY_END, lib.MN_KEY_PAGE_UP, lib.MN_KEY_PAGE_DOWN,

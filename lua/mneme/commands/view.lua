@@ -6,6 +6,7 @@
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
 --                        step at=, with an intervention both courses of the episode and their difference
+--   wait=10              seconds that the panels of a picture or page may compute; they say what is missing then
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
 -- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
@@ -23,6 +24,7 @@ local live_channel = require "mneme.episodes.live_channel"
 local nn = require "mneme.tensor.nn"
 local intervention_options = require "mneme.episodes.intervention_options"
 local episode_data = require "mneme.view.episode_data"
+local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
@@ -40,7 +42,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 -- ---- the command line ----
 
 -- Settings that are integers, with their minimum.
-local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1 }
+local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1, wait = 0 }
 local others = { "out", "scale", "scene", "size", "theme" }
 
 -- Checks the interventions: is the step given, and can the agent act?
@@ -57,7 +59,7 @@ end
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, things = {}, list = {}, pages = true }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, wait = 10, things = {}, list = {}, pages = true }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
@@ -206,23 +208,27 @@ end
 
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param shown Viewer
----@param o table out, kind, width, height, episodes, at, theme, scale: see view.parse
+---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.parse
 ---@return integer frames written
 function view.export(shown, o)
   local painter, written = scene.painter(nil, o), 0
-  local function paint()
+  local function paint(deadline)
     shown:look_ahead()                       -- panels show the whole episode
     local function page()
       local what, frame = shown:page()
+      painter.view.deadline = deadline
       return painter:paint(what, frame, o.width, o.height)
     end
     local pixels = page()
-    return shown:measure() and page() or pixels
+    return shown:measure(deadline) and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)
-      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(), o.width, o.height)) end
+      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + o.wait), o.width, o.height)) end
     end)
+    if painter.view.unfinished then
+      io.stderr:write(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d\n"):format(o.out, o.wait, 10 * math.max(1, o.wait)))
+    end
     return 1
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
@@ -249,7 +255,7 @@ end
 
 ---Write an episode as an HTML file that plays it: the one shown, or the episode number `episodes`.
 ---@param shown Viewer
----@param o table out, episodes, at, theme: see view.parse
+---@param o table out, episodes, at, theme, wait: see view.parse
 function view.write_page(shown, o)
   if shown.at == 0 then shown:forward() end
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
@@ -260,7 +266,9 @@ function view.write_page(shown, o)
     if shown:episode() == from then errors.fail(("%s: there is no episode number %d"):format(o.things[1], o.episodes)) end
   end
   bar:clear()
-  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil })
+  local map = files.is_folder(o.things[1]) and #o.things == 1 and map_of(o, o.things[1]) or nil
+  local measure = o.wait > 0 and episode_measures.of { seconds = o.wait, map = map } or nil
+  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end

@@ -85,12 +85,15 @@ end
 
 -- ---- the work ----
 
--- The episode again, from its beginning: states before the steps of `columns`, and whether policies are those of the history.
+-- The episode again, from its beginning, or from the state after an intervention: states before the steps of `columns`, and whether policies are
+-- those of the history.
 local function replay(self, run, blank)
-  local states, wanted = {}, {}
+  local states, wanted, after = {}, {}, self.after
   for _, i in ipairs(self.columns) do wanted[i] = true end
   tensor.keep(self.agent.core:initial(1), run.state)
-  for i, entry in ipairs(self.history) do
+  for name, array in pairs(after and after.memory or {}) do ffi.copy(run.state[name]:data(), array.values, 4 * run.state[name]:size()) end
+  for i = self.first, self.n do
+    local entry = self.history[i]
     if wanted[i] then states[i] = tensor.keep(run.state) end
     local policy = run.step(entry, self.history[i - 1], i == blank)
     if not blank then
@@ -164,6 +167,15 @@ function Job:work(deadline)
   self.deadline = deadline or math.huge
   if not self.done then resume(self) end
   return self.done
+end
+
+---How much is done.
+---@return integer columns
+---@return integer of how many
+function Job:progress()
+  local done = 0
+  for _ in pairs(self.moved) do done = done + 1 end
+  return done, #self.columns
 end
 
 -- ---- what came of it ----
@@ -249,10 +261,13 @@ end
 ---@param agent Agent? nil: a problem
 ---@param history Entry[] of an episode, from its first step on
 ---@param from integer? index in the history: only what was observed in that step counts; nil: all of the past
+---@param after Frame? its memory was changed before this step; only what follows is measured
 ---@return Contributions
-function contributions.new(agent, history, from)
-  local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, policy = {},
-    deadline = math.huge, done = false, problem = problem_of(agent, history) }, Job)
+function contributions.new(agent, history, from, after)
+  local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, policy = {}, after = after,
+    first = after and after.step + 2 or 1, deadline = math.huge, done = false, problem = problem_of(agent, history) }, Job)
+  if not self.problem and self.first > self.n then self.problem = "not shown: nothing follows the step before which the memory was changed" end
+  if not self.problem and from and from < self.first then self.problem = "not shown: the memory was changed after this step" end
   if self.problem then
     self.done = true
     return self
@@ -265,7 +280,7 @@ function contributions.new(agent, history, from)
   self.whole = {}
   for i, name in ipairs(agent.core:state_names()) do self.whole[i] = { name = name } end
   local every = math.max(1, math.ceil((self.n - 1) / COLUMNS))
-  for i = self.n, (from or 1) + 1, -every do table.insert(self.columns, 1, i) end
+  for i = self.n, math.max(self.first, (from or 1) + 1), -every do table.insert(self.columns, 1, i) end
   self.routine = coroutine.create(work)
   return self
 end
@@ -278,11 +293,18 @@ local recent, RECENT = {}, 8                     -- jobs of the episodes shown l
 ---@param deadline number? of engine.C.mn_clock(false): what is not measured by then is left out; call again to continue
 ---@return Contributions
 function contributions.of_frame(now, from, deadline)
-  local history, job = now.episode_history or now.history, nil
-  for k, known in ipairs(recent) do
-    if known.history[known.n] == history[#history] and known.from == from and known.agent == now.agent then job = table.remove(recent, k) break end
+  local history, job, after = now.episode_history or now.history, nil, nil
+  if now.changed then
+    after = now.step == now.changed and now or now.frame_of and now.frame_of(now.changed)
+    if not after then now = setmetatable({ agent = false }, { __index = now }) end
   end
-  job = job or contributions.new(now.agent, history, from)
+  for k, known in ipairs(recent) do
+    if known.history[known.n] == history[#history] and known.from == from and known.agent == now.agent and known.first == (after and after.step + 2 or 1) then
+      job = table.remove(recent, k)
+      break
+    end
+  end
+  job = job or contributions.new(now.agent, history, from, after)
   table.insert(recent, 1, job)
   recent[RECENT + 1] = nil
   job:work(deadline)

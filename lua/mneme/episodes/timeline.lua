@@ -225,6 +225,16 @@ function Timeline:episodes()
   return list
 end
 
+---The last step of the episode of frame i before whose forward pass an intervention was applied.
+---@return integer? step
+function Timeline:changed(i)
+  local start, step = self.ticks[i].start, nil
+  for _, edit in ipairs(self.edits) do
+    if edit.text and self.ticks[edit.i] and self.ticks[edit.i].start == start then step = math.max(step or 0, edit.i - start) end
+  end
+  return step
+end
+
 ---The frame of another step of the episode of frame i, where it is kept.
 ---@return Frame?
 function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[i].start + step] end
@@ -274,7 +284,7 @@ function Timeline:edit(i, make, text, hands)
   local change = make(self.source)
   cut(self, i, hands)
   if self.frames[i] then self.bytes, self.frames[i] = self.bytes - self.frames[i].bytes, nil end
-  table.insert(self.edits, { i = i, make = make, change = change })
+  table.insert(self.edits, { i = i, make = make, change = change, text = text })
   if text then self.marks[i] = self.marks[i] and self.marks[i] .. ", " .. text or text end
   go_back(self, from)
   stand(self, i)
@@ -311,7 +321,7 @@ function Timeline:fork(source)
       over = tick.over }
   end
   if source ~= self.source then
-    for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source) } end
+    for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source), text = edit.text } end
   end
   other.film, other.here, other.n, other.first, other.looked_at = self.film:fork(), math.huge, self.n, self.first, self.looked_at
   other.bytes, other.moment_bytes = self.bytes, self.moment_bytes

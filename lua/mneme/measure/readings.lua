@@ -18,7 +18,7 @@ local readings = { most = 2048 }    -- episodes: inner products of all with all 
 local STEPS = 32                   -- that are read, of longer episodes
 local LEAST = 0.5                  -- of the episodes reach the last of them
 local SAMPLES = 16                 -- least number to learn from, and half of it to ask
-local ENTRIES = 12                 -- of a list: more are left out, evenly
+local ENTRIES, DRAWN = 12, 64      -- of a list: more are left out, evenly; of kept readings of all of the memory, for pictures of a world
 local CONTROLS = 3                 -- shufflings, of which the control is the mean
 local RIDGE, SHARE = 0.1, 0.7      -- of the mean square; of the episodes to learn from
 local KEPT = 2 ^ 18                -- values of a memory whose readings are kept, for pictures
@@ -74,8 +74,15 @@ end
 
 -- ---- questions ----
 
--- One question for each fact, or entry of a list that varies: { kind, y = answer of each sample or nil, entry }.
-local function questions_of(fact, truths)
+-- At most n of a list, evenly.
+local function some(list, n)
+  local few = {}
+  for k = 1, math.min(n, #list) do few[k] = list[math.floor((k - 1) * #list / math.min(n, #list)) + 1] end
+  return few
+end
+
+-- One question for each fact, or entry of a list that varies: { kind, y = answer of each sample or nil, entry, scored = it counts in means }.
+local function questions_of(fact, truths, most)
   local first, list = truths[1][fact.name], {}
   if first == nil then errors.unknown("fact to read:", fact.name, tables.keys(truths[1])) end
   for entry = 1, type(first) == "table" and #first or 1 do
@@ -90,9 +97,10 @@ local function questions_of(fact, truths)
     end
     if distinct > 1 then list[#list + 1] = { kind = fact.kind, y = y, entry = entry } end
   end
-  local few = {}
-  for k = 1, math.min(ENTRIES, #list) do few[k] = list[math.floor((k - 1) * #list / math.min(ENTRIES, #list)) + 1] end
-  return few
+  for _, question in ipairs(some(list, ENTRIES)) do question.scored = true end
+  local all = {}
+  for _, question in ipairs(list) do if question.scored or most > ENTRIES then all[#all + 1] = question end end
+  return some(all, most)
 end
 
 -- The samples that a question is about: their numbers, those to learn from first, and how many these are; nil: too few.
@@ -258,7 +266,7 @@ local function read_step(self, k, envs, truths)
   local all = { products = ffi.new("double[?]", n * n), size = 0 }
   local questions = {}
   for f, fact in ipairs(self.facts) do
-    questions[f] = questions_of(fact, ordered)
+    questions[f] = questions_of(fact, ordered, self.keep and DRAWN or ENTRIES)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
   local function ask_part(part, products, x, mean, scale)
@@ -267,14 +275,14 @@ local function read_step(self, k, envs, truths)
       local cells, maps = {}, {}
       for _, question in ipairs(questions[f]) do
         local list, count, key = asked(question, n, train)
-        if list then
+        if list and (question.scored or part.at == 1) then
           factors[key] = factors[key] or factor(products, n, list, count)
           local dice = draws.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
-          cells[#cells + 1] = cell
+          if question.scored then cells[#cells + 1] = cell end
           if cell and self.keep and x then
-            local map = { entry = question.entry, classes = names, sharpness = fits.sharpness }
+            local map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness }
             for c, of in ipairs(fits) do map[c] = as_map(of, x, mean, scale, list, count) end
             maps[#maps + 1] = map
           end
@@ -366,7 +374,7 @@ function Job:progress() return self.parts_read, self.steps and #self.steps * #se
 ---@param part integer index in parts
 ---@param step integer one of steps
 ---@param memory table<string, table> of a Frame: name -> { values }
----@return table[]? list of { entry, p = { [class] = probability } } or { entry, value }; nil: nothing was read there
+---@return table[]? list of { entry, scored = it counts in means, p = { [class] = probability } } or { entry, scored, value }; nil: nothing was read there
 function Job:of(fact, part, step, memory)
   local k
   for i, s in ipairs(self.steps or {}) do if s == step then k = i end end
@@ -385,11 +393,11 @@ function Job:of(fact, part, step, memory)
       for j = 0, of.n - 1 do sum = sum + of.weights[j] * x[j] end
       scores[c] = sum
     end
-    if not map.classes then list[i] = { entry = map.entry, value = scores[1] }
+    if not map.classes then list[i] = { entry = map.entry, scored = map.scored, value = scores[1] }
     else
       local p, of = ridge.probabilities(scores, map.sharpness), {}
       for c, class in ipairs(map.classes) do of[class] = p[c] end
-      list[i] = { entry = map.entry, p = of }
+      list[i] = { entry = map.entry, scored = map.scored, p = of }
     end
   end
   return list

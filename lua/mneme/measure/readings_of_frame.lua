@@ -64,7 +64,7 @@ function readings_of_frame.episode(job, now, fact, part)
           for _, one in ipairs(said) do
             local right = frame.truth[fact.name]
             if type(right) == "table" then right = right[one.entry] end
-            if one.p and right and right >= 0 then sum, n = sum + (one.p[right] or 0), n + 1 end
+            if one.scored and one.p and right and right >= 0 then sum, n = sum + (one.p[right] or 0), n + 1 end
           end
           of[key] = { p = n > 0 and sum / n or nil, list = said }
         end

@@ -7,7 +7,7 @@
 --   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
 --               title and note, a panel for each line (0: none)
 --   script=F    the study's script, if it was moved
---   episode=0   without the episode of the best run, which an HTML page plays where a run has a checkpoint
+--   episode=0   without episodes: an HTML page plays one for each claim that a run with a checkpoint shows, else one of the best run
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local blocks = require "mneme.reports.page.blocks"
 local claims = require "mneme.study.claims"
@@ -143,7 +143,7 @@ local function compose(study, source, options)
   local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
   local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
-  local out, opening = blocks.new(title), blocks.new(title)
+  local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
   local function part(level, name) out:heading(level, name, words[name]) end
   -- A part of the page, which is left out if it would be empty.
   local function filled(level, name, fill)
@@ -185,12 +185,13 @@ local function compose(study, source, options)
     local m = figure_of(made, v.claim, spec)
     verdicts.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
     if m and not m.shown then show_figure(out, m) end
+    if options.episode then episode.of_claim(book, out, study, i, v.claim, words) end
   end
   filled(3, "verdicts", function() verdicts.table(out, judged, spec, words) end)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  if options.episode then episode.write(out, study, words) end
+  if options.episode then episode.write(book, out, study, words) end
   plain.differences(out, study, #judged == 0 and spec or {}, words)
   results.published(out, study, spec, words)
   part(3, "numbers")
@@ -231,7 +232,7 @@ end
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  changes = what differs from the runs' code, about = files of the runs that it is written about, others = how many runs are not of those } as known
----@param options table? { beside = false: the page is not in the study's folder; episode = true: with an episode of the best run }
+---@param options table? { beside = false: the page is not in the study's folder; episode = true: with episodes of runs }
 ---@return string html
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)

@@ -1,8 +1,14 @@
--- report_episode.lua -- an episode of a report's best run, to be played in the page: as it was, and with its memory erased half-way.
-local errors = require "mneme.base.errors"
+-- report_episode.lua -- episodes of a report's runs, to be played in the page: one for each claim that a run can show, else one of the best run;
+-- each as it was, and with its memory erased half-way, with what was measured of the memory.
+local causal_map = require "mneme.episodes.causal_map"
+local causal_map_file = require "mneme.episodes.causal_map_file"
+local claims = require "mneme.study.claims"
 local episode_data = require "mneme.view.episode_data"
+local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
 local intervention_options = require "mneme.episodes.intervention_options"
 local playback = require "mneme.episodes.playback"
 local source_files = require "mneme.base.source_files"
@@ -10,8 +16,15 @@ local stepper = require "mneme.episodes.stepper"
 local values = require "mneme.base.setting_types"
 
 local episode = {}
-local MOST_STEPS = 400
-local SHARE = 0.4                              -- of what an episode's own file may hold
+local MOST_STEPS, MOST_EPISODES = 400, 6
+local SHARE, LESS = 0.4, 0.2                   -- of what an episode's own file may hold: of one, of each of several
+local SECONDS, MAP_EPISODES, MAP_SEED = 5, 64, 12345
+
+-- ---- which run ----
+
+local function can_play(run)
+  return run.path and files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
+end
 
 -- The run of the best score, or of the best return where none has a score; it is done and has a checkpoint.
 local function best_run(study)
@@ -19,12 +32,28 @@ local function best_run(study)
     local best
     for _, run in ipairs(study.runs) do
       local x = run.metrics and run.metrics[metric]
-      local here = run.path and files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0
-      if x and here and (not best or x > best.metrics[metric]) then best = run end
+      if x and can_play(run) and (not best or x > best.metrics[metric]) then best = run end
     end
     if best then return best, metric end
   end
 end
+
+-- The run nearest to the mean of a claim's first side, of those that can be played.
+local function usual_run(study, claim)
+  local test, list, sum, n = claim.test, {}, 0, 0
+  for _, run in ipairs(test and claims.runs(study, test) or {}) do
+    local x = run.status == "done" and folder.number(run, test.metric)
+    if x then sum, n = sum + x, n + 1 end
+    if x and can_play(run) then list[#list + 1] = { run = run, x = x } end
+  end
+  table.sort(list, function(a, b)
+    local p, q = math.abs(a.x - sum / n), math.abs(b.x - sum / n)
+    return p < q or p == q and a.run.name < b.run.name
+  end)
+  if list[1] then return list[1].run, test.metric, list[1].x end
+end
+
+-- ---- an episode ----
 
 -- The first episode of a run; the step half-way, from which on a second course has no memory, where it has one.
 local function played(path)
@@ -40,30 +69,78 @@ local function played(path)
   return shown, shown:change(change, 0) and at or nil
 end
 
----Put an episode of the best run into a page, with its heading; nothing where no run can play one.
+-- The map of a run's memory, stored or to be measured.
+local function map_of(path)
+  return function(checkpoint)
+    local function agent() return stepper.from_run(path, { num_envs = MAP_EPISODES, seed = MAP_SEED, checkpoint = checkpoint }) end
+    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED })
+    causal_map_file.attach(map, path, true)
+    return map
+  end
+end
+
+-- The data of a run's first episode; nil where it cannot be played.
+local function data_of(run, share)
+  local before = source_files.folder
+  local ok, data, at = pcall(function()
+    local shown, erased = played(run.path)
+    return episode_data.of(shown, { at = erased, open = erased, most = MOST_STEPS, share = share,
+      measure = episode_measures.of { seconds = SECONDS, map = map_of(run.path) } }), erased
+  end)
+  source_files.folder = before
+  if ok then return data, at end
+  if not errors.is(data) then error(data, 0) end
+  io.stderr:write(("mneme: warning: no episode of %s in the report: %s\n"):format(run.name, data.message))
+end
+
+-- Puts it into the page.
+local function put(book, out, run, data, at, sentence, words)
+  out:paragraphs(sentence .. (at and words.episode_erased:format(at) or "") .. ".")
+  book.n = book.n + 1
+  local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
+  out:add { kind = "episode", html = episode_page.section(data, "episode-" .. book.n, book.n > 1), command = command }
+end
+
+-- ---- the page ----
+
+---What is kept of the episodes of a page while it is written.
+---@return table book
+function episode.book() return { n = 0, of_run = {} } end
+
+---Put an episode that shows a claim into a page, folded; nothing where no run can play one.
+---@param book table
+---@param out table page
+---@param study table of study/folder.lua
+---@param i integer the claim's place
+---@param claim table
+---@param words table
+function episode.of_claim(book, out, study, i, claim, words)
+  local run, metric, x = usual_run(study, claim)
+  if not run then return end
+  local known = book.of_run[run.path]
+  if known then return out:paragraphs(words.episode_again:format(run.name, known, known)) end
+  local data, at
+  if book.n < MOST_EPISODES then data, at = data_of(run, LESS) end
+  if not data then return end
+  book.of_run[run.path] = i
+  out:fold(words.episode_fold:format(run.name), function()
+    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)), words)
+  end)
+end
+
+---Put an episode of the best run into a page, with its heading, where no claim has one; nothing where no run can play one.
+---@param book table
 ---@param out table page
 ---@param study table of study/folder.lua
 ---@param words table
-function episode.write(out, study, words)
-  local run, metric = best_run(study)
-  local before = source_files.folder
-  local ok, data, at = pcall(function()
-    if not run or (run:info() or {}).sequence_task then return nil end
-    local shown, erased = played(run.path)
-    return episode_data.of(shown, { at = erased, open = erased, most = MOST_STEPS, share = SHARE }), erased
-  end)
-  source_files.folder = before
-  if not ok then
-    if not errors.is(data) then error(data, 0) end
-    io.stderr:write(("mneme: warning: no episode in the report: %s\n"):format(data.message))
-    return
-  end
+function episode.write(book, out, study, words)
+  local run, metric = nil, nil
+  if book.n == 0 then run, metric = best_run(study) end
+  local data, at
+  if run then data, at = data_of(run, SHARE) end
   if not data then return end
   out:heading(3, "episode", words.episode)
-  out:paragraphs(words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])) ..
-    (at and words.episode_erased:format(at) or ""))
-  local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
-  out:add { kind = "episode", html = episode_page.section(data, "episode-1"), command = command }
+  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])), words)
 end
 
 return episode

@@ -93,6 +93,16 @@ local function rest_of(run, test)
   return table.concat(parts, ", ")
 end
 
+---The runs of a test's first side.
+---@param study table
+---@param test table
+---@return table[]
+function claims.runs(study, test)
+  local list = {}
+  for _, run in ipairs(study.runs) do if matches(run, test.a) and matches(run, test.where) then list[#list + 1] = run end end
+  return list
+end
+
 -- The runs of a side, [rest][seed] = run; and the rests, in the order of the grid.
 local function side_of(study, test, labels)
   local side, rests = {}, {}

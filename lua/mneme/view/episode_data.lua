@@ -311,10 +311,17 @@ local function alike(a, b)
   return names(a) == names(b)
 end
 
+-- The last frame of a variant, which knows all of its episode.
+local function last_of(one)
+  local line, at = one.track.timeline, one.list[#one.list]
+  return setmetatable({ episode_history = line:whole(at), changed = line:changed(at), frame_of = function(step) return line:kept(at, step) end },
+    { __index = line:frame(at) })
+end
+
 ---The displayed episode as data.
 ---@param shown Playback of one track, or of two whose memories have the same parts
 ---@param options table? { open = the step to show first, 0; at = the step of an intervention; most = steps, of a longer episode the
----  first ones, 2000; share = 1: of the bytes that are for attention, state and observation }
+---  first ones, 2000; share = 1: of the bytes that are for attention, state and observation; measure = of mneme.measure.episode_measures }
 ---@return table? data for json.encode
 ---@return string? why not: the two agents differ in their parts
 function episode_data.of(shown, options)
@@ -361,6 +368,9 @@ function episode_data.of(shown, options)
   for kind, end_of_colors in pairs(shared.state.range) do range[kind] = number(end_of_colors) end
   data.state = { cells = json.array(cells), size = shared.state.size or 0, range = range, crowded = shared.state.crowded }
   data.seen = shared.seen
+  local ends = {}
+  for k, one in ipairs(lists) do ends[k] = last_of(one) end
+  data.measures = json.array(options.measure and options.measure(ends) or {})
   return data
 end
 

@@ -169,6 +169,27 @@ function linesPanel(e, about) {
   }, about);
 }
 
+// What was measured of the memory: values at some steps, of which the last one before a step counts.
+function measuredPanel(e, about) {
+  const parts = about.variants.filter(x => !x.why);
+  if (!parts.length) return { title: about.title, name: about.name, define: about.define, text: about.variants[0].why };
+  let hi = about.hi || 1e-3;
+  for (const one of parts) for (const row of one.values) for (const x of row) hi = Math.max(hi, x || 0);
+  const place = (one, k) => { let c = -1; while (c + 1 < one.steps.length && one.steps[c + 1] <= k) c++; return c; };
+  const stored = v => about.variants[about.fixed ? 0 : e.variants.indexOf(v)];
+  const at = (v, k) => { const one = stored(v); return one && !one.why ? place(one, k) : -1; };
+  const of = (v, r, k) => { const c = at(v, k); return c < 0 || c >= 0 && k >= v.n ? null : stored(v).values[r][c]; };
+  const words = about.words === "percent" ? percent : show;
+  const notes = () => e.shown().map(stored).filter((one, i, all) => all.indexOf(one) === i).map(one => one.why || one.note).filter(x => x);
+  const panel = rowsPanel(e, { title: about.title, name: about.name, define: about.define, names: about.rows, lo: 0, hi, words, of, fixed: about.fixed,
+    height: limit(11 * about.rows.length + 30, 90, 260), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
+  if (about.tips) panel.tell = spot => {
+    const v = e.shown()[0], c = at(v, spot.step);
+    return about.rows[spot.row] + ", erased at step " + (c < 0 ? "–" : about.variants[0].steps[c]) + ": " + (c < 0 ? "not measured" : about.tips[spot.row][c]);
+  };
+  return panel;
+}
+
 // The largest of the differences between two variants, which sets the colours; worked out once.
 function largest(panel, e, of, count, least) {
   if (panel.most === undefined) {
@@ -187,9 +208,9 @@ function rowsPanel(e, about) {
   const left = limit(6.2 * Math.max(...about.names.map(n => n.length)) + 8, 40, 110);
   const range = about.note, words = about.words || show;
   const panel = Object.assign({ height: limit(16 * about.names.length + 30, 90, 220), rows: about.names.length, words: show, root: false }, about, {
-    note: () => e.shown().length > 1 ? "difference ±" + words(most()) : range(),
+    note: () => e.shown().length > 1 && !about.fixed ? "difference ±" + words(most()) : range(),
     draw(g, w, h) {
-      const plot = plotOf(w, h, left), { theme } = e, list = e.shown(), span = about.hi - about.lo || 1;
+      const plot = plotOf(w, h, left), { theme } = e, list = about.fixed ? e.shown().slice(0, 1) : e.shown(), span = about.hi - about.lo || 1;
       const scale = v => v === null || v === undefined ? NaN : about.root ? Math.sqrt(Math.max(0, v)) / Math.sqrt(about.hi) : (v - about.lo) / span;
       heat(g, theme, plot, about.names.length, e.length, (r, k) => {
         if (list.length < 2) return k < list[0].n ? scale(about.of(list[0], r, k)) : NaN;
@@ -396,6 +417,7 @@ function panelsOf(e) {
   if (data.seen) list.push(seenPanel(e));
   if (e.has(v => v.truth.x !== undefined || v.truth.position !== undefined)) list.push(trailPanel(e));
   if (!e.has(v => v.policy.some(p => p.length))) return list;             // a file without internals
+  list.push(...data.measures.map(about => measuredPanel(e, about)));
   list.push(...attentionPanels(e));
   data.gates.forEach((_, i) => list.push(gatePanel(e, i)));
   if (data.layers > 0) list.push(normsPanel(e));

@@ -14,6 +14,16 @@ local envs = require "mneme.envs.env"
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }
 
+---The frame of most pages: margins, and the header above.
+---@param view Canvas
+---@param now Frame
+---@return table box { x, y, w, h } of what is left
+function scene.body(view, now)
+  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
+  scene.panels.header(view, header, now)
+  return body
+end
+
 ---The names of all scenes, sorted.
 ---@return string[]
 function scene.list() return registry.names "scenes" end

@@ -49,7 +49,8 @@ end
 ---@param box table { x, y, w, h }
 ---@param b table of step_heatmap.over
 ---@param look table { lo, hi: ends of the colours, names: one for each group of rows, row_name = function(row): string, from 1, what = a word
----  before the value, of = function(value): number, as it reads, now = the displayed step, where later ones are drawn }
+---  before the value, of = function(value): number, as it reads, words = function(value): string, in its place, now = the displayed step, where later
+---  ones are drawn }
 ---@return table plot the box of the rows; a click below it selects a step
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
@@ -71,7 +72,8 @@ function step_heatmap.draw(view, box, b, look)
     local name = look.row_name and look.row_name(row + 1) or look.names[math.floor(row * groups / b.rows) + 1]
     if col >= b.used then return ("%s, step %d: not there yet"):format(name, step) end
     local value = b.values[row * b.used + col]
-    return ("%s, step %d: %s%s"):format(name, step, look.what and look.what .. " " or "", canvas.number(look.of and look.of(value) or value))
+    local words = look.words and look.words(value) or canvas.number(look.of and look.of(value) or value)
+    return ("%s, step %d: %s%s"):format(name, step, look.what and look.what .. " " or "", words)
   end)
   local high = plot.h / groups
   size = math.min(size, high / u * 0.8)

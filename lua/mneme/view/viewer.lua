@@ -117,6 +117,7 @@ local commands = {
   { "n", "n", "next environment (live)", next_env },
   { "l", "l", "select a layer", function(self) cycle(self, "layer", (layers_of(self))) end },
   { "j", "j", "select a head", function(self) cycle(self, "head", select(2, layers_of(self))) end },
+  { "g", "g", "attention by steps ago, in growing spans", function(self) self.selection.ago = not self.selection.ago or nil end },
   { "k", "k", "take over / hand back", function(self, clock) self:take(clock) end },
   { "i", "i", "intervene at this step", function(self, clock) self:offer(clock) end },
   { "[", "[", "older checkpoint", function(self, clock) self:checkpoint(-1, clock) end },
@@ -327,9 +328,10 @@ function Viewer:tick(clock, deadline)
 end
 
 ---Completes the map of the memory, if the page shows it: for pictures.
+---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean changed
-function Viewer:measure()
-  return self.causes ~= nil and self.causes:work(self:source().steps, 0, math.huge)
+function Viewer:measure(deadline)
+  return self.causes ~= nil and self.causes:work(self:source().steps, 0, deadline or math.huge)
 end
 
 ---Save the displayed episode of every track as a trajectory.

@@ -50,6 +50,7 @@ local function shown_frame(self, k, status)
   end
   local line, at = self.tracks[k].timeline, self.slots[self.at][k]
   more.episode_history, more.beside = whole(self, k), others(self, k)
+  more.changed = line:changed(at)
   more.frame_of = function(step) return line:kept(at, step) end
   local name = self.together and ("episode %d"):format(frame.episode) or self.tracks[k].name
   if name then more.title = name .. " – " .. frame.title end

@@ -1,0 +1,126 @@
+-- episode_measures.lua -- what was measured of an agent's memory in an episode, as data for its page: what each part contributes, what it
+-- knows, and what is lost when it is erased.  Each as rows of numbers at some steps.
+local C = require("mneme.base.engine").C
+local contributions = require "mneme.episodes.contributions"
+local json = require "mneme.base.json"
+local readings = require "mneme.measure.readings_of_frame"
+
+local episode_measures = {}
+local FACTS = 2                    -- facts that are classes, of which panels are made
+
+local null = json.null
+local function number(x) return x and x - x == 0 and tonumber(("%.3g"):format(x)) or null end
+
+local function names_of(rows)
+  local list = {}
+  for r, row in ipairs(rows) do list[r] = row.text end
+  return json.array(list)
+end
+
+-- rows x columns of of(row, column).
+local function table_of(rows, columns, of)
+  local all = {}
+  for r = 1, rows do
+    all[r] = {}
+    for c = 1, columns do all[r][c] = number(of(r, c)) end
+    json.array(all[r])
+  end
+  return json.array(all)
+end
+
+-- ---- each measure, of the frame at an episode's end ----
+
+local function contribution(frames, deadline)
+  local about = { title = "contribution of each part of the memory", name = "contribution", words = "percent",
+    define = "How much of the policy's probability moves at most, at this step or a later one, if that part of the memory is erased before this step; the "
+      .. "observations stay as they were.", variants = {} }
+  for k, now in ipairs(frames) do
+    local job = contributions.of_frame(now, nil, deadline)
+    if job.problem then about.variants[k] = { why = job.problem }
+    else
+      local steps = {}
+      for _, i in ipairs(job.columns) do if job.moved[i] then steps[#steps + 1] = i - 1 end end
+      about.rows = about.rows or names_of(job.rows)
+      about.variants[k] = { steps = json.array(steps), values = table_of(#job.rows, #steps, function(r, c) return job:of(r, steps[c] + 1, job.n) end),
+        note = not job.done and ("%d of %d steps measured"):format(job:progress()) or now.changed and ("from step %d on"):format(now.changed + 1) or null }
+    end
+  end
+  return about
+end
+
+local function knowledge(job, frames, fact)
+  local about = { title = "what the memory knows: " .. fact.name, name = "knowledge-" .. fact.name, words = "percent", hi = 1,
+    define = "The probability that a linear reading of each part of the memory gives to the right answer; it was fitted on other episodes of this run.",
+    rows = names_of(job.parts), variants = {} }
+  for k, now in ipairs(frames) do
+    local said, steps = {}, {}
+    for p in ipairs(job.parts) do said[p] = readings.episode(job, now, fact, p) end
+    for _, step in ipairs(job.steps or {}) do if said[1][step] and said[1][step].p then steps[#steps + 1] = step end end
+    about.variants[k] = { steps = json.array(steps), values = table_of(#job.parts, #steps, function(p, c)
+      local one = said[p][steps[c]]
+      return one and one.p
+    end), note = not job.done and ("%d of %s steps read"):format(job.read, job.steps and #job.steps or "?") or null }
+  end
+  return about
+end
+
+local lost = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" }
+
+local function causes(map, deadline)
+  local title, name = "where it is remembered", "causes"
+  map:work(deadline)
+  if not map.steps or #map.columns == 0 then
+    local why = map.done and "the episodes end at step 0" or "not measured in the time that this page had; mneme where RUN stores it"
+    return { title = title, name = name, define = why, variants = { { why = why } } }
+  end
+  local cells, steps = map:cells(), {}
+  local test = map.done and map:test(cells)
+  for c = 1, #map.columns do steps[c] = map.steps[c] end
+  local about = { title = title, name = name, words = "number", fixed = true, rows = names_of(map.rows), tips = {},
+    define = ("%s when that part is erased at that step, over %d episodes; what does not stand out of the noise has no colour."):format(
+      lost[map.measure], #map.outcomes) }
+  local values = table_of(#map.rows, #steps, function(r, c)
+    local cell = cells[r][c]
+    return cell and (cell.clear or not test) and math.max(0, cell.loss) or cell and 0
+  end)
+  for r = 1, #map.rows do
+    about.tips[r] = {}
+    for c = 1, #steps do
+      local cell = cells[r][c]
+      local text = cell and ("%.2f"):format(cell.loss) or "not measured"
+      if cell and cell.low then text = ("%s [%.2f, %.2f]"):format(text, cell.low, cell.high) end
+      if cell and test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise") end
+      about.tips[r][c] = text:gsub("%-(%d)", "−%1")
+    end
+  end
+  local done, of = map:progress()
+  about.variants = { { steps = json.array(steps), values = values, note = done < of and ("%d of %d cells"):format(done, of) or null } }
+  return about
+end
+
+-- ---- all ----
+
+---A function for episode_data.of that measures an episode.
+---@param options table? { seconds = 10: what is not measured by then is left out, and the page says so; map = function(checkpoint): CausalMap }
+---@return fun(frames: Frame[]): table[] measures of the last frames of an episode's variants: { title, name, define, rows, variants = { { steps,
+---  values[row][column], note } or { why } }, words, hi, tips, fixed = the same for all variants }
+function episode_measures.of(options)
+  options = options or {}
+  return function(frames)
+    local deadline, list = C.mn_clock(false) + (options.seconds or 10), {}
+    list[1] = contribution(frames, deadline)
+    local job, problem = readings.job(frames[1], deadline)
+    local facts = 0
+    for _, fact in ipairs(job and job.facts or {}) do
+      if fact.kind == "class" and facts < FACTS then list[#list + 1], facts = knowledge(job, frames, fact), facts + 1 end
+    end
+    if not job and frames[1].run then
+      list[#list + 1] = { title = "what the memory knows", name = "knowledge", define = problem, variants = { { why = problem } } }
+    end
+    local map = options.map and frames[1].checkpoint and options.map(frames[1].checkpoint)
+    list[#list + 1] = map and causes(map, deadline) or nil
+    return list
+  end
+end
+
+return episode_measures

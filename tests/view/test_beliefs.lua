@@ -1,0 +1,109 @@
+-- test_beliefs.lua -- what scenes draw of an agent's beliefs lies where these things are: a memory that says the truth is drawn on the things
+-- themselves, and one that says the opposite nowhere on them.
+local t = require "tests.harness"
+local frames = require "mneme.episodes.frames"
+local mn = require "mneme"
+local pictures = require "mneme.view.episode_pictures"
+local scene = require "mneme.view.scene"
+local stepper = require "mneme.episodes.stepper"
+local readings = mn.measure.readings_of_frame
+
+-- A frame of a scene's environment after some steps, as if it were of a run.
+local function frame_of(name, settings, steps)
+  mn.manual_seed(5)
+  local env = { name }
+  for key, value in pairs(settings or {}) do env[key] = value end
+  local source, film, frame = stepper.fresh { env = env, core = { "gru", d_model = 8 } }, frames.new(), nil
+  for _ = 1, steps do frame = film:add(source:next()) end
+  return setmetatable({ run = "runs/none" }, { __index = frame })
+end
+
+-- The frames that a scene draws over the world, in the world's units, where the memory says `list` of a fact: { x, y, right }.
+local function drawn(name, frame, fact, list)
+  local real_job, real_episode, found = readings.job, readings.episode, {}
+  readings.job = function() return { facts = { { name = fact, kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
+  readings.episode = function() return { [frame.step] = { list = list } } end
+  local panel = scene.panels.beliefs
+  scene.panels.beliefs = function(view, box, now, options)
+    local outline = view.frame
+    view.frame = function(_, x, y, w, h, colour)
+      local x0, y0, scale = options.place(0, 0)
+      local right = math.floor(colour / 256) == math.floor(mn.ui.canvas.theme.good / 256)
+      found[#found + 1] = { x = (x + w / 2 - x0) / scale, y = (y + h / 2 - y0) / scale, right = right }
+    end
+    local ok, why = pcall(panel, view, box, now, options)
+    view.frame = outline
+    if not ok then error(why, 0) end
+  end
+  local ok, why = pcall(function() scene.painter():paint(scene.load(name), frame, 1280, 800) end)
+  readings.job, readings.episode, scene.panels.beliefs = real_job, real_episode, panel
+  t.ok(ok, why)
+  return found
+end
+
+-- The drawings of a world: { kind, color, x, y, w, h }.
+local function shapes_of(frame)
+  local shapes = pictures.shapes()
+  shapes:film()(frame.canvas)
+  return (shapes:list())
+end
+
+for _, name in ipairs { "mystery_path", "mystery_path_grid" } do
+  t.test(name .. ": the path that the memory has is drawn on the path", function()
+    local frame = frame_of(name, { level = "easy" }, 12)
+    local truth, list, wrong, length = frame.truth, {}, {}, 0
+    for k, on in ipairs(truth.path) do
+      list[k], wrong[k] = { entry = k, p = { [on] = 1, [1 - on] = 0 } }, { entry = k, p = { [on] = 0, [1 - on] = 1 } }
+      length = length + on
+    end
+    local found, at = drawn(name, frame, "path", list), {}
+    t.eq(#found, length)
+    for _, f in ipairs(found) do
+      t.ok(f.right)
+      at[math.floor(f.y) * 7 + math.floor(f.x) + 1] = true
+      t.near(f.x % 1, 0.5, 1e-3) t.near(f.y % 1, 0.5, 1e-3)
+    end
+    for _, place in ipairs { "start", "goal" } do t.ok(at[truth[place .. "_y"] * 7 + truth[place .. "_x"] + 1], place .. " is on the path") end
+    for k, on in ipairs(truth.path) do t.eq(at[k] or false, on == 1) end
+    found = drawn(name, frame, "path", wrong)
+    t.eq(#found, 49 - length)
+    for _, f in ipairs(found) do t.ok(not f.right) end
+    t.eq(#drawn(name, frame, "path", { { entry = 1, p = { [0] = 0.5, [1] = 0.5 } } }), 0, "what it does not know is not drawn")
+  end)
+end
+
+t.test("memory_maze: frames lie on the targets where the memory says the truth", function()
+  local frame = frame_of("memory_maze", { size = 9 }, 12)
+  local list = {}
+  for k, x in ipairs(frame.truth.targets) do list[k] = { entry = k, value = x } end
+  local found, discs = drawn("memory_maze", frame, "targets", list), {}
+  t.eq(#found, #list / 2)
+  for _, shape in ipairs(shapes_of(frame)) do
+    if shape[1] == 2 then discs[#discs + 1] = shape end
+  end
+  for _, f in ipairs(found) do
+    local on = false
+    for _, disc in ipairs(discs) do on = on or math.abs(disc[3] - f.x) < 0.01 and math.abs(disc[4] - f.y) < 0.01 end
+    t.ok(on, ("a target is drawn at %.2f, %.2f"):format(f.x, f.y))
+  end
+end)
+
+for _, level in ipairs { "easy", "hard" } do
+  t.test("concentration, " .. level .. ": what the memory says is drawn on closed cards", function()
+    local frame, list, closed = frame_of("concentration", { level = level }, 9), {}, 0
+    local truth, kinds = frame.truth, level == "hard" and 13 or 2
+    for k = 1, 52 do
+      local p = {}
+      for class = 0, kinds - 1 do p[class] = class == truth.cards[k] and 1 or 0 end
+      list[k], closed = { entry = k, p = p }, closed + 1 - truth.open[k]
+    end
+    local found, tiles = drawn("concentration", frame, "cards", list), {}
+    t.eq(#found, closed)
+    for _, shape in ipairs(shapes_of(frame)) do if shape[1] == 0 then tiles[#tiles + 1] = shape end end
+    for _, f in ipairs(found) do
+      local on = false
+      for _, s in ipairs(tiles) do on = on or s[6] > 1 and math.abs(s[3] + s[5] / 2 - f.x) < 0.01 and math.abs(s[4] + s[6] / 2 - f.y) < 0.01 end
+      t.ok(on and f.right, ("a card lies at %.2f, %.2f"):format(f.x, f.y))
+    end
+  end)
+end
