@@ -20,7 +20,7 @@ MN_FN float uniform(dice *d, mn_jax_key key) { return uniform_of(d, key, 1, 0); 
 /* One of the places that have a bit, n of 4096; 0 where there is none. */
 MN_LARGE int choose(dice *d, mn_jax_key key, const uint64_t *place, int n) {
   if (n == 0) return 0;
-  if (d->jax) return mn_jax_choice(key, place, n);
+  if (d->jax) return mn_jax_choice(key, place, SIDE, 1.0f / (float)n);
   int left = mn_below(next_word(d), n), row = 0;
   for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
   uint64_t bits = place[row];
