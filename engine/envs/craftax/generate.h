@@ -2,7 +2,7 @@
 ** A floor depends on its key alone, so it is made when the player comes there. */
 #ifndef MN_CRAFTAX_GENERATE_H
 #define MN_CRAFTAX_GENERATE_H
-#include "worlds/perlin.h"
+#include "worlds/craftax.h"
 #include "tables.h"
 
 /* ---- keys ---- */

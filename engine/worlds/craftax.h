@@ -1,8 +1,17 @@
-/* perlin.h -- Perlin noise of one octave on a square map, with the bits that JAX gives it: the ground of both Craftax worlds
-** (Perlin, SIGGRAPH 2002; Craftax's util/noise.py). */
-#ifndef MN_PERLIN_H
-#define MN_PERLIN_H
+/* craftax.h -- what Craftax and Craftax Classic share: daylight, and Perlin noise of one octave on a square map, the ground of both
+** (Perlin, SIGGRAPH 2002; Craftax's util/noise.py), with the bits that JAX gives them. */
+#ifndef MN_WORLDS_CRAFTAX_H
+#define MN_WORLDS_CRAFTAX_H
 #include "worlds/dice.h"
+
+/* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
+MN_FN float daylight(int step) {
+  const float days = (float)step * (1.0f / 300), part = days - (float)(int)days + 0.3f;
+  float sine, cosine;
+  mn_jax_sincos(3.1415927f * part, &sine, &cosine);
+  cosine = cosine < 0 ? -cosine : cosine;
+  return MN_FMA(-(cosine * cosine), cosine, 1.0f);
+}
 
 enum { GRADIENTS = 9 * 33 };                     /* of the finest grid */
 
