@@ -1,0 +1,92 @@
+/* craftax.c -- Craftax (Matthews et al. 2024, v1.6.1): nine floors of 48 x 48 blocks, from meadows through dungeons to a boss; gather,
+** craft, fight, shoot, cast and dig.  Rules, observation, rewards and ends are the original's, oddities included; with random=jax so is
+** chance.  Here: the contract.  world.h: state and names; tables.h: its numbers; generate.h: new floors; rules.h: the player; craft.h:
+** what is made, mined and placed; fight.h: blows; magic.h: spells, potions, enchantments; mobs.h: all others; spawn.h: new ones;
+** view.h: the observation; facts.h: truth and which states can be; draw.h: the picture. */
+#include "rules.h"
+#include "view.h"
+#include "facts.h"
+#include "draw.h"
+
+static void spaces(const double *param, mn_space *out) {
+  (void)param;
+  out->dtype = MN_F32;
+  out->ndim = 1;
+  out->shape[0] = NUMBERS;
+  out->n_actions = ACTIONS;
+  out->bytes = sizeof(craftax);
+  out->shared_bytes = sizeof(shared);
+}
+
+static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
+  (void)mn, (void)param, (void)text;
+  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight(i);
+  return 0;
+}
+
+MN_FN void reset(craftax *w, mn_io *io) {
+  dice d = dice_of(io, io->param[RANDOM] != 0, true);
+  mn_jax_key key = mn_jax_split(&d.key);
+  if (!d.jax)
+    for (int i = 0; i < 2; i++) key.word[i] = next_word(&d);
+  generate(w, key);
+  w->row = w->col = SIDE / 2;
+  w->direction = UP;
+  w->health = w->food = w->drink = w->energy = w->mana = 9;
+  w->dexterity = w->strength = w->intelligence = 1;
+  w->killed[0] = 10;                             /* the first ladder is open */
+  w->boss_timer = BOSS_WAIT;
+  for (int f = 0; f < FLOORS; f++) {
+    for (int i = 0; i < MELEES; i++) w->melee[f][i].health = 1;
+    for (int i = 0; i < PASSIVES; i++) w->passive[f][i].health = 1;
+    for (int i = 0; i < RANGEDS; i++) w->ranged[f][i].health = 1;
+    for (int i = 0; i < SHOTS; i++) w->mine[f][i].down = w->mine[f][i].right = w->theirs[f][i].down = w->theirs[f][i].right = 1;
+  }
+  observe(w, light_at(io, 0), io->obs);
+}
+
+/* What the achievements of a step pay. */
+MN_FN int pay(const uint64_t *before, const uint64_t *after) {
+  int sum = 0;
+  for (int k = 0; k < 2; k++)
+    for (uint64_t fresh = after[k] & ~before[k]; fresh; fresh &= fresh - 1) sum += pay_of(64 * k + lowest_of(fresh));
+  return sum;
+}
+
+MN_FN void step(craftax *w, mn_io *io) {
+  dice d = dice_of(io, io->param[RANDOM] != 0, false);
+  const int action = w->sleeping || w->resting ? NOOP : io->action;
+  const uint64_t before[2] = { w->achieved[0], w->achieved[1] };
+  const uint64_t none[2] = { 0, 0 };
+  const float health = w->health;
+  mn_jax_key key[5];                             /* of acts, reading, enchanting, mobs, new mobs */
+  for (int i = 0; i < 5; i++) key[i] = split(&d);
+  change_floor(w, action);
+  craft(w, action);
+  d.key = key[0];
+  if (action == DO) act(w, &d);
+  place(w, action);
+  shoot(w, action);
+  cast(w, action);
+  drink(w, action);
+  d.key = key[1];
+  if (action == READ_BOOK) read_book(w, &d);
+  d.key = key[2];
+  enchant(w, action, &d);
+  boss_logic(w);
+  level_up(w, action);
+  walk(w, action);
+  d.key = key[3];
+  move_mobs(w, &d);
+  d.key = key[4];
+  spawn_mobs(w, &d, light_at(io, w->steps));
+  grow(w);
+  live(w, action);
+  clip(w);
+  tally(w);
+  w->steps++;
+  io->reward = MN_FMA(w->health - health, 0.1f, (float)pay(before, w->achieved));
+  io->terminated = over(w);
+  io->score = (float)pay(none, w->achieved) / 226;
+  observe(w, light_at(io, w->steps), io->obs);
+}
