@@ -6,21 +6,25 @@
 enum { KINDS = 3 };                              /* of damage: PLAIN, FIRE, ICE */
 enum { MISSED, HIT, KILLED };
 
-/* What passes a defense. */
+/* What passes a defense, summed in XLA's order. */
 MN_FN float harm(const float *damage, const float *defense) {
-  float sum = 0;
-  for (int k = 0; k < KINDS; k++) sum += (1 - defense[k]) * damage[k];
-  return sum;
+  const float plain = (1 - defense[PLAIN]) * damage[PLAIN], ice = (1 - defense[ICE]) * damage[ICE];
+  return (plain + ice) + (1 - defense[FIRE]) * damage[FIRE];
 }
+
+MN_FN float tenth(int grade) { return (float)grade * 0.1f; }
 
 /* A mob's blow or projectile meets the player's armour, a tenth a grade, and its magic, a fifth a piece. */
 MN_FN void hurt(craftax *w, int of, int type, float times) {
-  float damage[KINDS], defense[KINDS] = { 0, 0, 0 };
+  const uint8_t *armour = w->armour;
+  int fire = 0, ice = 0;
   for (int i = 0; i < ARMOURS; i++) {
-    defense[PLAIN] += (float)w->armour[i] * 0.1f;
-    defense[FIRE] += w->armour_magic[i] == FIRE ? 0.2f : 0.0f;
-    defense[ICE] += w->armour_magic[i] == ICE ? 0.2f : 0.0f;
+    fire += w->armour_magic[i] == FIRE;
+    ice += w->armour_magic[i] == ICE;
   }
+  const float steel = (tenth(armour[0]) + tenth(armour[1])) + (tenth(armour[2]) + tenth(armour[3]));
+  const float defense[KINDS] = { steel, (float)fire * 0.2f, (float)ice * 0.2f };
+  float damage[KINDS];
   for (int k = 0; k < KINDS; k++) damage[k] = damage_of(of, type, k) * times * (at_boss(w) ? 1.5f : 1.0f);
   w->health -= harm(damage, defense);
 }
