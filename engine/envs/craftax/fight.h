@@ -12,7 +12,7 @@ MN_FN float harm(const float *damage, const float *defense) {
   return (plain + ice) + (1 - defense[FIRE]) * damage[FIRE];
 }
 
-MN_FN float tenth(int grade) { return (float)grade * 0.1f; }
+MN_FN float steel_of(int grade) { return (float)grade * 0.1f; }
 
 /* A mob's blow or projectile meets the player's armour, a tenth a grade, and its magic, a fifth a piece. */
 MN_FN void hurt(craftax *w, int of, int type, float times) {
@@ -22,7 +22,7 @@ MN_FN void hurt(craftax *w, int of, int type, float times) {
     fire += w->armour_magic[i] == FIRE;
     ice += w->armour_magic[i] == ICE;
   }
-  const float steel = (tenth(armour[0]) + tenth(armour[1])) + (tenth(armour[2]) + tenth(armour[3]));
+  const float steel = (steel_of(armour[0]) + steel_of(armour[1])) + (steel_of(armour[2]) + steel_of(armour[3]));
   const float defense[KINDS] = { steel, (float)fire * 0.2f, (float)ice * 0.2f };
   float damage[KINDS];
   for (int k = 0; k < KINDS; k++) damage[k] = damage_of(of, type, k) * times * (at_boss(w) ? 1.5f : 1.0f);
