@@ -90,3 +90,27 @@ MN_FN void step(craftax *w, mn_io *io) {
   io->score = (float)pay(none, w->achieved) / 226;
   observe(w, light_at(io, w->steps), io->obs);
 }
+
+MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
+                         "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see,
+       .version = 1,
+       .doc = "Craftax: gather, craft, fight and cast through nine floors down to a boss; 67 achievements",
+       .about = "random   philox: the engine's random numbers\n"
+                "         jax: those of JAX 0.4: seed 7 is the original's world of PRNGKey(7), and step s\n"
+                "         uses the key fold_in(PRNGKey(7), s)\n"
+                "Reward: 1, 3, 5 or 8 for each new achievement, 226 in all; 0.1 for each point of health gained\n"
+                "or lost.  An episode ends without health, with the boss beaten, and after 100,000 steps.\n"
+                "Observation: the original's 8,268 numbers: 9 x 11 cells of 37 blocks, 5 things on them, 5 classes\n"
+                "of 8 mobs and whether it is lit, then 51 of what the player has and how it is.",
+       .params = "random=philox|jax",
+       .actions = "noop left right up down do sleep place_stone place_table place_furnace place_plant make_wood_pickaxe "
+                  "make_stone_pickaxe make_iron_pickaxe make_wood_sword make_stone_sword make_iron_sword rest descend ascend "
+                  "make_diamond_pickaxe make_diamond_sword make_iron_armour make_diamond_armour shoot_arrow make_arrow cast_fireball "
+                  "cast_iceball place_torch drink_potion_red drink_potion_green drink_potion_blue drink_potion_pink drink_potion_cyan "
+                  "drink_potion_yellow read_book enchant_sword enchant_armour make_torch level_up_dexterity level_up_strength "
+                  "level_up_intelligence enchant_bow",
+       .settable = NULL, .to_know = "to_water=number to_tree=number to_ladder=number",
+       .observes = "view[8217] inventory[16] potions[6] needs=health,food,drink,energy,mana skills=xp,dexterity,strength,intelligence "
+                   "facing=left,right,up,down armour[4] armour_magic[4] light sleeping resting spells=fireball,iceball floor ladder_open "
+                   "boss_open",
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

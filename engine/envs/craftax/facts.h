@@ -87,8 +87,9 @@ static bool ladders_valid(const craftax *w, int f) {
 
 static bool map_valid(const craftax *w, int f) {
   const uint64_t none = 1ull << INVALID | 1ull << OUT_OF_BOUNDS | 1ull << WOOD | 1ull << GRAVEL | 1ull << NECROMANCER_OPEN;
+  const uint8_t *block = (const uint8_t *)w->map[f];
   for (int i = 0; i < SIDE * SIDE; i++)
-    if (w->map[f][0][i] >= BLOCKS || none >> w->map[f][0][i] & 1) return false;
+    if (block[i] >= BLOCKS || none >> block[i] & 1) return false;
   for (int row = 0; row < SIDE; row++)
     if ((w->lit[f][row] | w->occupied[f][row]) >> SIDE) return false;
   return ladders_valid(w, f);
@@ -101,13 +102,13 @@ static bool empty(const void *bytes, size_t n) {
   return true;
 }
 
-static bool mobs_valid(const craftax *w, int f, const mob *of, int n, int class) {
+static bool mobs_valid(const craftax *w, int f, const mob *of, int n, int of_class) {
   const bool made = w->made >> f & 1;
   for (int i = 0; i < n; i++) {
     const mob *m = of + i;
-    if (m->row >= SIDE || m->col >= SIDE || m->alive > 1 || m->type >= (class == PASSIVE ? 3 : TYPES)) return false;
-    if (!within(m->cooldown, class == PASSIVE ? 0 : -LONGEST, class == PASSIVE ? 0 : 5) || !between_f(m->health, -100, 24)) return false;
-    if (m->alive && (m->health <= 0 || (f != BOSS && m->type != type_on(f, class)))) return false;
+    if (m->row >= SIDE || m->col >= SIDE || m->alive > 1 || m->type >= (of_class == PASSIVE ? 3 : TYPES)) return false;
+    if (!within(m->cooldown, of_class == PASSIVE ? 0 : -LONGEST, of_class == PASSIVE ? 0 : 5) || !between_f(m->health, -100, 24)) return false;
+    if (m->alive && (m->health <= 0 || (f != BOSS && m->type != type_on(f, of_class)))) return false;
     if (!made && (m->row || m->col || m->alive || m->type || m->cooldown || m->health != 1)) return false;
   }
   return true;
@@ -151,10 +152,11 @@ static bool floor_valid(const craftax *w, int f) {
 
 /* Slots fill in order.  A plant has its block, which is ripe when its time has come; others grow only where no slot was left. */
 static bool plants_valid(const craftax *w) {
+  const uint8_t *block = (const uint8_t *)w->map[0];
   int ripe = 0, young = 0, slots = 0;
   for (int i = 0; i < SIDE * SIDE; i++) {
-    ripe += w->map[0][0][i] == RIPE;
-    young += w->map[0][0][i] == PLANT;
+    ripe += block[i] == RIPE;
+    young += block[i] == PLANT;
   }
   for (int i = 0; i < PLANTS; i++) {
     const plant *p = w->garden + i;

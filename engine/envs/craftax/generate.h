@@ -52,18 +52,18 @@ MN_FN void set_place(uint8_t *to, int at) {
 /* ---- floors of noise ---- */
 
 enum { ORES = 5 };
-typedef struct ground {
+typedef struct terrain {
   uint8_t open, sea, coast, mountain, path, cave, tree_on, tree, lava, start, ladder_on;
   uint8_t has_up, has_down, bright;
   uint8_t ore_in[ORES], ore[ORES];
   float ore_share[ORES];
   float near_rise, near_most;                    /* mountains keep away from the middle: distance / near_rise, at most near_most */
   float sea_above, coast_above, tree_share, tree_above;
-} ground;
+} terrain;
 
-MN_FN ground ground_of(int floor) {
+MN_FN terrain terrain_of(int floor) {
   const uint8_t s = STONE, ores[ORES] = { COAL, IRON, DIAMOND, SAPPHIRE, RUBY };
-  ground g = { PATH, WATER, PATH, STONE, STONE, STONE, PATH, STALAGMITE, LAVA, PATH, PATH, 1, 1, 0, { s, s, s, s, s }, { 0 }, { 0 },
+  terrain g = { PATH, WATER, PATH, STONE, STONE, STONE, PATH, STALAGMITE, LAVA, PATH, PATH, 1, 1, 0, { s, s, s, s, s }, { 0 }, { 0 },
                17, 1.5f, 0.7f, 0.6f, 0.8f, 0.5f };
   const float share[FLOORS][ORES] = { { 0.03f, 0.02f, 0.001f, 0, 0 }, { 0 }, { 0.04f, 0.02f, 0.005f, 0.0025f, 0.0025f }, { 0 }, { 0 },
                                       { 0.04f, 0.03f, 0.01f, 0.01f, 0.01f }, { 0.05f, 0, 0, 0, 0.025f }, { 0, 0, 0.005f, 0.02f, 0 },
@@ -123,14 +123,14 @@ MN_FN float wetness(const noise *f, int row, int col) {
   const float near = apart(row, col) / 5;
   return (noise_at(f, row, col) + (near < 1 ? near : 1)) - 1;
 }
-MN_FN float height(const noise *f, const ground *g, int row, int col) {
+MN_FN float height(const noise *f, const terrain *g, int row, int col) {
   const float near = apart(row, col) / g->near_rise;
   return ((noise_at(f, row, col) + 0.05f) + (near < g->near_most ? near : g->near_most)) - 1;
 }
 
 enum { WET, HIGH, VEINS, WOODS, NOISES };
 
-MN_FN void lay_ground(craftax *w, int floor, const ground *g, const noise *f) {
+MN_FN void lay_ground(craftax *w, int floor, const terrain *g, const noise *f) {
   for (int row = 0; row < SIDE; row++)
     for (int col = 0; col < SIDE; col++) {
       const float wet = wetness(f + WET, row, col), high = height(f + HIGH, g, row, col);
@@ -146,8 +146,8 @@ MN_FN void lay_ground(craftax *w, int floor, const ground *g, const noise *f) {
 }
 
 /* Trees, then ores, then lava; lava gives light. */
-MN_FN void strew(craftax *w, int floor, const ground *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
-  uint8_t *map = w->map[floor][0];
+MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
+  uint8_t *map = (uint8_t *)w->map[floor];
   for (int i = 0; i < SIDE * SIDE; i++)
     if (map[i] == g->tree_on && noise_at(f + WOODS, i / SIDE, i % SIDE) > g->tree_above &&
         mn_jax_uniform(trees, SIDE * SIDE, i) > g->tree_share)
@@ -176,7 +176,7 @@ MN_FN void shine(craftax *w, int floor, int top, int left) {
 }
 
 MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
-  const ground g = ground_of(floor);
+  const terrain g = terrain_of(floor);
   noise f[NOISES];
   dice d;
   d.io = NULL;
@@ -200,8 +200,8 @@ MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
   const int down = choose_of(split(&d), place, SIDE, n), up = choose_of(split(&d), place, SIDE, n);
   set_place(w->down_ladder[floor], down);
   set_place(w->up_ladder[floor], up);
-  if (g.has_down) w->item[floor][0][down] = LADDER_DOWN;
-  if (g.has_up) w->item[floor][0][up] = LADDER_UP;
+  if (g.has_down) ((uint8_t *)w->item[floor])[down] = LADDER_DOWN;
+  if (g.has_up) ((uint8_t *)w->item[floor])[up] = LADDER_UP;
   for (int row = 0; row < SIDE && g.bright; row++) w->lit[floor][row] = (1ull << SIDE) - 1;
   shine(w, floor, least(clamped(up / SIDE - 4), SIDE - 9), least(clamped(up % SIDE - 4), SIDE - 9));    /* kept on the map as JAX does */
 }
@@ -288,8 +288,8 @@ MN_LARGE void make_dungeon(craftax *w, int floor, mn_jax_key key) {
   const int down = mn_jax_choice(mn_jax_split(&key), place, SIDE, 1.0f / (float)n), up = choose_of(mn_jax_split(&key), place, SIDE, n);
   set_place(w->down_ladder[floor], down);
   set_place(w->up_ladder[floor], up);
-  w->item[floor][0][down] = LADDER_DOWN;
-  w->item[floor][0][up] = LADDER_UP;
+  ((uint8_t *)w->item[floor])[down] = LADDER_DOWN;
+  ((uint8_t *)w->item[floor])[up] = LADDER_UP;
   for (int row = 0; row < SIDE; row++) w->lit[floor][row] = (1ull << SIDE) - 1;
 }
 

@@ -4,43 +4,43 @@
 #include "world.h"
 
 /* The type of a class of mobs on a floor; at the boss, monsters are those of floor boss_progress. */
-MN_FN int type_on(int floor, int class) {
+MN_FN int type_on(int floor, int of) {
   const uint8_t type[FLOORS][3] = { { 0, 0, 0 }, { 2, 2, 2 }, { 1, 1, 1 }, { 2, 3, 3 }, { 2, 4, 4 }, { 1, 5, 5 }, { 1, 6, 6 },
                                     { 1, 7, 7 }, { 0, 0, 0 } };
-  return type[floor][class];
+  return type[floor][of];
 }
 
 /* The chance that one appears in a step; MELEE has more by night. */
-MN_FN float chance_on(int floor, int class) {
+MN_FN float chance_on(int floor, int of) {
   const bool ground = floor == 0;
-  return class == PASSIVE ? (floor == 7 ? 0.0f : 0.1f) : class == MELEE ? (ground ? 0.02f : 0.06f) : 0.05f;
+  return of == PASSIVE ? (floor == 7 ? 0.0f : 0.1f) : of == MELEE ? (ground ? 0.02f : 0.06f) : 0.05f;
 }
 MN_FN float chance_by_night(int floor) { return floor == 0 ? 0.1f : 0.0f; }
 
-MN_FN float health_of(int class, int type) {
+MN_FN float health_of(int of, int type) {
   const uint8_t health[TYPES][3] = { { 3, 5, 3 }, { 4, 7, 5 }, { 6, 9, 6 }, { 8, 11, 8 }, { 0, 12, 12 }, { 0, 20, 4 }, { 0, 20, 14 },
                                      { 0, 24, 16 } };
-  return (float)health[type][class];
+  return (float)health[type][of];
 }
 
 /* What stops it: of WALKER .. AMPHIBIAN. */
-MN_FN int stops(int class, int type) {
-  if (class == PASSIVE) return type == 1 ? FLYER : WALKER;
-  if (class == MELEE) return type == 3 ? AMPHIBIAN : WALKER;
+MN_FN int stops(int of, int type) {
+  if (of == PASSIVE) return type == 1 ? FLYER : WALKER;
+  if (of == MELEE) return type == 3 ? AMPHIBIAN : WALKER;
   return type == 5 ? SWIMMER : type >= 6 ? FLYER : WALKER;
 }
 
 /* Damage that a MELEE or a PROJECTILE does, of each kind: PLAIN, FIRE, ICE. */
-MN_FN float damage_of(int class, int type, int kind) {
+MN_FN float damage_of(int of, int type, int kind) {
   const uint8_t melee[TYPES][3] = { { 2, 0, 0 }, { 4, 0, 0 }, { 3, 0, 0 }, { 5, 0, 0 }, { 6, 0, 0 }, { 6, 1, 1 }, { 3, 5, 0 }, { 4, 0, 5 } };
   const uint8_t flying[TYPES][3] = { { 2, 0, 0 }, { 4, 0, 0 }, { 0, 3, 0 }, { 0, 0, 3 }, { 5, 0, 0 }, { 4, 3, 3 }, { 3, 5, 0 }, { 4, 0, 5 } };
-  return (float)(class == MELEE ? melee : flying)[type][kind];
+  return (float)(of == MELEE ? melee : flying)[type][kind];
 }
 
 /* The share of a damage of that kind that does nothing to a mob. */
-MN_FN float defense_of(int class, int type, int kind) {
-  if (class != MELEE && class != RANGED) return 0;
-  if (kind == PLAIN) return type == 4 ? 0.5f : type == 5 && class == MELEE ? 0.2f : type >= 6 ? 0.9f : 0.0f;
+MN_FN float defense_of(int of, int type, int kind) {
+  if (of != MELEE && of != RANGED) return 0;
+  if (kind == PLAIN) return type == 4 ? 0.5f : type == 5 && of == MELEE ? 0.2f : type >= 6 ? 0.9f : 0.0f;
   return type == (kind == FIRE ? 6 : 7) ? 1.0f : 0.0f;
 }
 
@@ -50,13 +50,13 @@ MN_FN int shot_of(int ranged_type) {
 }
 
 /* The achievement of killing one; of others COLLECT_WOOD, as in the original. */
-MN_FN int kill_earns(int class, int type) {
+MN_FN int kill_earns(int of, int type) {
   const uint8_t earned[3][TYPES] = {
     { EAT_COW, EAT_BAT, EAT_SNAIL, 0, 0, 0, 0, 0 },
     { DEFEAT_ZOMBIE, DEFEAT_GNOME_WARRIOR, DEFEAT_ORC_SOLDIER, DEFEAT_LIZARD, DEFEAT_KNIGHT, DEFEAT_TROLL, DEFEAT_PIGMAN, DEFEAT_FROST_TROLL },
     { DEFEAT_SKELETON, DEFEAT_GNOME_ARCHER, DEFEAT_ORC_MAGE, DEFEAT_KOBOLD, DEFEAT_ARCHER, DEFEAT_DEEP_THING, DEFEAT_FIRE_ELEMENTAL,
       DEFEAT_ICE_ELEMENTAL } };
-  return earned[class][type];
+  return earned[of][type];
 }
 
 /* The achievement of entering a floor; floor 0 has none. */
