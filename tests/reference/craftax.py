@@ -2,13 +2,13 @@
 """craftax.py -- what Craftax (Matthews et al. 2024) itself does, step by step, for ours to do the same.
 
     python3 -m venv ~/craftax && ~/craftax/bin/pip install "jax[cpu]==0.4.35" flax==0.8.2 matplotlib imageio pillow craftax==1.6.1
-    ~/craftax/bin/python tests/reference/craftax.py FILE [envs=21] [steps=1000] [seed=0]
+    ~/craftax/bin/python tests/reference/craftax.py FILE [envs=161] [steps=1500] [seed=0]
     MNEME_CRAFTAX=FILE luajit tests/run.lua tests/envs/test_craftax.lua
 
 CRAFTAX=FOLDER runs a checkout instead of the installed package.  Seven policies play in turn, an environment each.  Environment e has
 seed seed+e; its keys are those of random=jax: the first reset uses PRNGKey(seed), step s uses fold_in(PRNGKey(seed), s).
-No policy of a page comes to the lower floors by itself.  So some steps begin with a gift, which is told by a bit of the action's byte:
-64 opens the ladders and puts the player on the one down, 128 gives all things and skills as well.
+No policy of a page comes to the lower floors by itself.  So some steps begin with gifts, which bits of the action's byte tell: 64 opens
+the ladders and puts the player on the one down, 128 gives health, things and skills.
 The file: "craftax2", then envs, steps, seed (u32), then for each environment its actions [steps] (u8), and for each step two u32:
 the sums of map, items, places of mobs, light and all other state before it (of floors entered so far), and of the observation, reward
 and end after it.  The sum of values v[0..] is that of v[k] times weight(k), modulo 2^32; a float32 counts as its two halves, low half
@@ -102,8 +102,8 @@ for a in ('FIND_BOW', 'LEARN_FIREBALL', 'LEARN_ICEBALL'):
 
 
 def given(s, gift):
-    ladder = gift > 0
-    everything = gift >= ALL
+    ladder, everything = (gift & LADDER) > 0, (gift & ALL) > 0
+    below = s.player_level + ladder
     at = s.down_ladders[s.player_level]
     s = s.replace(player_position=jnp.where(ladder, at, s.player_position),
                   monsters_killed=jnp.where(ladder, jnp.maximum(s.monsters_killed, 10), s.monsters_killed),
@@ -113,8 +113,10 @@ def given(s, gift):
                                                               'torches', 'arrows')},
                       books=many(inv.books, 2), pickaxe=many(inv.pickaxe, 4), sword=many(inv.sword, 4), bow=many(inv.bow, 1),
                       potions=many(inv.potions, 5), armour=many(inv.armour, 2))
-    return s.replace(inventory=inv, player_health=many(s.player_health, 9.0), player_food=many(s.player_food, 9),
+    return s.replace(inventory=inv, player_health=many(s.player_health, 13.0), player_food=many(s.player_food, 9),
                      player_drink=many(s.player_drink, 9), player_energy=many(s.player_energy, 9), player_mana=many(s.player_mana, 9),
+                     sword_enchantment=many(s.sword_enchantment, jnp.where(below == 6, 2, 1)),
+                     armour_enchantments=many(s.armour_enchantments, jnp.where(below == 7, 2, 1)),
                      player_strength=many(s.player_strength, 5), player_xp=many(s.player_xp, 3), learned_spells=s.learned_spells | everything,
                      achievements=s.achievements | (jnp.array(EARNED) & everything))
 
@@ -192,12 +194,17 @@ def gather(s, key):
 
 
 def combat(s, key):
-    kind = s.timestep // 100 % 3
-    want = jnp.where(kind == 0, mobs(s, s.melee_mobs), jnp.where(kind == 1, mobs(s, s.passive_mobs),
-                                                                mobs(s, s.ranged_mobs) | is_block(s, BlockType.PATH)))
+    """Fights, farms and sleeps on the first floor, and is healed."""
+    B, A = BlockType, Action
+    kind, plants = s.timestep // 50 % 4, s.growing_plants_mask.sum()
+    ripe = is_block(s, B.RIPE_PLANT)
+    want = jnp.where(kind == 0, mobs(s, s.melee_mobs), jnp.where(kind == 1, mobs(s, s.passive_mobs), jnp.where(kind == 2,
+           mobs(s, s.ranged_mobs) | is_block(s, B.PATH), jnp.where(ripe.any(), ripe, is_block(s, B.GRASS)))))
     a = seek(s, want, key)
-    some = of(key, Action.REST, Action.SLEEP, Action.SHOOT_ARROW, Action.LEVEL_UP_STRENGTH)
-    return jnp.where(jax.random.bernoulli(jax.random.fold_in(key, 3), 0.05), some, a), 0
+    a = jnp.where((s.inventory.sapling > 0) & (plants < 3) & (kind == 3), A.PLACE_PLANT.value, a)
+    some = of(key, A.REST, A.SLEEP, A.SHOOT_ARROW, A.LEVEL_UP_STRENGTH)
+    a = jnp.where(jax.random.bernoulli(jax.random.fold_in(key, 3), 0.05), some, a)
+    return a, jnp.where((s.player_health < 3) & (s.timestep > 60), ALL, 0)
 
 
 def deeds(s, key):
@@ -208,7 +215,7 @@ def deeds(s, key):
               A.DRINK_POTION_PINK, A.DRINK_POTION_CYAN, A.DRINK_POTION_YELLOW, A.READ_BOOK, A.ENCHANT_SWORD, A.ENCHANT_ARMOUR, A.ENCHANT_BOW,
               A.LEVEL_UP_DEXTERITY, A.LEVEL_UP_STRENGTH, A.LEVEL_UP_INTELLIGENCE, A.PLACE_STONE, A.PLACE_TABLE, A.PLACE_FURNACE, A.PLACE_PLANT,
               A.MAKE_ARROW, A.MAKE_TORCH, A.MAKE_IRON_ARMOUR, A.REST, A.SLEEP)
-    fight = seek(s, mobs(s, s.melee_mobs) | mobs(s, s.ranged_mobs), k[1])
+    fight = seek(s, mobs(s, s.melee_mobs) | mobs(s, s.ranged_mobs) | (mobs(s, s.passive_mobs) & (s.timestep % 240 < 60)), k[1])
     tables = is_block(s, B.ENCHANTMENT_TABLE_FIRE, B.ENCHANTMENT_TABLE_ICE)
     loot = seek(s, jnp.where(jax.random.bernoulli(k[2], 0.3) | ~tables.any(), is_block(s, B.CHEST, B.FOUNTAIN, B.RUBY, B.SAPPHIRE, B.DIAMOND, B.TREE,
                              B.FIRE_TREE, B.ICE_SHRUB, B.STALAGMITE, B.WATER, B.GRASS), tables), k[1])
@@ -225,7 +232,7 @@ def descend(s, key):
     some = jax.random.bernoulli(jax.random.fold_in(key, 9))
     up = (s.timestep % 360 == 20) & (s.player_level > 1)
     a = jnp.where(go, Action.DESCEND.value, deeds(s, key))
-    return jnp.where(up, Action.ASCEND.value, a), jnp.where(go, jnp.where(some, ALL, LADDER), 0)
+    return jnp.where(up, Action.ASCEND.value, a), jnp.where(go, jnp.where(some, LADDER + ALL, LADDER), jnp.where(s.player_health < 3, ALL, 0))
 
 
 def suicide(s, key):
@@ -241,12 +248,11 @@ def suicide(s, key):
 def boss(s, key):
     """Down at once, then the necromancer."""
     go = (s.player_level < 8) & (s.timestep % 12 == 3) & may_stand(s)
-    heal = (s.player_level == 8) & (s.timestep % 25 == 0) & may_stand(s)
+    heal = (s.player_level == 8) & (s.player_health < 5) & (s.timestep % 3 == 0)
     fight = jnp.where(mobs(s, s.melee_mobs).any() | mobs(s, s.ranged_mobs).any(), mobs(s, s.melee_mobs) | mobs(s, s.ranged_mobs),
                       is_block(s, BlockType.NECROMANCER))
     a = jnp.where(jax.random.bernoulli(key, 0.8), seek(s, fight, key), deeds(s, key))
-    there = nearest(s, is_block(s, BlockType.NECROMANCER))[1] < 12
-    return jnp.where(go, Action.DESCEND.value, a), jnp.where(go | (heal & ~there), ALL, 0)
+    return jnp.where(go, Action.DESCEND.value, a), jnp.where(go, LADDER + ALL, jnp.where(heal, ALL, 0))
 
 
 def choose(policy, s, key):
@@ -289,7 +295,7 @@ play = jax.jit(one)
 
 def main():
     path, o = sys.argv[1], dict(w.split('=') for w in sys.argv[2:])
-    n, steps, seed = int(o.get('envs', 21)), int(o.get('steps', 1000)), int(o.get('seed', 0))
+    n, steps, seed = int(o.get('envs', 161)), int(o.get('steps', 1500)), int(o.get('seed', 0))
     earned = np.zeros(67, bool)
     with open(path, 'wb') as f:
         f.write(b'craftax2' + struct.pack('<3I', n, steps, seed))

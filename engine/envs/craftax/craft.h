@@ -9,7 +9,7 @@ MN_FN bool near_block(const craftax *w, int block) {
   bool near = false;
   for (int row = w->row - 1; row <= w->row + 1; row++)
     for (int col = w->col - 1; col <= w->col + 1; col++)
-      near |= (row != w->row || col != w->col) && inside(row, col) && w->map[w->floor][row][col] == block;
+      near |= (row != w->row || col != w->col) && inside(row, col) && w->at[w->floor].map[row][col] == block;
   return near;
 }
 
@@ -211,11 +211,11 @@ MN_FN void put_plant(craftax *w, int row, int col) {
 MN_FN void put_torch(craftax *w, int row, int col) {
   const uint8_t reach[5] = { 4, 4, 4, 3, 2 };
   w->has[HAS_TORCH]--;
-  w->item[w->floor][row][col] = TORCH;
+  w->at[w->floor].item[row][col] = TORCH;
   achieve(w, PLACED_TORCH, true);
   for (int r = most(0, row - 4); r <= least(SIDE - 1, row + 4); r++) {
     const int wide = reach[absolute(r - row)], from = most(0, col - wide), to = least(SIDE - 1, col + wide);
-    w->lit[w->floor][r] |= ((2ull << to) - 1) & ~((1ull << from) - 1);
+    w->at[w->floor].lit[r] |= ((2ull << to) - 1) & ~((1ull << from) - 1);
   }
 }
 
@@ -223,8 +223,8 @@ MN_FN void place(craftax *w, int action) {
   const int row = w->row + down_of(w->direction), col = w->col + right_of(w->direction);
   const bool places = (action >= PLACE_STONE && action <= PLACE_PLANT) || action == PLACE_TORCH;
   if (!places || !inside(row, col) || taken(w, row, col)) return;
-  const int block = w->map[w->floor][row][col];
-  const bool bare = w->item[w->floor][row][col] == NOTHING, open = bare && !solid(block);
+  const int block = w->at[w->floor].map[row][col];
+  const bool bare = w->at[w->floor].item[row][col] == NOTHING, open = bare && !solid(block);
   const uint64_t carries = 1ull << GRASS | 1ull << SAND | 1ull << PATH | 1ull << FIRE_GRASS | 1ull << ICE_GRASS;       /* a torch */
   const uint8_t *has = w->has;
   if (action == PLACE_TABLE && open && has[HAS_WOOD] >= 2) put(w, row, col, TABLE, HAS_WOOD, 2, PLACED_TABLE);
@@ -239,7 +239,7 @@ MN_FN void grow(craftax *w) {
   for (int i = 0; i < PLANTS; i++) {
     plant *p = w->garden + i;
     p->age = p->grows ? p->age + 1 : 0;
-    if (p->age >= 600) w->map[0][p->row][p->col] = RIPE;
+    if (p->age >= 600) w->at[0].map[p->row][p->col] = RIPE;
   }
 }
 #endif

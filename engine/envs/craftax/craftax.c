@@ -36,12 +36,6 @@ MN_FN void reset(craftax *w, mn_io *io) {
   w->dexterity = w->strength = w->intelligence = 1;
   w->killed[0] = 10;                             /* the first ladder is open */
   w->boss_timer = BOSS_WAIT;
-  for (int f = 0; f < FLOORS; f++) {
-    for (int i = 0; i < MELEES; i++) w->melee[f][i].health = 1;
-    for (int i = 0; i < PASSIVES; i++) w->passive[f][i].health = 1;
-    for (int i = 0; i < RANGEDS; i++) w->ranged[f][i].health = 1;
-    for (int i = 0; i < SHOTS; i++) w->mine[f][i].down = w->mine[f][i].right = w->theirs[f][i].down = w->theirs[f][i].right = 1;
-  }
   observe(w, light_at(io, 0), io->obs);
 }
 

@@ -132,14 +132,14 @@ static void draw_view(const craftax *w, float light, bool open, mn_canvas *c) {
     for (int j = 0; j < COLS; j++) {
       const int row = w->row - ROWS / 2 + i, col = w->col - COLS / 2 + j;
       if (!lit_at(w, row, col)) continue;
-      draw_block(c, w->map[w->floor][row][col], open, (float)j, (float)i);
-      draw_item(c, w->item[w->floor][row][col], (float)j, (float)i);
+      draw_block(c, w->at[w->floor].map[row][col], open, (float)j, (float)i);
+      draw_item(c, w->at[w->floor].item[row][col], (float)j, (float)i);
     }
-  draw_mobs(w, c, w->melee[w->floor], MELEES, 0x7BC47FFF, "ZGOLKTPF");
-  draw_mobs(w, c, w->passive[w->floor], PASSIVES, 0xF2E3D0FF, "cbs");
-  draw_mobs(w, c, w->ranged[w->floor], RANGEDS, 0xE0A0B8FF, "SAMKADFI");
-  draw_shots(w, c, w->theirs[w->floor]);
-  draw_shots(w, c, w->mine[w->floor]);
+  draw_mobs(w, c, w->at[w->floor].melee, MELEES, 0x7BC47FFF, "ZGOLKTPF");
+  draw_mobs(w, c, w->at[w->floor].passive, PASSIVES, 0xF2E3D0FF, "cbs");
+  draw_mobs(w, c, w->at[w->floor].ranged, RANGEDS, 0xE0A0B8FF, "SAMKADFI");
+  draw_shots(w, c, w->at[w->floor].theirs);
+  draw_shots(w, c, w->at[w->floor].mine);
   const float x = COLS / 2, y = ROWS / 2;
   mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.42f, 0);
   mn_canvas_add(c, MN_TRIANGLE, w->sleeping || w->resting ? 0x9A86E8FF : 0xFFC857FF, x + 0.2f, y + 0.2f, 0.6f, 0.6f);
@@ -152,7 +152,7 @@ static void draw_map(const craftax *w, mn_canvas *c, float x, float y, float siz
   uint8_t rgb[SIDE * SIDE * 3];
   const float cell = size / SIDE;
   for (int i = 0; i < SIDE * SIDE; i++) {
-    const int block = w->map[w->floor][i / SIDE][i % SIDE], item = w->item[w->floor][i / SIDE][i % SIDE], shade = lit_at(w, i / SIDE, i % SIDE) ? 0 : 1;
+    const int block = w->at[w->floor].map[i / SIDE][i % SIDE], item = w->at[w->floor].item[i / SIDE][i % SIDE], shade = lit_at(w, i / SIDE, i % SIDE) ? 0 : 1;
     uint32_t colour = grain_colour(block) ? grain_colour(block) >> 8 : block_colour(block);
     if (item == LADDER_DOWN || item == LADDER_UP) colour = item == LADDER_DOWN ? 0xFF40FF : 0xFFFFFF;
     for (int k = 0; k < 3; k++) rgb[3 * i + k] = (uint8_t)((colour >> (16 - 8 * k) & 0xFF) >> shade);
@@ -257,15 +257,15 @@ static void put_mob(mob *of, int *n, int most_of_them, int row, int col, int typ
 
 static void put_seen(craftax *w, const float *cell, int row, int col, int *count) {
   if (cell[LIT_AT] == 0) return;
-  w->lit[0][row] |= 1ull << col;
+  w->at[0].lit[row] |= 1ull << col;
   for (int block = 0; block < BLOCKS; block++)
-    if (cell[block] > 0) w->map[0][row][col] = (uint8_t)block;
+    if (cell[block] > 0) w->at[0].map[row][col] = (uint8_t)block;
   for (int item = 0; item < THINGS; item++)
-    if (cell[BLOCKS + item] > 0) w->item[0][row][col] = (uint8_t)item;
+    if (cell[BLOCKS + item] > 0) w->at[0].item[row][col] = (uint8_t)item;
   for (int type = 0; type < TYPES; type++) {
-    if (cell[MOB_AT + type] > 0) put_mob(w->melee[0], &count[0], MELEES, row, col, type);
-    if (cell[MOB_AT + 8 + type] > 0 && type < 3) put_mob(w->passive[0], &count[1], PASSIVES, row, col, type);
-    if (cell[MOB_AT + 16 + type] > 0) put_mob(w->ranged[0], &count[2], RANGEDS, row, col, type);
+    if (cell[MOB_AT + type] > 0) put_mob(w->at[0].melee, &count[0], MELEES, row, col, type);
+    if (cell[MOB_AT + 8 + type] > 0 && type < 3) put_mob(w->at[0].passive, &count[1], PASSIVES, row, col, type);
+    if (cell[MOB_AT + 16 + type] > 0) put_mob(w->at[0].ranged, &count[2], RANGEDS, row, col, type);
   }
 }
 

@@ -11,7 +11,7 @@ static void find_block(const craftax *w, uint64_t blocks, float *to) {
   to[0] = to[1] = SIDE;
   for (int row = 0; row < SIDE; row++)
     for (int col = 0; col < SIDE; col++)
-      if (blocks >> w->map[w->floor][row][col] & 1 && distance(w, row, col) < best) {
+      if (blocks >> w->at[w->floor].map[row][col] & 1 && distance(w, row, col) < best) {
         best = distance(w, row, col);
         to[0] = (float)(row - w->row);
         to[1] = (float)(col - w->col);
@@ -52,11 +52,11 @@ static int truth(const craftax *w, const mn_io *io, const char **names, float *v
   for (int i = 0; i < 2; i++) *out++ = w->learned[i];
   for (int i = 0; i < ACHIEVEMENTS; i++) *out++ = has_achieved(w, i);
   for (int i = 0; i < 6; i++, out += 2) find_block(w, found[i], out);
-  *out++ = (float)(w->down_ladder[w->floor][0] - w->row);
-  *out++ = (float)(w->down_ladder[w->floor][1] - w->col);
-  find_mob(w, w->melee[w->floor], MELEES, out);
-  find_mob(w, w->passive[w->floor], PASSIVES, out + 2);
-  find_mob(w, w->ranged[w->floor], RANGEDS, out + 4);
+  *out++ = (float)(w->at[w->floor].down_ladder[0] - w->row);
+  *out++ = (float)(w->at[w->floor].down_ladder[1] - w->col);
+  find_mob(w, w->at[w->floor].melee, MELEES, out);
+  find_mob(w, w->at[w->floor].passive, PASSIVES, out + 2);
+  find_mob(w, w->at[w->floor].ranged, RANGEDS, out + 4);
   return (int)(out + 6 - values);
 }
 
@@ -73,13 +73,13 @@ static bool all_at_most(const uint8_t *x, int n, int high) {
 
 /* Ladders lie where the state says, and nowhere else. */
 static bool ladders_valid(const craftax *w, int f) {
-  const uint8_t *down = w->down_ladder[f], *up = w->up_ladder[f];
+  const uint8_t *down = w->at[f].down_ladder, *up = w->at[f].up_ladder;
   if (down[0] >= SIDE || down[1] >= SIDE || up[0] >= SIDE || up[1] >= SIDE) return false;
   const bool same = down[0] == up[0] && down[1] == up[1], has_up = f > 0 && f < BOSS;
   for (int row = 0; row < SIDE; row++)
     for (int col = 0; col < SIDE; col++) {
       const bool at_up = has_up && up[0] == row && up[1] == col, at_down = f < BOSS && down[0] == row && down[1] == col;
-      const int item = w->item[f][row][col];
+      const int item = w->at[f].item[row][col];
       if (item > LADDER_UP || (item == LADDER_UP) != at_up || (item == LADDER_DOWN) != (at_down && !(has_up && same))) return false;
     }
   return true;
@@ -87,11 +87,11 @@ static bool ladders_valid(const craftax *w, int f) {
 
 static bool map_valid(const craftax *w, int f) {
   const uint64_t none = 1ull << INVALID | 1ull << OUT_OF_BOUNDS | 1ull << WOOD | 1ull << GRAVEL | 1ull << NECROMANCER_OPEN;
-  const uint8_t *block = (const uint8_t *)w->map[f];
+  const uint8_t *block = (const uint8_t *)w->at[f].map;
   for (int i = 0; i < SIDE * SIDE; i++)
     if (block[i] >= BLOCKS || none >> block[i] & 1) return false;
   for (int row = 0; row < SIDE; row++)
-    if ((w->lit[f][row] | w->occupied[f][row]) >> SIDE) return false;
+    if ((w->at[f].lit[row] | w->at[f].occupied[row]) >> SIDE) return false;
   return ladders_valid(w, f);
 }
 
@@ -102,26 +102,22 @@ static bool empty(const void *bytes, size_t n) {
   return true;
 }
 
-static bool mobs_valid(const craftax *w, int f, const mob *of, int n, int of_class) {
-  const bool made = w->made >> f & 1;
+static bool mobs_valid(int f, const mob *of, int n, int of_class) {
   for (int i = 0; i < n; i++) {
     const mob *m = of + i;
     if (m->row >= SIDE || m->col >= SIDE || m->alive > 1 || m->type >= (of_class == PASSIVE ? 3 : TYPES)) return false;
     if (!within(m->cooldown, of_class == PASSIVE ? 0 : -LONGEST, of_class == PASSIVE ? 0 : 5) || !between_f(m->health, -100, 24)) return false;
     if (m->alive && (m->health <= 0 || (f != BOSS && m->type != type_on(f, of_class)))) return false;
-    if (!made && (m->row || m->col || m->alive || m->type || m->cooldown || m->health != 1)) return false;
   }
   return true;
 }
 
-static bool shots_valid(const craftax *w, int f, const shot *of) {
+static bool shots_valid(const shot *of) {
   const int far = LONGEST + SIDE;
-  const bool made = w->made >> f & 1;
   for (int i = 0; i < SHOTS; i++) {
     const shot *a = of + i;
     if (!within(a->row, -far, far) || !within(a->col, -far, far) || !within(a->down, -1, 1) || !within(a->right, -1, 1)) return false;
     if (a->flies > 1 || a->type >= TYPES || (a->flies && (!inside(a->row, a->col) || (a->down && a->right)))) return false;
-    if (!made && (a->row || a->col || a->flies || a->type || a->down != 1 || a->right != 1)) return false;
   }
   return true;
 }
@@ -129,8 +125,8 @@ static bool shots_valid(const craftax *w, int f, const shot *of) {
 /* Every bit of occupied is a living mob's. */
 static bool occupied_valid(const craftax *w, int f) {
   uint64_t left[SIDE];
-  memcpy(left, w->occupied[f], sizeof left);
-  const mob *of[3] = { w->passive[f], w->melee[f], w->ranged[f] };
+  memcpy(left, w->at[f].occupied, sizeof left);
+  const mob *of[3] = { w->at[f].passive, w->at[f].melee, w->at[f].ranged };
   const int n[3] = { PASSIVES, MELEES, RANGEDS };
   for (int k = 0; k < 3; k++)
     for (int i = 0; i < n[k]; i++)
@@ -143,16 +139,15 @@ static bool floor_valid(const craftax *w, int f) {
   const bool made = w->made >> f & 1;
   if (f > 0 && made != has_achieved(w, floor_earns(f))) return false;
   if (w->opened[f] > made || !within(w->killed[f], 0, made ? 8 * LONGEST + 10 : 10)) return false;
-  if (!mobs_valid(w, f, w->melee[f], MELEES, MELEE) || !mobs_valid(w, f, w->passive[f], PASSIVES, PASSIVE) ||
-      !mobs_valid(w, f, w->ranged[f], RANGEDS, RANGED) || !shots_valid(w, f, w->theirs[f]) || !shots_valid(w, f, w->mine[f])) return false;
-  if (made) return map_valid(w, f) && occupied_valid(w, f);
-  return empty(w->map[f], sizeof w->map[f]) && empty(w->item[f], sizeof w->item[f]) && empty(w->lit[f], sizeof w->lit[f]) &&
-         empty(w->occupied[f], sizeof w->occupied[f]) && empty(w->down_ladder[f], 2) && empty(w->up_ladder[f], 2);
+  if (!made) return empty(w->at + f, sizeof w->at[f]);
+  const level *l = w->at + f;
+  return mobs_valid(f, l->melee, MELEES, MELEE) && mobs_valid(f, l->passive, PASSIVES, PASSIVE) && mobs_valid(f, l->ranged, RANGEDS, RANGED) &&
+         shots_valid(l->theirs) && shots_valid(l->mine) && map_valid(w, f) && occupied_valid(w, f) && empty(l->unused, sizeof l->unused);
 }
 
 /* Slots fill in order.  A plant has its block, which is ripe when its time has come; others grow only where no slot was left. */
 static bool plants_valid(const craftax *w) {
-  const uint8_t *block = (const uint8_t *)w->map[0];
+  const uint8_t *block = (const uint8_t *)w->at[0].map;
   int ripe = 0, young = 0, slots = 0;
   for (int i = 0; i < SIDE * SIDE; i++) {
     ripe += block[i] == RIPE;
@@ -164,7 +159,7 @@ static bool plants_valid(const craftax *w) {
     if (!p->grows && (p->age || p->row || p->col)) return false;
     if (!p->grows) continue;
     if (p->row >= SIDE || p->col >= SIDE || !within(p->age, 1, w->steps)) return false;
-    if (w->map[0][p->row][p->col] != (p->age >= 600 ? RIPE : PLANT)) return false;
+    if (w->at[0].map[p->row][p->col] != (p->age >= 600 ? RIPE : PLANT)) return false;
     for (int k = 0; k < i; k++)
       if (w->garden[k].row == p->row && w->garden[k].col == p->col) return false;
     slots++;
@@ -202,7 +197,7 @@ static bool valid(const craftax *w, const mn_io *io) {
   if (!within(w->boss_timer, -LONGEST, BOSS_WAIT) || w->boss_progress >= BOSS || !body_valid(w) || !items_valid(w)) return false;
   for (int f = 0; f < FLOORS; f++)
     if (!floor_valid(w, f)) return false;
-  const int block = w->map[w->floor][w->row][w->col];
+  const int block = w->at[w->floor].map[w->row][w->col];
   return !solid(block) && block != LAVA && block != WATER && plants_valid(w);
 }
 #endif

@@ -54,9 +54,9 @@ MN_FN void eat(craftax *w, int food) {
 MN_FN bool attack(craftax *w, int row, int col, const float *damage, bool eats) {
   const int floor = w->floor;
   if (!inside(row, col)) return false;
-  const int melee = strike(w, MELEE, w->melee[floor], MELEES, row, col, damage, eats);
-  const int passive = strike(w, PASSIVE, w->passive[floor], PASSIVES, row, col, damage, eats);
-  const int ranged = strike(w, RANGED, w->ranged[floor], RANGEDS, row, col, damage, eats);
+  const int melee = strike(w, MELEE, w->at[floor].melee, MELEES, row, col, damage, eats);
+  const int passive = strike(w, PASSIVE, w->at[floor].passive, PASSIVES, row, col, damage, eats);
+  const int ranged = strike(w, RANGED, w->at[floor].ranged, RANGEDS, row, col, damage, eats);
   if (passive == KILLED && eats) eat(w, 6);
   if (melee == KILLED || passive == KILLED || ranged == KILLED) vacate(w, row, col);
   w->killed[floor] += melee == KILLED || ranged == KILLED;

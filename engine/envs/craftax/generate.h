@@ -38,7 +38,7 @@ MN_FN int places_of(const craftax *w, int floor, int block, uint64_t *place) {
   int n = 0;
   for (int row = 0; row < SIDE; row++) {
     place[row] = 0;
-    for (int col = 0; col < SIDE; col++) place[row] |= (uint64_t)(w->map[floor][row][col] == block) << col;
+    for (int col = 0; col < SIDE; col++) place[row] |= (uint64_t)(w->at[floor].map[row][col] == block) << col;
     n += ones_in(place[row]);
   }
   return n;
@@ -141,13 +141,13 @@ MN_FN void lay_ground(craftax *w, int floor, const terrain *g, const noise *f) {
         if (noise_at(f + VEINS, row, col) > 0.8f || noise_at(f + VEINS, col, row) > 0.8f) is = g->path;
       }
       if (high > 0.85f && wet > 0.4f) is = g->cave;
-      w->map[floor][row][col] = (uint8_t)is;
+      w->at[floor].map[row][col] = (uint8_t)is;
     }
 }
 
 /* Trees, then ores, then lava; lava gives light. */
 MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
-  uint8_t *map = (uint8_t *)w->map[floor];
+  uint8_t *map = (uint8_t *)w->at[floor].map;
   for (int i = 0; i < SIDE * SIDE; i++)
     if (map[i] == g->tree_on && noise_at(f + WOODS, i / SIDE, i % SIDE) > g->tree_above &&
         mn_jax_uniform(trees, SIDE * SIDE, i) > g->tree_share)
@@ -161,10 +161,10 @@ MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax
   for (int row = 0; row < SIDE; row++)
     for (int col = 0; col < SIDE; col++) {
       if (height(f + HIGH, g, row, col) <= 0.85f || noise_at(f + WOODS, row, col) <= 0.7f) continue;
-      w->map[floor][row][col] = g->lava;
+      w->at[floor].map[row][col] = g->lava;
       if (g->lava != LAVA) continue;
       for (int r = most(0, row - 1); r <= least(SIDE - 1, row + 1); r++)
-        for (int c = most(0, col - 1); c <= least(SIDE - 1, col + 1); c++) w->lit[floor][r] |= 1ull << c;
+        for (int c = most(0, col - 1); c <= least(SIDE - 1, col + 1); c++) w->at[floor].lit[r] |= 1ull << c;
     }
 }
 
@@ -172,7 +172,7 @@ MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax
 MN_FN void shine(craftax *w, int floor, int top, int left) {
   for (int r = 0; r < 9; r++)
     for (int c = 0; c < 9; c++)
-      if ((r - 4) * (r - 4) + (c - 4) * (c - 4) < 25 && inside(top + r, left + c)) w->lit[floor][top + r] |= 1ull << (left + c);
+      if ((r - 4) * (r - 4) + (c - 4) * (c - 4) < 25 && inside(top + r, left + c)) w->at[floor].lit[top + r] |= 1ull << (left + c);
 }
 
 MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
@@ -193,16 +193,16 @@ MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
   lay_ground(w, floor, &g, f);
   strew(w, floor, &g, f, trees, split(&d));
   split(&d);                                     /* a diamond that must be: never in these settings, but see floor 8 */
-  if (floor == BOSS) w->map[floor][0][0] = STONE;
-  w->map[floor][SIDE / 2][SIDE / 2] = g.start;
+  if (floor == BOSS) w->at[floor].map[0][0] = STONE;
+  w->at[floor].map[SIDE / 2][SIDE / 2] = g.start;
   uint64_t place[SIDE];
   const int n = places_of(w, floor, g.ladder_on, place);
   const int down = choose_of(split(&d), place, SIDE, n), up = choose_of(split(&d), place, SIDE, n);
-  set_place(w->down_ladder[floor], down);
-  set_place(w->up_ladder[floor], up);
-  if (g.has_down) ((uint8_t *)w->item[floor])[down] = LADDER_DOWN;
-  if (g.has_up) ((uint8_t *)w->item[floor])[up] = LADDER_UP;
-  for (int row = 0; row < SIDE && g.bright; row++) w->lit[floor][row] = (1ull << SIDE) - 1;
+  set_place(w->at[floor].down_ladder, down);
+  set_place(w->at[floor].up_ladder, up);
+  if (g.has_down) ((uint8_t *)w->at[floor].item)[down] = LADDER_DOWN;
+  if (g.has_up) ((uint8_t *)w->at[floor].item)[up] = LADDER_UP;
+  for (int row = 0; row < SIDE && g.bright; row++) w->at[floor].lit[row] = (1ull << SIDE) - 1;
   shine(w, floor, least(clamped(up / SIDE - 4), SIDE - 9), least(clamped(up % SIDE - 4), SIDE - 9));    /* kept on the map as JAX does */
 }
 
@@ -267,8 +267,8 @@ MN_FN void face_walls(craftax *w, int floor, const yard *y, mn_jax_key key, int 
       if (!edge) is = DARKNESS;
       else if (is == WALL && rare) is = WALL_MOSS;
       else if (is == PATH && rare && item == NOTHING) is = rare_path;
-      w->map[floor][row][col] = (uint8_t)is;
-      w->item[floor][row][col] = (uint8_t)item;
+      w->at[floor].map[row][col] = (uint8_t)is;
+      w->at[floor].item[row][col] = (uint8_t)item;
     }
 }
 
@@ -286,11 +286,11 @@ MN_LARGE void make_dungeon(craftax *w, int floor, mn_jax_key key) {
   uint64_t place[SIDE];
   const int n = places_of(w, floor, PATH, place);
   const int down = mn_jax_choice(mn_jax_split(&key), place, SIDE, 1.0f / (float)n), up = choose_of(mn_jax_split(&key), place, SIDE, n);
-  set_place(w->down_ladder[floor], down);
-  set_place(w->up_ladder[floor], up);
-  ((uint8_t *)w->item[floor])[down] = LADDER_DOWN;
-  ((uint8_t *)w->item[floor])[up] = LADDER_UP;
-  for (int row = 0; row < SIDE; row++) w->lit[floor][row] = (1ull << SIDE) - 1;
+  set_place(w->at[floor].down_ladder, down);
+  set_place(w->at[floor].up_ladder, up);
+  ((uint8_t *)w->at[floor].item)[down] = LADDER_DOWN;
+  ((uint8_t *)w->at[floor].item)[up] = LADDER_UP;
+  for (int row = 0; row < SIDE; row++) w->at[floor].lit[row] = (1ull << SIDE) - 1;
 }
 
 /* ---- the world ---- */
@@ -299,6 +299,11 @@ MN_LARGE void make_floor(craftax *w, int floor) {
   const uint8_t smooth[FLOORS] = { 1, 0, 2, 0, 0, 3, 4, 5, 6 };
   if (w->made >> floor & 1) return;
   w->made |= 1u << floor;
+  level *at = w->at + floor;
+  for (int i = 0; i < MELEES; i++) at->melee[i].health = 1;
+  for (int i = 0; i < PASSIVES; i++) at->passive[i].health = 1;
+  for (int i = 0; i < RANGEDS; i++) at->ranged[i].health = 1;
+  for (int i = 0; i < SHOTS; i++) at->mine[i].down = at->mine[i].right = at->theirs[i].down = at->theirs[i].right = 1;
   if (smooth[floor]) make_ground(w, floor, key_of(w->world, 7, smooth[floor]));
   else make_dungeon(w, floor, key_of(key_of(w->world, 7, 0), 4, floor == 1 ? 1 : floor - 1));
 }

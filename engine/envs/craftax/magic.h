@@ -4,7 +4,7 @@
 #include "craft.h"
 
 MN_FN bool let_fly(craftax *w, int type) {
-  return launch(w->mine[w->floor], w->row, w->col, down_of(w->direction), right_of(w->direction), type);
+  return launch(w->at[w->floor].mine, w->row, w->col, down_of(w->direction), right_of(w->direction), type);
 }
 
 MN_FN void shoot(craftax *w, int action) {

@@ -69,7 +69,7 @@ MN_FN void move_ranged(craftax *w, mob *m, whim chance) {
   const bool aims = far == 4 || far == 5 || (far <= 3 && !free_for(w, m->row + down, m->col + right, stops(RANGED, m->type)));
   const bool shoots = aims && m->cooldown <= 0 && m->alive;
   if (shoots) {
-    launch(w->theirs[w->floor], m->row, m->col, ahead, aside, shot_of(m->type));
+    launch(w->at[w->floor].theirs, m->row, m->col, ahead, aside, shot_of(m->type));
     down = right = 0;
   }
   m->cooldown = shoots ? 4 : m->cooldown - 1;
@@ -108,18 +108,18 @@ MN_FN void move_mobs(craftax *w, dice *d) {
   const int floor = w->floor;
   split(d);
   for (int i = 0; i < MELEES; i++) {
-    move_melee(w, w->melee[floor] + i, whim_of(d));
+    move_melee(w, w->at[floor].melee + i, whim_of(d));
     if (d->jax) d->key = split(d);               /* the original goes on with the other key here */
   }
   split(d);
   for (int i = 0; i < PASSIVES; i++) {
-    mob *m = w->passive[floor] + i;
+    mob *m = w->at[floor].passive + i;
     const int way = LEFT + (d->jax ? mn_jax_below(split(d), 8) : (int)(next_word(d) >> 29));     /* half of the time nowhere */
     move_mob(w, m, PASSIVE, m->row + down_of(way), m->col + right_of(way));
   }
   split(d);
-  for (int i = 0; i < RANGEDS; i++) move_ranged(w, w->ranged[floor] + i, whim_of(d));
-  for (int i = 0; i < SHOTS; i++) move_theirs(w, w->theirs[floor] + i);
-  for (int i = 0; i < SHOTS; i++) move_mine(w, w->mine[floor] + i);
+  for (int i = 0; i < RANGEDS; i++) move_ranged(w, w->at[floor].ranged + i, whim_of(d));
+  for (int i = 0; i < SHOTS; i++) move_theirs(w, w->at[floor].theirs + i);
+  for (int i = 0; i < SHOTS; i++) move_mine(w, w->at[floor].mine + i);
 }
 #endif

@@ -13,12 +13,12 @@ MN_FN void arrive(craftax *w, int floor, const uint8_t *at) {
 
 /* A ladder down opens when enough monsters of its floor are killed.  The first arrival on a floor gives a point of experience. */
 MN_FN void change_floor(craftax *w, int action) {
-  const int on = w->item[w->floor][w->row][w->col], floor = w->floor;
+  const int on = w->at[w->floor].item[w->row][w->col], floor = w->floor;
   if (action == DESCEND && on == LADDER_DOWN && w->killed[floor] >= CLEARED && floor < BOSS) {
     make_floor(w, floor + 1);
-    arrive(w, floor + 1, w->up_ladder[floor + 1]);
+    arrive(w, floor + 1, w->at[floor + 1].up_ladder);
   } else if (action == ASCEND && on == LADDER_UP && floor > 0) {
-    arrive(w, floor - 1, w->down_ladder[floor - 1]);
+    arrive(w, floor - 1, w->at[floor - 1].down_ladder);
   }
   if (w->floor == 0) return;
   w->xp = (uint8_t)(w->xp + !has_achieved(w, floor_earns(w->floor)));

@@ -14,29 +14,26 @@ MN_FN uint64_t columns(int low, int high) {
   return low > high ? 0 : (2ull << high) - (1ull << low);
 }
 
-/* The places of a row. */
+/* The places of a row within wide columns of the player, and not within gap; -1: none. */
 MN_FN uint64_t places_in(const craftax *w, const habitat *h, int row, int wide, int gap) {
-  if (row < 0 || row >= SIDE) return 0;
   const uint8_t *block = w->map[w->floor][row];
-  const int from = most(w->col - wide, 0), to = least(w->col + wide, SIDE - 1);
   uint64_t bits = 0;
-  for (int col = from; col <= to; col++) bits |= (h->blocks >> block[col] & 1) << col;
-  return bits & ~columns(w->col - gap, w->col + gap) & ~w->occupied[w->floor][row];
+  for (int col = 0; col < SIDE; col++) bits |= (h->blocks >> block[col] & 1) << col;
+  return bits & columns(w->col - wide, w->col + wide) & ~columns(w->col - gap, w->col + gap) & ~w->occupied[w->floor][row];
 }
+
+/* The largest x with x * x <= n, -1 where n < 0. */
+MN_FN int root(int n) { return n < 0 ? -1 : (int)__builtin_sqrtf((float)n); }
 
 /* All of them; returns how many. */
 MN_FN int candidates(const craftax *w, const habitat *h, uint64_t *place) {
-  int n = 0, wide = DESPAWN - 1, gap = DESPAWN - 1;      /* what is near: gap columns each way, -1 none */
+  const int top = most(w->row - DESPAWN + 1, 0), bottom = least(w->row + DESPAWN - 1, SIDE - 1);
+  int n = 0;
   for (int row = 0; row < SIDE; row++) place[row] = 0;
-  for (int off = 0; off < DESPAWN; off++) {
-    while (wide >= 0 && wide * wide + off * off > h->farthest) wide--;
-    while (gap >= 0 && gap * gap + off * off >= h->nearest) gap--;
-    for (int row = w->row - off; row <= w->row + off; row += most(2 * off, 1)) {
-      const uint64_t bits = places_in(w, h, row, wide, gap);
-      if (bits == 0) continue;
-      place[row] = bits;
-      n += ones_in(bits);
-    }
+  for (int row = top; row <= bottom; row++) {
+    const int off = (row - w->row) * (row - w->row);
+    place[row] = places_in(w, h, row, root(h->farthest - off), root(h->nearest - 1 - off));
+    n += ones_in(place[row]);
   }
   return n;
 }
@@ -84,8 +81,8 @@ MN_FN void spawn_mobs(craftax *w, dice *d, float light) {
   const int melee = type_on(from, MELEE), ranged = type_on(from, RANGED);
   const int times = (w->killed[floor] < CLEARED ? 3 : 1) * (!at_boss(w) ? 1 : boss_wave(w) ? 1000 : 0);
   const float dark = 1 - light, often = chance_on(floor, MELEE) + chance_by_night(floor) * (dark * dark);
-  spawn(w, d, PASSIVE, w->passive[floor], PASSIVES, type_on(floor, PASSIVE), at_boss(w) ? 0 : chance_on(floor, PASSIVE), anywhere);
-  spawn(w, d, MELEE, w->melee[floor], MELEES, melee, often * (float)times, at_boss(w) ? near : far);
-  spawn(w, d, RANGED, w->ranged[floor], RANGEDS, ranged, chance_on(floor, RANGED) * (float)times, at_boss(w) ? near : ranged == 5 ? deep : far);
+  spawn(w, d, PASSIVE, w->at[floor].passive, PASSIVES, type_on(floor, PASSIVE), at_boss(w) ? 0 : chance_on(floor, PASSIVE), anywhere);
+  spawn(w, d, MELEE, w->at[floor].melee, MELEES, melee, often * (float)times, at_boss(w) ? near : far);
+  spawn(w, d, RANGED, w->at[floor].ranged, RANGEDS, ranged, chance_on(floor, RANGED) * (float)times, at_boss(w) ? near : ranged == 5 ? deep : far);
 }
 #endif

@@ -7,7 +7,7 @@
 enum { CLASSES = 5, MOB_AT = BLOCKS + THINGS, LIT_AT = MOB_AT + CLASSES * 8, CELL = LIT_AT + 1, SEEN = ROWS * COLS * CELL,
        CARRIED = SEEN + 16 + POTIONS + 9 + 4 + 2 * ARMOURS, NUMBERS = CARRIED + 8 };
 
-MN_FN bool lit_at(const craftax *w, int row, int col) { return inside(row, col) && (w->lit[w->floor][row] >> col & 1); }
+MN_FN bool lit_at(const craftax *w, int row, int col) { return inside(row, col) && (w->at[w->floor].lit[row] >> col & 1); }
 
 /* As the original writes it: one that is not there writes 0, and places before the view count from its end.  In the dark: nothing. */
 MN_FN void show_mob(const craftax *w, float *obs, int row, int col, bool there, int kind) {
@@ -31,8 +31,8 @@ MN_FN void show_cells(const craftax *w, float *obs) {
   for (int i = 0; i < ROWS; i++) {
     const int row = top + i;
     if (row < 0 || row >= SIDE) continue;
-    const uint64_t lit = w->lit[w->floor][row];
-    const uint8_t *block = w->map[w->floor][row], *item = w->item[w->floor][row];
+    const uint64_t lit = w->at[w->floor].lit[row];
+    const uint8_t *block = w->at[w->floor].map[row], *item = w->at[w->floor].item[row];
     for (int col = most(left, 0); col < least(left + COLS, SIDE); col++) {
       if (!(lit >> col & 1)) continue;
       float *cell = obs + (i * COLS + col - left) * CELL;
@@ -49,11 +49,11 @@ MN_FN float tenth(float x) { return x * 0.1f; }
 MN_FN void observe(const craftax *w, float light, float *obs) {
   memset(obs, 0, NUMBERS * sizeof *obs);
   show_cells(w, obs);
-  show_mobs(w, obs, w->melee[w->floor], MELEES, 0);
-  show_mobs(w, obs, w->passive[w->floor], PASSIVES, 1);
-  show_mobs(w, obs, w->ranged[w->floor], RANGEDS, 2);
-  show_shots(w, obs, w->theirs[w->floor], 3);
-  show_shots(w, obs, w->mine[w->floor], 4);
+  show_mobs(w, obs, w->at[w->floor].melee, MELEES, 0);
+  show_mobs(w, obs, w->at[w->floor].passive, PASSIVES, 1);
+  show_mobs(w, obs, w->at[w->floor].ranged, RANGEDS, 2);
+  show_shots(w, obs, w->at[w->floor].theirs, 3);
+  show_shots(w, obs, w->at[w->floor].mine, 4);
   float *out = obs + SEEN;
   for (int i = 0; i < HAS_BOOK; i++) *out++ = root(w->has[i]);
   *out++ = (float)w->has[HAS_BOOK] * 0.5f;

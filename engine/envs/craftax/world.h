@@ -36,12 +36,19 @@ typedef struct mob { float health; int32_t cooldown; uint8_t row, col, alive, ty
 typedef struct shot { int32_t row, col; int8_t down, right; uint8_t flies, type; } shot;         /* a free one drifts for ever */
 typedef struct plant { int32_t age; uint8_t row, col, grows, unused; } plant;                     /* on floor 0, wherever it was planted */
 
+/* One of the nine; all zero until it is entered. */
+typedef struct level {
+  uint64_t occupied[SIDE];                       /* by mobs: a bit a column */
+  uint64_t lit[SIDE];                            /* where the original's light is above 0.05, all that it asks */
+  uint8_t map[SIDE][SIDE];
+  uint8_t item[SIDE][SIDE];                      /* of THINGS */
+  mob melee[MELEES], passive[PASSIVES], ranged[RANGEDS];
+  shot theirs[SHOTS], mine[SHOTS];               /* projectiles of mobs and of the player */
+  uint8_t down_ladder[2], up_ladder[2], unused[4];               /* row, column */
+} level;
+
 typedef struct craftax {
-  uint64_t occupied[FLOORS][SIDE];               /* by mobs: a bit a column */
-  uint64_t lit[FLOORS][SIDE];                    /* where the original's light is above 0.05, all that it asks */
   uint64_t achieved[2];                          /* a bit each */
-  uint8_t map[FLOORS][SIDE][SIDE];
-  uint8_t item[FLOORS][SIDE][SIDE];              /* of THINGS */
   mn_jax_key world;                              /* floors are made from it when they are entered: generate.h */
   uint32_t made;                                 /* a bit a floor */
   int32_t steps, boss_timer;
@@ -55,10 +62,8 @@ typedef struct craftax {
   uint8_t has[ITEMS], potion[POTIONS], effect[POTIONS];          /* effect: what each colour does in this episode */
   uint8_t armour[ARMOURS], armour_magic[ARMOURS], learned[2];    /* learned: fireball, iceball */
   uint8_t opened[FLOORS];                        /* a chest of that floor */
-  uint8_t down_ladder[FLOORS][2], up_ladder[FLOORS][2];          /* row, column */
-  mob melee[FLOORS][MELEES], passive[FLOORS][PASSIVES], ranged[FLOORS][RANGEDS];
-  shot theirs[FLOORS][SHOTS], mine[FLOORS][SHOTS];               /* projectiles of mobs and of the player */
   plant garden[PLANTS];
+  level at[FLOORS];
 } craftax;
 
 typedef struct shared { float light[LONGEST + 1]; } shared;      /* daylight at each step */
@@ -83,9 +88,9 @@ MN_FN int clamped(int i) {
   i += i < 0 ? SIDE : 0;
   return i < 0 ? 0 : i < SIDE ? i : SIDE - 1;
 }
-MN_FN int block_at(const craftax *w, int row, int col) { return w->map[w->floor][clamped(row)][clamped(col)]; }
-MN_FN int item_at(const craftax *w, int row, int col) { return w->item[w->floor][clamped(row)][clamped(col)]; }
-MN_FN bool mob_at(const craftax *w, int row, int col) { return w->occupied[w->floor][clamped(row)] >> clamped(col) & 1; }
+MN_FN int block_at(const craftax *w, int row, int col) { return w->at[w->floor].map[clamped(row)][clamped(col)]; }
+MN_FN int item_at(const craftax *w, int row, int col) { return w->at[w->floor].item[clamped(row)][clamped(col)]; }
+MN_FN bool mob_at(const craftax *w, int row, int col) { return w->at[w->floor].occupied[clamped(row)] >> clamped(col) & 1; }
 
 /* What it writes there: negative places count from the end, others are left out. */
 MN_FN bool written(int *row, int *col) {
@@ -94,13 +99,13 @@ MN_FN bool written(int *row, int *col) {
   return inside(*row, *col);
 }
 MN_FN void put_block(craftax *w, int row, int col, int block) {
-  if (written(&row, &col)) w->map[w->floor][row][col] = (uint8_t)block;
+  if (written(&row, &col)) w->at[w->floor].map[row][col] = (uint8_t)block;
 }
 MN_FN void occupy(craftax *w, int row, int col) {
-  if (written(&row, &col)) w->occupied[w->floor][row] |= 1ull << col;
+  if (written(&row, &col)) w->at[w->floor].occupied[row] |= 1ull << col;
 }
 MN_FN void vacate(craftax *w, int row, int col) {
-  if (written(&row, &col)) w->occupied[w->floor][row] &= ~(1ull << col);
+  if (written(&row, &col)) w->at[w->floor].occupied[row] &= ~(1ull << col);
 }
 
 /* Blocks that nobody walks through. */
@@ -121,7 +126,7 @@ enum { GROUND = 1, WATERS = 2, LAVAS = 4, WALKER = WATERS | LAVAS, FLYER = 0, SW
 /* Whether one that these stop can go there. */
 MN_FN bool free_for(const craftax *w, int row, int col, int stopped_by) {
   if (!inside(row, col)) return false;
-  const int block = w->map[w->floor][row][col];
+  const int block = w->at[w->floor].map[row][col];
   const int is = block == WATER ? WATERS : block == LAVA ? LAVAS : GROUND;
   return !solid(block) && !(is & stopped_by) && !taken(w, row, col);
 }
@@ -139,8 +144,8 @@ MN_FN bool at_boss(const craftax *w) { return w->floor == BOSS; }
 MN_FN bool boss_wave(const craftax *w) { return at_boss(w) && w->boss_timer >= 1; }
 MN_FN bool boss_open(const craftax *w) {         /* no monster of this floor lives, and none will come */
   bool lives = false;
-  for (int i = 0; i < MELEES; i++) lives |= w->melee[w->floor][i].alive;
-  for (int i = 0; i < RANGEDS; i++) lives |= w->ranged[w->floor][i].alive;
+  for (int i = 0; i < MELEES; i++) lives |= w->at[w->floor].melee[i].alive;
+  for (int i = 0; i < RANGEDS; i++) lives |= w->at[w->floor].ranged[i].alive;
   return !lives && w->boss_timer <= 0;
 }
 MN_FN bool boss_beaten(const craftax *w) { return w->boss_progress >= BOSS; }
