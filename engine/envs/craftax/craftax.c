@@ -18,6 +18,12 @@ static void spaces(const double *param, mn_space *out) {
   out->shared_bytes = sizeof(shared);
 }
 
+/* Floors that were entered: the first ones. */
+static size_t used(const void *self) {
+  const craftax *w = (const craftax *)self;
+  return offsetof(craftax, at) + (size_t)ones_in(w->made) * sizeof(level);
+}
+
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
   (void)mn, (void)param, (void)text;
   for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight(i);
@@ -86,7 +92,7 @@ MN_FN void step(craftax *w, mn_io *io) {
 }
 
 MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
-                         "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see,
+                         "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see, .used = used,
        .version = 1,
        .doc = "Craftax: gather, craft, fight and cast through nine floors down to a boss; 67 achievements",
        .about = "random   philox: the engine's random numbers\n"

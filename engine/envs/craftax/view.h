@@ -43,7 +43,7 @@ MN_FN void show_cells(const craftax *w, float *obs) {
   }
 }
 
-MN_FN float root(int n) { return __builtin_sqrtf((float)n) * 0.1f; }
+MN_FN float root_of(int n) { return __builtin_sqrtf((float)n) * 0.1f; }
 MN_FN float tenth(float x) { return x * 0.1f; }
 
 MN_FN void observe(const craftax *w, float light, float *obs) {
@@ -55,14 +55,14 @@ MN_FN void observe(const craftax *w, float light, float *obs) {
   show_shots(w, obs, w->at[w->floor].theirs, 3);
   show_shots(w, obs, w->at[w->floor].mine, 4);
   float *out = obs + SEEN;
-  for (int i = 0; i < HAS_BOOK; i++) *out++ = root(w->has[i]);
+  for (int i = 0; i < HAS_BOOK; i++) *out++ = root_of(w->has[i]);
   *out++ = (float)w->has[HAS_BOOK] * 0.5f;
   *out++ = (float)w->pickaxe * 0.25f;
   *out++ = (float)w->sword * 0.25f;
   *out++ = w->sword_magic;
   *out++ = w->bow_magic;
   *out++ = w->bow;
-  for (int i = 0; i < POTIONS; i++) *out++ = root(w->potion[i]);
+  for (int i = 0; i < POTIONS; i++) *out++ = root_of(w->potion[i]);
   *out++ = tenth(w->health);
   *out++ = tenth(w->food);
   *out++ = tenth(w->drink);
