@@ -3,7 +3,7 @@
 
     python3 -m venv ~/craftax && ~/craftax/bin/pip install "jax[cpu]==0.4.35" flax==0.8.2 matplotlib imageio pillow craftax==1.6.1
     ~/craftax/bin/python tests/reference/craftax.py FILE [envs=161] [steps=1500] [seed=0]
-    MNEME_CRAFTAX=FILE luajit tests/run.lua tests/envs/test_craftax.lua
+    MNEME_CRAFTAX_FULL=FILE luajit tests/run.lua tests/envs/test_craftax.lua
 
 CRAFTAX=FOLDER runs a checkout instead of the installed package.  Seven policies play in turn, an environment each.  Environment e has
 seed seed+e; its keys are those of random=jax: the first reset uses PRNGKey(seed), step s uses fold_in(PRNGKey(seed), s).

@@ -91,6 +91,19 @@ MN_FN void step(craftax *w, mn_io *io) {
   observe(w, light_at(io, w->steps), io->obs);
 }
 
+/* Needs can be changed from outside, within what each player has at least. */
+MN_FN bool set(craftax *w, const mn_io *io, int fact, double value) {
+  (void)io;
+  if (fact == 0) w->health = (float)value;
+  if (fact == 1) w->food = (int8_t)value;
+  if (fact == 2) w->drink = (int8_t)value;
+  if (fact == 3) w->energy = (int8_t)value;
+  if (fact == 4) w->mana = (int8_t)value;
+  return true;
+}
+
+MN_FN void observe_again(craftax *w, mn_io *io) { observe(w, light_at(io, w->steps), io->obs); }
+
 MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
                          "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see, .used = used,
        .version = 1,
@@ -109,8 +122,9 @@ MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of w
                   "cast_iceball place_torch drink_potion_red drink_potion_green drink_potion_blue drink_potion_pink drink_potion_cyan "
                   "drink_potion_yellow read_book enchant_sword enchant_armour make_torch level_up_dexterity level_up_strength "
                   "level_up_intelligence enchant_bow",
-       .settable = NULL, .to_know = "to_water=number to_tree=number to_ladder=number",
+       .settable = "health=9.0[0.5..9] food=9[0..9] drink=9[0..9] energy=9[0..9] mana=9[0..9]", .to_know = "to_water=number to_tree=number to_ladder=number",
        .observes = "view[8217] inventory[16] potions[6] needs=health,food,drink,energy,mana skills=xp,dexterity,strength,intelligence "
                    "facing=left,right,up,down armour[4] armour_magic[4] light sleeping resting spells=fireball,iceball floor ladder_open "
                    "boss_open",
-       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
+       .set = set, .observe = observe_again)
