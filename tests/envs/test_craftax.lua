@@ -195,3 +195,180 @@ t.test("with random=jax every step is the original's, in state, observation, rew
   t.eq(floors, 8, "lowest floor")
   if os.getenv "MNEME_CRAFTAX_FULL" then print(("%d steps of %d environments are the original's"):format(compared, n)) end
 end)
+
+-- ---- the default random numbers ----
+
+-- Of n episodes of random play: blocks of their worlds, mobs alive, length, return and achievements of each.
+local function sample(random, n)
+  local rig, dice = forge.rig(envs.new("craftax", { num_envs = 1, random = random })), forge.random(11)
+  local s = { length = {}, ret = {}, earned = {}, mobs = {}, block = {} }
+  for b = 2, 36 do s.block[b] = {} end
+  for episode = 1, n do
+    rig.env:reset_raw(rig.obs, 100 + episode)
+    local mobs, looks, steps = 0, 0, 0
+    repeat
+      forge.step(rig, dice)
+      steps = steps + 1
+      if rig.terminated[0] == 0 and steps % 10 == 2 then
+        local kept = rig.env:save(0)
+        local w = state_in(kept)
+        if steps == 2 then
+          for b = 2, 36 do s.block[b][episode] = 0 end
+          for i = 0, 2303 do s.block[w.at[0].map[i]][episode] = s.block[w.at[0].map[i]][episode] + 1 end
+        end
+        for i = 0, 7 do mobs = mobs + w.at[0].mob[i].alive end
+        looks = looks + 1
+      end
+    until rig.terminated[0] == 1
+    s.length[episode], s.ret[episode] = rig.env.ended.length[0], rig.env.ended.ret[0]
+    s.earned[episode], s.mobs[episode] = rig.env.ended.score[0] * 226, mobs / math.max(looks, 1)
+    t.near(s.ret[episode], s.earned[episode] - 0.9, 1e-3)          -- nine points of health are lost in every episode
+  end
+  return s
+end
+
+t.test("the default random numbers give the same worlds, mobs and random play in distribution", function()
+  local alike, ours, original = lockstep.alike, sample("philox", 150), sample("jax", 150)
+  for b = 2, 36 do alike(ours.block[b], original.block[b], "blocks of kind " .. b) end
+  t.ok(alike(ours.length, original.length, "length") > 50)
+  alike(ours.mobs, original.mobs, "mobs alive")
+  t.ok(alike(ours.ret, original.ret, "return") > 0.2)
+  t.ok(alike(ours.earned, original.earned, "achievements") > 0.5)
+end)
+
+-- Down through all floors by gifts, with random play on each: monsters killed and alive, and health lost there.
+local function dive(random, n)
+  local rig, dice, s = forge.rig(envs.new("craftax", { num_envs = 1, random = random })), forge.random(5), {}
+  for floor = 1, 8 do s[floor] = { mobs = {}, shots = {}, health = {} } end
+  for episode = 1, n do
+    rig.env:reset_raw(rig.obs, episode)
+    for floor = 1, 8 do
+      change(rig, function(w) give(w, LADDER + ALL) end)
+      rig.action[0] = 18                             -- descend
+      local mobs, shots, health = 0, 0, 0
+      for k = 1, 40 do
+        rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+        health = health + rig.reward[0]
+        if rig.terminated[0] == 1 then break end
+        if k % 8 == 0 then
+          local kept = rig.env:save(0)
+          local l = state_in(kept).at[floor]
+          for i = 0, 7 do mobs = mobs + l.mob[i].alive end
+          for i = 0, 2 do shots = shots + l.shot[i].flies end
+        end
+        rig.action[0] = 1 + dice(5)
+      end
+      if rig.terminated[0] == 1 then break end
+      table.insert(s[floor].mobs, mobs) table.insert(s[floor].shots, shots) table.insert(s[floor].health, health)
+    end
+  end
+  return s
+end
+
+t.test("on all floors they give as many mobs, projectiles and wounds", function()
+  local ours, original = dive("philox", 60), dive("jax", 60)
+  for floor = 1, 8 do
+    for what, x in pairs(ours[floor]) do
+      t.ok(#x > 5, ("%d episodes on floor %d"):format(#x, floor))
+      lockstep.alike(x, original[floor][what], what .. " on floor " .. floor)
+    end
+  end
+end)
+
+-- ---- ends, states, picture ----
+
+local function played(steps)
+  local rig, dice = forge.rig(envs.new("craftax", { num_envs = 1, seed = 4 })), forge.random(2)
+  rig.env:reset_raw(rig.obs, 4)
+  for _ = 1, steps or 3 do forge.step(rig, dice) end
+  return rig
+end
+
+t.test("an episode ends after 100,000 steps, without health and with the boss beaten", function()
+  for what, f in pairs {
+    ["100,000 steps"] = function(w) w.steps = 99998 end,
+    health = function(w) w.body[0], w.body[1], w.needs[0] = 1, -14.5, 0 end,
+    boss = function(w) w.boss_progress = 7 end,
+  } do
+    local rig = played()
+    if what == "boss" then
+      for _ = 1, 8 do
+        change(rig, function(w) give(w, LADDER + ALL) end)
+        rig.action[0] = 18
+        rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+      end
+      t.eq(rig.env:truth(0).floor, 8)
+      change(rig, function(w)                        -- face to face, and nobody else
+        w.row, w.col, w.direction, w.boss_timer, w.at[8].map[24 * 48 + 25] = 24, 25, 1, 0, 7
+        for i = 0, 7 do w.at[8].mob[i].alive = 0 end
+        for i = 0, 5 do w.at[8].shot[i].flies = 0 end
+        ffi.fill(w.at[8].occupied, 8 * 48)
+        f(w)
+      end)
+    else
+      change(rig, f)
+    end
+    local steps, pays = 0, 0
+    repeat
+      rig.action[0] = what == "boss" and 5 or 0
+      rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
+      steps, pays = steps + 1, pays + rig.reward[0]
+    until rig.terminated[0] == 1 or steps > 5
+    t.ok(steps <= 3, what .. ": " .. steps .. " steps")
+    t.eq(rig.truncated[0], 0)
+    if what == "boss" then t.ok(pays > 7.9, "the necromancer pays " .. pays) end
+  end
+end)
+
+t.test("states that no episode reaches are refused", function()
+  local rig = played(20)
+  for what, f in pairs {
+    ["a block"] = function(w) w.at[0].map[0] = 27 end,
+    ["a number that is no block"] = function(w) w.at[0].map[0] = 37 end,
+    ["a player in a wall"] = function(w) w.at[0].map[w.row * 48 + w.col] = 17 end,
+    ["ruby that nobody collected"] = function(w) w.has[6] = 1 end,
+    ["a hundred of an item"] = function(w) w.has[0] = 100 end,
+    ["two potions that do the same"] = function(w) w.effect[0] = w.effect[1] end,
+    ["a place occupied by nobody"] = function(w) w.at[0].occupied[0] = bit.bxor(w.at[0].occupied[0], 0x800000000000ULL) end,
+    ["a mob off the map"] = function(w) w.at[0].mob[1].row = 48 end,
+    ["a living mob without health"] = function(w) w.at[0].mob[0].alive, w.at[0].mob[0].health = 1, 0 end,
+    ["a troll on the first floor"] = function(w) w.at[0].mob[0].alive, w.at[0].mob[0].health, w.at[0].mob[0].type = 1, 5, 5 end,
+    ["a ripe plant that nobody planted"] = function(w) w.at[0].map[0] = 16 end,
+    ["an arrow that flies slantwise"] = function(w) w.at[0].shot[0].flies = 1 end,
+    ["no direction"] = function(w) w.direction = 0 end,
+    ["too much health"] = function(w) w.body[0] = 10 end,
+    ["health that is no number"] = function(w) w.body[0] = 0 / 0 end,
+    ["hunger that is no number"] = function(w) w.body[2] = 0 / 0 end,
+    ["a step too many"] = function(w) w.steps = 100000 end,
+    ["an achievement too many"] = function(w) w.achieved[1] = 8 end,
+    ["a second ladder"] = function(w) w.at[0].item[w.at[0].down_ladder[0] == 0 and 100 or 0] = 2 end,
+    ["a floor that was never entered"] = function(w) w.floor = 3 end,
+    ["something on a floor that was never entered"] = function(w) w.at[5].map[7] = 2 end,
+    ["a beaten boss"] = function(w) w.boss_progress = 8 end,
+  } do
+    t.raises(function() change(rig, f) end, "no episode reaches such a state", what)
+  end
+  change(rig, function() end)
+end)
+
+t.test("settings: random is philox or jax", function()
+  t.raises(function() envs.new("craftax", { random = "numpy" }) end, "random")
+  t.raises(function() envs.new("craftax", { size = 9 }) end, "unknown setting")
+end)
+
+t.test("the wall lights up where an achievement is reached, and needs are as many lights", function()
+  local RECT, DARK, HEALTH = 0, 0x222B35FF, 0xE0565BFF          -- engine/canvas.h, draw.h
+  for _, gift in ipairs { 0, ALL } do
+    local rig = played(12)
+    change(rig, function(w) give(w, gift) end)
+    local drawing, truth, dark, health = rig.env:draw(0), rig.env:truth(0), {}, 0
+    local shapes = C.mn_canvas_shapes(drawing)
+    for i = 0, C.mn_canvas_count(drawing) - 1 do
+      local s = shapes[i]
+      if s.kind == RECT and s.color == DARK and s.w > 2 then dark[math.floor(s.x / 2.29 + 0.5) + 9 * math.floor((s.y - 11.9) / 0.46 + 0.5)] = true end
+      if s.kind == RECT and s.color == HEALTH then health = health + 1 end
+    end
+    for i = 0, 66 do t.eq(dark[i] == nil, truth.achievements[i + 1] == 1, "achievement " .. i) end
+    t.eq(health, math.ceil(truth.health))
+  end
+end)
