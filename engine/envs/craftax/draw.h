@@ -169,12 +169,12 @@ static void draw_need(mn_canvas *c, const char *name, int value, int whole, uint
     mn_canvas_add(c, MN_RECT, i < value ? colour : 0x2A3440FF, x + 1.3f + 0.2f * (float)i, y + 0.05f, 0.15f, 0.27f);
 }
 
-static void draw_needs(const craftax *w, mn_canvas *c, float y) {
-  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), 0xE0565BFF, 0, y);
-  draw_need(c, "food", w->food, most_food(w), 0xE3A34FFF, 0, y + 0.4f);
-  draw_need(c, "drink", w->drink, most_food(w), 0x4F93E3FF, 0, y + 0.8f);
-  draw_need(c, "energy", w->energy, most_food(w), 0x9A86E8FF, 0, y + 1.2f);
-  draw_need(c, "mana", w->mana, most_mana(w), 0x57C9C0FF, 0, y + 1.6f);
+static void draw_needs(const craftax *w, mn_canvas *c, float x, float y) {
+  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), 0xE0565BFF, x, y);
+  draw_need(c, "food", w->food, most_food(w), 0xE3A34FFF, x, y + 0.4f);
+  draw_need(c, "drink", w->drink, most_food(w), 0x4F93E3FF, x, y + 0.8f);
+  draw_need(c, "energy", w->energy, most_food(w), 0x9A86E8FF, x, y + 1.2f);
+  draw_need(c, "mana", w->mana, most_mana(w), 0x57C9C0FF, x, y + 1.6f);
 }
 
 static void draw_count(mn_canvas *c, int n, const char *name, float x, float y) {
@@ -190,25 +190,35 @@ static void draw_grade(mn_canvas *c, const char *grade, int magic, const char *n
   mn_canvas_text(c, grade[0] ? 0xFFFFFFFF : DIM, x, y, 0.32f, text);
 }
 
-static void draw_items(const craftax *w, mn_canvas *c, float x, float y) {
+static void draw_armour(const craftax *w, mn_canvas *c, float x, float y) {
+  static const uint32_t plate[3] = { 0x2A3440FF, 0xC9CFD6FF, 0xB8F4FFFF }, glow[3] = { 0, 0xFF7A3CFF, 0x3F6BFFFF };
+  mn_canvas_text(c, PALE, x, y + 0.3f, 0.32f, "armour");
+  for (int i = 0; i < ARMOURS; i++) {
+    mn_canvas_add(c, MN_RECT, plate[w->armour[i]], x + 1.3f + 0.5f * (float)i, y + 0.02f, 0.4f, 0.32f);
+    if (w->armour_magic[i]) mn_canvas_add(c, MN_RECT, glow[w->armour_magic[i]], x + 1.4f + 0.5f * (float)i, y + 0.1f, 0.2f, 0.16f);
+  }
+}
+
+/* What the player has, beside the picture (tall) or below it. */
+static void draw_items(const craftax *w, mn_canvas *c, bool tall, float x, float y) {
   static const char *const name[ITEMS] = { "wood", "stone", "coal", "iron", "diamond", "sapphire", "ruby", "sapling", "torch", "arrow", "book" };
   static const char *const potion[POTIONS] = { "red", "green", "blue", "pink", "cyan", "yellow" };
   static const char *const tool[5] = { "", "wood ", "stone ", "iron ", "diamond " };
-  for (int i = 0; i < ITEMS; i++) draw_count(c, w->has[i], name[i], x + 1.9f * (float)(i / 4), y + 0.3f + 0.4f * (float)(i % 4));
-  for (int i = 0; i < POTIONS; i++) draw_count(c, w->potion[i], potion[i], x + 5.7f + 1.5f * (float)(i / 3), y + 0.3f + 0.4f * (float)(i % 3));
-  draw_grade(c, tool[w->pickaxe], 0, "pickaxe", x + 9, y + 0.3f);
-  draw_grade(c, tool[w->sword], w->sword_magic, "sword", x + 9, y + 0.7f);
-  draw_grade(c, w->bow ? "a " : "", w->bow_magic, "bow", x + 9, y + 1.1f);
-  mn_canvas_text(c, PALE, x, y + 1.9f, 0.32f, "armour");
-  for (int i = 0; i < ARMOURS; i++) {
-    static const uint32_t plate[3] = { 0x2A3440FF, 0xC9CFD6FF, 0xB8F4FFFF }, glow[3] = { 0, 0xFF7A3CFF, 0x3F6BFFFF };
-    mn_canvas_add(c, MN_RECT, plate[w->armour[i]], x + 1.3f + 0.5f * (float)i, y + 1.62f, 0.4f, 0.32f);
-    if (w->armour_magic[i]) mn_canvas_add(c, MN_RECT, glow[w->armour_magic[i]], x + 1.4f + 0.5f * (float)i, y + 1.7f, 0.2f, 0.16f);
-  }
+  const int column = tall ? 6 : 4;
+  const float flask = tall ? x : x + 5.7f, flasks = tall ? y + 2.8f : y, tools = tall ? x : x + 9, at_tools = tall ? y + 4.2f : y;
+  for (int i = 0; i < ITEMS; i++)
+    draw_count(c, w->has[i], name[i], x + (tall ? 2.2f : 1.9f) * (float)(i / column), y + 0.3f + 0.4f * (float)(i % column));
+  for (int i = 0; i < POTIONS; i++)
+    draw_count(c, w->potion[i], potion[i], flask + (tall ? 2.2f : 1.5f) * (float)(i / 3), flasks + 0.3f + 0.4f * (float)(i % 3));
+  draw_grade(c, tool[w->pickaxe], 0, "pickaxe", tools, at_tools + 0.3f);
+  draw_grade(c, tool[w->sword], w->sword_magic, "sword", tools, at_tools + 0.7f);
+  draw_grade(c, w->bow ? "a " : "", w->bow_magic, "bow", tools, at_tools + 1.1f);
+  draw_armour(w, c, x, y + (tall ? 5.6f : 1.6f));
   char text[80];
-  snprintf(text, sizeof text, "spells: %s%s   xp %d, dexterity %d, strength %d, intelligence %d", w->learned[0] ? "fire " : "", w->learned[1] ? "ice" : "",
-           w->xp, w->dexterity, w->strength, w->intelligence);
-  mn_canvas_text(c, PALE, x + 3.7f, y + 1.9f, 0.32f, text);
+  snprintf(text, sizeof text, "spells: %s%s%s", w->learned[0] ? "fire " : "", w->learned[1] ? "ice" : "", w->learned[0] || w->learned[1] ? "" : "none");
+  mn_canvas_text(c, PALE, tall ? x : x + 3.7f, y + (tall ? 6.3f : 1.9f), 0.32f, text);
+  snprintf(text, sizeof text, "xp %d, dexterity %d, strength %d, intelligence %d", w->xp, w->dexterity, w->strength, w->intelligence);
+  mn_canvas_text(c, PALE, tall ? x : x + 6.3f, y + (tall ? 6.7f : 1.9f), tall ? 0.25f : 0.32f, text);
 }
 
 /* Each achievement is a stone that lights up; what pays more is brighter. */
@@ -218,7 +228,7 @@ static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
     "eat plant", "skeleton", "stone pickaxe", "stone sword", "wake up", "furnace", "coal", "iron", "diamond", "iron pickaxe", "iron sword",
     "arrow", "torch", "place torch", "diamond sword", "iron armour", "diamond armour", "gnomish mines", "dungeon", "sewers", "vault",
     "troll mines", "fire realm", "ice realm", "graveyard", "gnome warrior", "gnome archer", "orc soldier", "orc mage", "lizard", "kobold",
-    "troll", "deep thing", "pigman", "fire elemental", "frost troll", "ice elemental", "hurt necromancer", "necromancer", "eat bat",
+    "troll", "deep thing", "pigman", "fire elemental", "frost troll", "ice elemental", "hurt the boss", "necromancer", "eat bat",
     "eat snail", "find bow", "fire bow", "sapphire", "learn fireball", "fireball", "learn iceball", "iceball", "ruby", "diamond pickaxe",
     "open chest", "drink potion", "enchant sword", "enchant armour", "knight", "knight archer" };
   for (int i = 0; i < ACHIEVEMENTS; i++) {
@@ -226,7 +236,7 @@ static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
     const bool lit = has_achieved(w, i);
     const float left = x + 2.29f * (float)(i % 9), top = y + 0.46f * (float)(i / 9);
     mn_canvas_add(c, MN_RECT, lit ? gold : 0x222B35FF, left, top, 2.22f, 0.4f);
-    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.08f, top + 0.29f, 0.25f, name[i]);
+    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.08f, top + 0.29f, 0.24f, name[i]);
   }
 }
 
@@ -240,13 +250,13 @@ static void draw(const craftax *w, const mn_io *io, mn_canvas *c) {
   const float light = light_at(io, w->steps);
   draw_view(w, light, boss_open(w), c);
   draw_map(w, c, COLS + 0.3f, 0, ROWS);
-  draw_needs(w, c, ROWS + 0.7f);
+  draw_needs(w, c, 0, ROWS + 0.7f);
   char text[128];
   snprintf(text, sizeof text, "floor %d: %s, %s, step %d%s; %d killed, ladder %s", w->floor, floor_name(w->floor), light < 0.4f ? "night" : "day",
            w->steps, w->sleeping ? ", asleep" : w->resting ? ", resting" : "", w->killed[w->floor],
            w->killed[w->floor] >= CLEARED ? "open" : "shut");
   mn_canvas_text(c, PALE, 0, ROWS + 0.5f, 0.36f, text);
-  draw_items(w, c, 5.9f, ROWS + 0.7f);
+  draw_items(w, c, false, 5.9f, ROWS + 0.7f);
   draw_wall(w, c, 0, ROWS + 2.9f);
 }
 
@@ -309,10 +319,10 @@ static void see(const mn_io *io, mn_canvas *c) {
     for (int k = 0; k < 2 * TYPES; k++)
       if (obs[i * CELL + MOB_AT + 24 + k] > 0)
         mn_canvas_add(c, MN_DISC, shot_colour(k % TYPES), (float)(i % COLS) + 0.5f, (float)(i / COLS) + 0.5f, 0.15f, 0);
-  draw_needs(&w, c, ROWS + 0.7f);
+  draw_needs(&w, c, COLS + 0.4f, 0);
   char text[80];
   snprintf(text, sizeof text, "floor %d: %s, ladder %s", times_10(rest[5]), floor_name(least(times_10(rest[5]), BOSS)), rest[6] > 0 ? "open" : "shut");
   mn_canvas_text(c, PALE, 0, ROWS + 0.5f, 0.36f, text);
-  draw_items(&w, c, 5.9f, ROWS + 0.7f);
+  draw_items(&w, c, true, COLS + 0.4f, 2.2f);
 }
 #endif
