@@ -5,7 +5,20 @@
 #include "generate.h"
 
 /* Where a class of mobs may appear: on these blocks, nearest <= squared distance from the player <= farthest. */
-typedef struct habitat { uint64_t blocks; int nearest, farthest; } habitat;
+typedef struct habitat { uint8_t block[4]; int nearest, farthest; } habitat;
+
+/* Where a row of the map has one of four blocks, as bits. */
+MN_FN uint64_t bits_of(const uint8_t *row, const uint8_t *block) {
+  const uint8_t a = block[0], b = block[1], c = block[2], e = block[3];
+  uint8_t is[SIDE];
+  uint64_t bits = 0, eight;
+  for (int col = 0; col < SIDE; col++) is[col] = (uint8_t)((row[col] == a) | (row[col] == b) | (row[col] == c) | (row[col] == e));
+  for (int col = 0; col < SIDE; col += 8) {
+    memcpy(&eight, is + col, 8);
+    bits |= eight * 0x0102040810204080u >> 56 << col;      /* a bit of each byte */
+  }
+  return bits;
+}
 
 /* The columns low .. high that are on the map, as bits. */
 MN_FN uint64_t columns(int low, int high) {
@@ -16,10 +29,9 @@ MN_FN uint64_t columns(int low, int high) {
 
 /* The places of a row within wide columns of the player, and not within gap; -1: none. */
 MN_FN uint64_t places_in(const craftax *w, const habitat *h, int row, int wide, int gap) {
-  const uint8_t *block = w->map[w->floor][row];
-  uint64_t bits = 0;
-  for (int col = 0; col < SIDE; col++) bits |= (h->blocks >> block[col] & 1) << col;
-  return bits & columns(w->col - wide, w->col + wide) & ~columns(w->col - gap, w->col + gap) & ~w->occupied[w->floor][row];
+  const level *at = w->at + w->floor;
+  const uint64_t near = columns(w->col - gap, w->col + gap);
+  return bits_of(at->map[row], h->block) & columns(w->col - wide, w->col + wide) & ~near & ~at->occupied[row];
 }
 
 /* The largest x with x * x <= n, -1 where n < 0. */
@@ -75,14 +87,15 @@ MN_FN void spawn(craftax *w, dice *d, int of, mob *mobs, int n, int type, float 
 /* Monsters come three times as often to a floor that is not cleared, and to the boss in waves, out of graves. */
 MN_FN void spawn_mobs(craftax *w, dice *d, float light) {
   const int floor = w->floor, from = at_boss(w) ? w->boss_progress : floor;
-  const uint64_t ground = 1ull << GRASS | 1ull << PATH | 1ull << FIRE_GRASS | 1ull << ICE_GRASS;
-  const uint64_t graves = 1ull << GRAVE | 1ull << GRAVE2 | 1ull << GRAVE3;
-  const habitat anywhere = { ground, 10, 195 }, far = { ground, 82, 195 }, deep = { 1ull << WATER, 82, 195 }, near = { graves, 0, 36 };
+  const habitat ground = { { GRASS, PATH, FIRE_GRASS, ICE_GRASS }, 82, 195 }, graves = { { GRAVE, GRAVE2, GRAVE3, GRAVE3 }, 0, 36 };
+  const habitat deep = { { WATER, WATER, WATER, WATER }, 82, 195 }, home = at_boss(w) ? graves : ground;
+  habitat near = home;
+  near.nearest = 10;
   const int melee = type_on(from, MELEE), ranged = type_on(from, RANGED);
   const int times = (w->killed[floor] < CLEARED ? 3 : 1) * (!at_boss(w) ? 1 : boss_wave(w) ? 1000 : 0);
   const float dark = 1 - light, often = chance_on(floor, MELEE) + chance_by_night(floor) * (dark * dark);
-  spawn(w, d, PASSIVE, w->at[floor].passive, PASSIVES, type_on(floor, PASSIVE), at_boss(w) ? 0 : chance_on(floor, PASSIVE), anywhere);
-  spawn(w, d, MELEE, w->at[floor].melee, MELEES, melee, often * (float)times, at_boss(w) ? near : far);
-  spawn(w, d, RANGED, w->at[floor].ranged, RANGEDS, ranged, chance_on(floor, RANGED) * (float)times, at_boss(w) ? near : ranged == 5 ? deep : far);
+  spawn(w, d, PASSIVE, w->at[floor].passive, PASSIVES, type_on(floor, PASSIVE), at_boss(w) ? 0 : chance_on(floor, PASSIVE), near);
+  spawn(w, d, MELEE, w->at[floor].melee, MELEES, melee, often * (float)times, home);
+  spawn(w, d, RANGED, w->at[floor].ranged, RANGEDS, ranged, chance_on(floor, RANGED) * (float)times, ranged == 5 && !at_boss(w) ? deep : home);
 }
 #endif
