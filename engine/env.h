@@ -41,6 +41,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   see       or NULL: draws an observation as a person reads it; of io it has param and obs alone, so that the picture holds
 **             nothing that the agent does not see
 **   best      or NULL: the return of a perfect player for given params; NaN where that is not known
+**   used      or NULL: how many bytes of a self there are; the others are zero, and need not be copied in each step
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
@@ -60,6 +61,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
   const char *rules;                                                                               \
   void (*see)(const mn_io *io, mn_canvas *c);                                                      \
   double (*best)(const double *param);                                                             \
+  size_t (*used)(const void *self);                                                                \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes;                      \
   void (*spaces)(const double *param, mn_space *out);                                              \

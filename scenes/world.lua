@@ -18,7 +18,7 @@ local function draw(view, now)
   end
   if ghost then panels.ghost(view, ghost, now) end
   if now.card then panels.score_card(view, left, now) end
-  local seen, actions, earned = view:split(right, "rows", { "3*", "3*", "2*" })
+  local seen, actions, earned = view:split(right, "rows", #now.actions > 24 and { "1*", "5*", "1*" } or { "3*", "3*", "2*" })
   if now.blind then seen, actions, earned = nil, view:split(right, "rows", { "3*", "2*" }) end
   if seen then panels.observation(view, seen, now) end
   panels.actions(view, actions, now)

@@ -280,13 +280,26 @@ static void end_episodes(mn_vec *v, int c, target to) {
   }
 }
 
+/* Keep environments as they are before a step. */
+static void keep(mn_vec *v, int first, int n) {
+  const mn_vec_arrays *a = &v->all;
+  const size_t from = (size_t)first * a->stride;
+  if (!v->env->facts->used) {
+    memcpy(a->before + from, a->self + from, (size_t)n * a->stride);
+    return;
+  }
+  for (int i = 0; i < n; i++) {
+    const size_t at = from + (size_t)i * a->stride, is = v->env->facts->used(a->self + at), was = v->env->facts->used(a->before + at);
+    memcpy(a->before + at, a->self + at, is > was ? is : was);
+  }
+}
+
 static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   const mn_vec_arrays *a = &v->all;
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c), ended = 0;
   mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
-  size_t from = (size_t)first * a->stride;
-  memcpy(a->before + from, a->self + from, (size_t)n * a->stride);
+  keep(v, first, n);
   memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
   memset(a->changed + first, 0, (size_t)n);
   mn_batch b = mn_vec_batch(v, first, n, MN_FOR_STEP, bits, to.obs + (size_t)first * a->obs_bytes);

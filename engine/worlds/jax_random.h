@@ -69,13 +69,24 @@ MN_FN uint32_t mn_jax_bits(mn_jax_key key, int n, int i) {
 /* Element i of jax.random.uniform(key, (n,)): multiples of 2^-23 below 1. */
 MN_FN float mn_jax_uniform(mn_jax_key key, int n, int i) { return (float)(mn_jax_bits(key, n, i) >> 9) * 0x1p-23f; }
 
-/* jax.random.randint(key, (), 0, n), for n a power of two: of its two draws the lower one decides. */
+/* jax.random.randint(key, (), 0, n), of two draws; of a power of two the lower one decides. */
 MN_FN int mn_jax_below(mn_jax_key key, int n) {
   const mn_jax_key lower = mn_jax_split(&key);
-  return (int)(mn_jax_bits(lower, 1, 0) % (uint32_t)n);
+  const uint32_t span = (uint32_t)n, low = mn_jax_bits(lower, 1, 0) % span;
+  if ((span & (span - 1)) == 0) return (int)low;
+  const uint32_t root = 65536 % span, carry = root * root % span;
+  return (int)((mn_jax_bits(key, 1, 0) % span * carry + low) % span);
 }
 
-/* ---- jax.random.choice(key, arange(4096), p=p), where p is the same for some places and 0 for the others ---- */
+/* jax.random.choice(key, arange(n), p=p), of sums = cumsum(p). */
+MN_FN int mn_jax_pick(mn_jax_key key, const float *sums, int n) {
+  const float r = sums[n - 1] * (1 - mn_jax_uniform(key, 1, 0));
+  int i = 0;
+  while (i < n - 1 && sums[i] < r) i++;
+  return i;
+}
+
+/* ---- jax.random.choice(key, arange(side * side), p=p), where p is the same for some places and 0 for the others ---- */
 
 /* The sum of 16 values in the order of XLA's vector code: halves onto halves. */
 MN_FN float mn_jax_sum16(const float *x) {
@@ -91,23 +102,26 @@ MN_FN float mn_jax_sum_to(const float *in, int i) {
   return mn_jax_sum16(window);
 }
 
-/* cumsum(p) as XLA computes it on a CPU with AVX2 or more: rows of 16, their totals, and the totals of those.  place: a bit for
-** each of 4096; p: of those with a bit. */
-typedef struct mn_jax_sums { const uint64_t *place; float p, total[256], before[17]; } mn_jax_sums;
+/* cumsum(p) as XLA computes it on a CPU with AVX2 or more: rows of 16, their totals, and the totals of those.  place: rows of side
+** bits, side = 64 or 48; p: of those with a bit. */
+typedef struct mn_jax_sums { const uint64_t *place; int side; float p, total[256], before[16]; } mn_jax_sums;
 
 MN_FN float mn_jax_row_sum(const mn_jax_sums *s, int row, int i) {
-  const uint32_t bits = (uint32_t)(s->place[row / 4] >> row % 4 * 16 & 0xFFFF);
+  const int wide = s->side / 16;
+  const uint32_t bits = (uint32_t)(s->place[row / wide] >> row % wide * 16 & 0xFFFF);
+  if (bits == 0) return 0;
   float in[16];
   for (int k = 0; k < 16; k++) in[k] = bits >> k & 1 ? s->p : 0.0f;
   return mn_jax_sum_to(in, i);
 }
 
 MN_FN void mn_jax_cumsum(mn_jax_sums *s) {
+  const int rows = s->side * s->side / 16;
   float row[256], top[16];
-  for (int i = 0; i < 256; i++) row[i] = mn_jax_row_sum(s, i, 15);
-  for (int i = 0; i < 256; i++) s->total[i] = mn_jax_sum_to(row + i / 16 * 16, i % 16);
-  for (int i = 0; i < 16; i++) top[i] = s->total[16 * i + 15];
-  for (int i = 0; i < 17; i++) s->before[i] = i ? mn_jax_sum_to(top, i - 1) : 0;
+  for (int i = 0; i < rows; i++) row[i] = mn_jax_row_sum(s, i, 15);
+  for (int i = 0; i < rows; i++) s->total[i] = mn_jax_sum_to(row + i / 16 * 16, i % 16);
+  for (int i = 0; i < 16; i++) top[i] = i < rows / 16 ? s->total[16 * i + 15] : 0;
+  for (int i = 0; i < 16; i++) s->before[i] = i ? mn_jax_sum_to(top, i - 1) : 0;
 }
 
 MN_FN float mn_jax_cumsum_at(const mn_jax_sums *s, int i) {
@@ -115,21 +129,24 @@ MN_FN float mn_jax_cumsum_at(const mn_jax_sums *s, int i) {
   return mn_jax_row_sum(s, row, i % 16) + (row ? s->total[last] + s->before[last / 16] : 0.0f);
 }
 
-/* One of the n > 0 places that have a bit. */
-MN_FN int mn_jax_choice(mn_jax_key key, const uint64_t *place, int n) {
+/* One of the places that have a bit; there is one. */
+MN_FN int mn_jax_choice(mn_jax_key key, const uint64_t *place, int side, float p) {
   mn_jax_sums s;
   s.place = place;
-  s.p = 1.0f / (float)n;
+  s.side = side;
+  s.p = p;
   mn_jax_cumsum(&s);
-  const float r = mn_jax_cumsum_at(&s, 4095) * (1 - mn_jax_uniform(key, 1, 0));
-  int low = 0, high = 4096;
-  for (int level = 0; level < 13; level++) {
+  const int n = side * side;
+  const float r = mn_jax_cumsum_at(&s, n - 1) * (1 - mn_jax_uniform(key, 1, 0));
+  int low = 0, high = n;
+  while (high - low > 1) {
     const int mid = (low + high) / 2;
-    const bool left = r <= mn_jax_cumsum_at(&s, mid < 4096 ? mid : 4095);
+    const bool left = r <= mn_jax_cumsum_at(&s, mid);
     high = left ? mid : high;
     low = left ? low : mid;
   }
-  return high < 4095 ? high : 4095;
+  if (low == 0 && r <= mn_jax_cumsum_at(&s, 0)) return 0;
+  return high < n - 1 ? high : n - 1;
 }
 
 /* ---- sine and cosine as glibc's sinf and cosf have them ---- */

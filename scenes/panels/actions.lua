@@ -3,7 +3,7 @@ return function(view, box, now)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, "actions", now.hint)
   local n = #now.actions
-  local columns = math.max(1, math.min(math.ceil(n / math.max(1, math.floor(inner.h / (20 * u)))), 8))
+  local columns = math.max(1, math.min(math.ceil(n / math.max(1, math.floor(inner.h / ((n > 24 and 16 or 20) * u)))), 8))
   local rows = math.ceil(n / columns)
   local wide, high = inner.w / columns, math.min(inner.h / rows, 30 * u)
   local size = math.min(13, high / u * 0.7)

@@ -14,7 +14,7 @@ local more = {
   gridworld = { { map = "########\n#SaA?.1#\n#.....2#\n########", view = 3 }, { occlusion = 0, view = 15 } },
   noisy_cartpole = { { velocities = 1 } }, concentration = { { level = "hard" } }, selective_copy = { { tokens = 5, length = 5 } },
   associative_recall = { { pairs = 20, symbols = 3 } }, tmaze = { { corridor = 2, distractors = 64 } },
-  craftax_classic = { { random = "jax" } },
+  craftax_classic = { { random = "jax" } }, craftax = { { random = "jax" } },
 }
 
 local function each(f)

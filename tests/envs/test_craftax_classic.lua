@@ -8,6 +8,7 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
+local lockstep = require "tests.envs.lockstep"
 local C = engine.C
 local root = require("mneme.base.registry").root
 
@@ -29,39 +30,6 @@ typedef struct {
   craftax_plant garden[10];
 } craftax_state;
 ]]
-
--- The sums of tests/reference/craftax_classic.py: values below 2^16 times weights, modulo 2^32.
-local weight = ffi.new "double[8192]"
-local function times(a, b) return tonumber(ffi.cast("uint32_t", ffi.cast("uint64_t", a) * ffi.cast("uint64_t", b))) end
-for k = 0, 8191 do
-  local x = times(k + 1, 0x9E3779B1)
-  x = times(bit.bxor(x, bit.rshift(x, 15)) % 2 ^ 32, 0x2C1B3C6D)
-  weight[k] = bit.bor(bit.bxor(x, bit.rshift(x, 12)), 1) % 2 ^ 32
-end
-
-local function sum_of_bytes(v, n)
-  local s = 0
-  for k = 0, n - 1 do s = (s + v[k] * weight[k]) % 2 ^ 32 end
-  return s
-end
-
-local function sum_of_floats(v, n)
-  local s, half = 0, ffi.cast("const uint16_t *", v)
-  for k = 0, 2 * n - 1 do s = (s + half[k] * weight[k]) % 2 ^ 32 end
-  return s
-end
-
-local function sum_of_occupied(w)
-  local s = 0
-  for row = 0, 63 do
-    if w.occupied[row] ~= 0 then
-      for col = 0, 63 do
-        if bit.band(bit.rshift(w.occupied[row], col), 1) ~= 0 then s = (s + weight[row * 64 + col]) % 2 ^ 32 end
-      end
-    end
-  end
-  return s
-end
 
 local values = ffi.new "double[200]"
 local function others(w)
@@ -92,19 +60,6 @@ local function others(w)
   return n
 end
 
-local function sum_of_others(w)
-  local s = 0
-  for k = 0, others(w) - 1 do s = (s + values[k] * weight[k]) % 2 ^ 32 end
-  return s
-end
-
-local last = ffi.new "struct { float reward; uint16_t done; }"
-local function sum_of_end(reward, done)
-  last.reward, last.done = reward, done
-  local half = ffi.cast("const uint16_t *", last)
-  return (half[0] * weight[0] + half[1] * weight[1] + done * weight[2]) % 2 ^ 32
-end
-
 local WHERE = "%s of environment %d after %d steps, %d of its episode"
 
 local function compare(path)
@@ -125,10 +80,10 @@ local function compare(path)
       rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
       local done = rig.terminated[0]
       ffi.copy(final, done == 1 and rig.env.ended.final_obs or rig.obs, 4 * 1345)
-      local result = (sum_of_floats(final, 1345) + sum_of_end(rig.reward[0], done)) % 2 ^ 32
+      local result = lockstep.result(final, 1345, rig.reward[0], done)
       if done == 0 then                              -- a save holds the state before the step; where an episode begins, none
         local w = ffi.cast("const craftax_state *", ffi.cast("const char *", rig.env:save(0)) + forge.first)
-        t.eq((sum_of_bytes(w.map, 4096) + sum_of_occupied(w) + sum_of_others(w)) % 2 ^ 32, want[2 * s], WHERE:format("state", e, s, w.steps))
+        t.eq((lockstep.sum(w.map, 4096) + lockstep.sum_of_bits(w.occupied, 64, 64) + lockstep.sum_of_whole(values, others(w))) % 2 ^ 32, want[2 * s], WHERE:format("state", e, s, w.steps))
       end
       t.eq(result, want[2 * s + 1], WHERE:format("result", e, s, rig.env:truth(0).day_step))
       compared = compared + 1
@@ -175,26 +130,13 @@ local function sample(random, n)
   return s
 end
 
--- Means of two samples differ by at most four standard errors.
-local function alike(a, b, what)
-  local function moments(x)
-    local sum, squares = 0, 0
-    for _, v in ipairs(x) do sum, squares = sum + v, squares + v * v end
-    return sum / #x, (squares / #x - (sum / #x) ^ 2) / #x
-  end
-  local mean_a, var_a = moments(a)
-  local mean_b, var_b = moments(b)
-  t.ok(math.abs(mean_a - mean_b) <= 4 * math.sqrt(var_a + var_b) + 1e-9, ("%s: %.4g and %.4g"):format(what, mean_a, mean_b))
-  return mean_a
-end
-
 t.test("the default random numbers give the same worlds, mobs and random play in distribution", function()
   local ours, original = sample("philox", 250), sample("jax", 250)
-  for b = 2, 16 do alike(ours.block[b], original.block[b], "blocks of kind " .. b) end
-  t.ok(alike(ours.length, original.length, "length") > 50)
-  alike(ours.mobs, original.mobs, "mobs alive")
-  t.ok(alike(ours.ret, original.ret, "return") > 0.5)
-  t.ok(alike(ours.earned, original.earned, "achievements") > 1)
+  for b = 2, 16 do lockstep.alike(ours.block[b], original.block[b], "blocks of kind " .. b) end
+  t.ok(lockstep.alike(ours.length, original.length, "length") > 50)
+  lockstep.alike(ours.mobs, original.mobs, "mobs alive")
+  t.ok(lockstep.alike(ours.ret, original.ret, "return") > 0.5)
+  t.ok(lockstep.alike(ours.earned, original.earned, "achievements") > 1)
 end)
 
 -- ---- ends, states, picture ----

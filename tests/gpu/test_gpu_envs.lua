@@ -30,7 +30,7 @@ local more = {
   repeat_previous = { { level = "hard" } }, repeat_first = { { decks = 2 } }, autoencode = { { decks = 3 } },
   concentration = { { level = "medium" } }, count_recall = { { level = "hard" } },
   associative_recall = { { pairs = 40, symbols = 7, questions = 9 } }, selective_copy = { { tokens = 5, length = 5 } },
-  craftax_classic = { { random = "jax" } },
+  craftax_classic = { { random = "jax" } }, craftax = { { random = "jax" } },
 }
 
 local function describe(settings)

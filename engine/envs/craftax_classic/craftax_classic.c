@@ -16,23 +16,16 @@ static void spaces(const double *param, mn_space *out) {
   out->shared_bytes = sizeof(shared);
 }
 
-/* Daylight, 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
   (void)mn, (void)param, (void)text;
-  for (int i = 0; i <= LONGEST; i++) {
-    const float days = (float)i * (1.0f / 300), part = days - (float)(int)days + 0.3f;
-    float sine, cosine;
-    mn_jax_sincos(3.1415927f * part, &sine, &cosine);
-    cosine = cosine < 0 ? -cosine : cosine;
-    ((shared *)to)->light[i] = MN_FMA(-(cosine * cosine), cosine, 1.0f);
-  }
+  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight(i);
   return 0;
 }
 
 MN_FN float light_at(const mn_io *io, int step) { return ((const shared *)io->shared)->light[step]; }
 
 MN_FN void reset(craftax_classic *w, mn_io *io) {
-  dice d = dice_of(io, true);
+  dice d = dice_of(io, io->param[RANDOM] != 0, true);
   generate(w, &d);
   w->row = w->col = SIDE / 2;
   w->direction = UP;
@@ -44,7 +37,7 @@ MN_FN void reset(craftax_classic *w, mn_io *io) {
 }
 
 MN_FN void step(craftax_classic *w, mn_io *io) {
-  dice d = dice_of(io, false);
+  dice d = dice_of(io, io->param[RANDOM] != 0, false);
   const int action = w->sleeping ? NOOP : io->action, health = w->health;
   const uint32_t before = w->achievements;
   craft(w, action);

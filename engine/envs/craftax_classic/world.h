@@ -1,8 +1,7 @@
 /* world.h -- Craftax Classic's names, its state, and how the state is read. */
 #ifndef MN_CRAFTAX_CLASSIC_WORLD_H
 #define MN_CRAFTAX_CLASSIC_WORLD_H
-#include "env.h"
-#include "worlds/jax_random.h"
+#include "worlds/craftax.h"
 
 enum { RANDOM };                                 /* parameters */
 enum { SIDE = 64, ROWS = 7, COLS = 9, CELL = 21, LONGEST = 10000 };
@@ -74,15 +73,6 @@ MN_FN bool walkable(const craftax_classic *w, int row, int col) {
   return !solid(block) && block != LAVA && !taken(w, row, col);
 }
 
-MN_FN int ones_in(uint64_t bits) {
-#ifdef __CUDA_ARCH__
-  return __popcll(bits);
-#else
-  return __builtin_popcountll(bits);
-#endif
-}
-MN_FN int lowest_of(uint64_t bits) { return ones_in((bits & (0 - bits)) - 1); }
-
 MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
 MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
 MN_FN int absolute(int x) { return x < 0 ? -x : x; }
@@ -91,35 +81,4 @@ MN_FN int distance(const craftax_classic *w, int row, int col) { return absolute
 MN_FN void achieve(craftax_classic *w, int which, bool done) { w->achievements |= (uint32_t)done << which; }
 MN_FN int least(int a, int b) { return a < b ? a : b; }
 MN_FN int most(int a, int b) { return a > b ? a : b; }
-
-/* ---- chance ---- */
-
-/* Philox draws words one after another.  With random=jax each draw has a key of its own, and keys are split as in the original. */
-typedef struct dice { mn_io *io; mn_jax_key key; int used; bool jax; } dice;
-
-MN_FN uint32_t next_word(dice *d) { return d->used < 4 ? d->io->bits[d->used++] : mn_rand(d->io); }
-
-/* The key of this reset or step.  base = PRNGKey(seed), for environment i > 0 fold_in(base, i); its first reset uses base, step s
-** fold_in(base, s), of which, as in the original's step, the first half steps and the second resets. */
-MN_FN dice dice_of(mn_io *io, bool resets) {
-  dice d;
-  d.io = io;
-  d.used = 0;
-  d.jax = io->param[RANDOM] != 0;
-  d.key = mn_jax_seed(io->key[0], io->key[1]);
-  if (!d.jax) return d;
-  if (io->key[4]) d.key = mn_jax_fold_in(d.key, io->key[4]);
-  if (io->key[2] || !resets) {
-    d.key = mn_jax_fold_in(d.key, io->key[2]);
-    const mn_jax_key second = mn_jax_split(&d.key);
-    if (resets) d.key = second;
-  }
-  return d;
-}
-
-/* rng, other = split(rng): dice with the other key.  Philox has none. */
-MN_FN mn_jax_key split(dice *d) {
-  if (d->jax) return mn_jax_split(&d->key);
-  return d->key;
-}
 #endif

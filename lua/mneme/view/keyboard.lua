@@ -25,6 +25,17 @@ local usual = {
   ["do"] = { "x" }, sleep = { "z" }, place_stone = { "c" }, place_table = { "t" }, place_furnace = { "f" }, place_plant = { "p" },
 }
 
+-- Of Craftax, as in the original where a key is free.  Only where they are too many for 1 .. 9 and 0.
+local many = {
+  make_wood_pickaxe = "1", make_stone_pickaxe = "2", make_iron_pickaxe = "3", make_diamond_pickaxe = "4", make_wood_sword = "5",
+  make_stone_sword = "6", make_iron_sword = "7", make_diamond_sword = "8", make_iron_armour = "y", make_diamond_armour = "u", rest = "e",
+  descend = ".", ascend = ",", shoot_arrow = "i", make_arrow = "o", cast_fireball = "g", cast_iceball = "h", place_torch = "j",
+  drink_potion_red = "v", drink_potion_green = "b", drink_potion_blue = "9", drink_potion_pink = "0", drink_potion_cyan = "/",
+  drink_potion_yellow = "'", read_book = "m", enchant_sword = "k", enchant_armour = "l", enchant_bow = ";", make_torch = "[",
+  level_up_dexterity = "]", level_up_strength = "-", level_up_intelligence = "=",
+}
+
+
 local function code(key) return type(key) == "string" and key:byte() or key end
 
 ---The name of a key.
@@ -47,8 +58,8 @@ function keyboard.key(word) return words[word:lower()] or (#word == 1 and word:b
 function keyboard.divide(actions)
   local action_of, labels, rest = {}, {}, {}
   for i, name in ipairs(actions) do
-    local mine = {}
-    for _, key in ipairs(usual[name:lower()] or {}) do
+    local mine, key_of = {}, usual[name:lower()] or #actions > 20 and { many[name:lower()] } or {}
+    for _, key in ipairs(key_of) do
       if not action_of[code(key)] then
         action_of[code(key)] = i - 1
         mine[#mine + 1] = keyboard.name(code(key))

@@ -40,6 +40,10 @@ local rows = {
     { "", {}, { 1380, "the original in JAX" }, 1.5e6 },
     { "random=jax", { random = "jax" }, { 1380, "the original in JAX" } },
   },
+  craftax = {
+    { "", {}, { 362, "the original in JAX" }, 300e3 },
+    { "random=jax", { random = "jax" }, { 362, "the original in JAX" } },
+  },
   repeat_previous = { { "", {}, { 138e3, "POPGym" } } },
   repeat_first = { { "", {}, { 162e3, "POPGym" } } },
 }

@@ -1,0 +1,328 @@
+/* draw.h -- the picture: what the player sees, the map of its floor, what it has, and the wall of achievements.  A seen cell is 1 by 1. */
+#ifndef MN_CRAFTAX_DRAW_H
+#define MN_CRAFTAX_DRAW_H
+#include "view.h"
+#include "tables.h"
+#include <stdio.h>
+
+enum { INK = 0x10161DFF, PALE = 0xC5CFDAFF, DIM = 0x5C6875FF };
+
+/* 0xRRGGBB */
+static uint32_t block_colour(int block) {
+  static const uint32_t colour[BLOCKS] = {
+    0x10161D, 0x10161D, 0x5E9B45, 0x3D77C2, 0x7D8590, 0x2F6B35, 0x8A6238, 0xB9A78A, 0x7D8590, 0x7D8590, 0x7D8590, 0x9A6A36, 0x59606B,
+    0xDCCB8C, 0xE2622B, 0x5E9B45, 0x5E9B45, 0x4A4F63, 0x05070A, 0x4A5F55, 0x8F8577, 0x7D8590, 0x7D8590, 0xB9A78A, 0xB9A78A, 0x9B5A3A,
+    0xBFD8E6, 0x8A8A8A, 0x9B5A3A, 0xBFD8E6, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A };
+  return colour[block];
+}
+
+/* Of what lies in a block, for the small map too; 0: nothing. */
+static uint32_t grain_colour(int block) {
+  switch (block) {
+  case COAL: return 0x1E242BFF;
+  case IRON: return 0xE3A77DFF;
+  case DIAMOND: return 0xB8F4FFFF;
+  case SAPPHIRE: return 0x3F6BFFFF;
+  case RUBY: return 0xE5294EFF;
+  default: return 0;
+  }
+}
+
+static void draw_tree(mn_canvas *c, uint32_t leaves, float x, float y) {
+  mn_canvas_add(c, MN_RECT, 0x6B4A2AFF, x + 0.42f, y + 0.6f, 0.16f, 0.36f);
+  mn_canvas_add(c, MN_DISC, leaves, x + 0.5f, y + 0.4f, 0.34f, 0.34f);
+}
+
+static void draw_grains(mn_canvas *c, uint32_t colour, float x, float y) {
+  mn_canvas_add(c, MN_DISC, colour, x + 0.3f, y + 0.35f, 0.13f, 0.13f);
+  mn_canvas_add(c, MN_DISC, colour, x + 0.68f, y + 0.45f, 0.13f, 0.13f);
+  mn_canvas_add(c, MN_DISC, colour, x + 0.42f, y + 0.72f, 0.13f, 0.13f);
+}
+
+static void draw_plant(mn_canvas *c, bool ripe, float x, float y) {
+  mn_canvas_add(c, MN_RECT, 0x2F6B35FF, x + 0.46f, y + 0.4f, 0.08f, 0.5f);
+  mn_canvas_add(c, MN_DISC, ripe ? 0xE05A8CFF : 0x8FD06BFF, x + 0.5f, y + 0.36f, ripe ? 0.22f : 0.16f, 0);
+}
+
+/* A block on the floor around it: a box with a mark. */
+static void draw_box(mn_canvas *c, uint32_t colour, uint32_t mark, float x, float y) {
+  mn_canvas_add(c, MN_RECT, colour, x + 0.14f, y + 0.16f, 0.72f, 0.7f);
+  mn_canvas_add(c, MN_RECT, mark, x + 0.34f, y + 0.36f, 0.32f, 0.26f);
+}
+
+static void draw_grave(mn_canvas *c, float x, float y) {
+  mn_canvas_add(c, MN_DISC, 0x8D94A0FF, x + 0.5f, y + 0.4f, 0.26f, 0);
+  mn_canvas_add(c, MN_RECT, 0x8D94A0FF, x + 0.24f, y + 0.4f, 0.52f, 0.5f);
+}
+
+static void draw_boss(mn_canvas *c, bool open, float x, float y) {
+  mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.48f, 0);
+  mn_canvas_add(c, MN_DISC, open ? 0xF7E06AFF : 0x8B3FC7FF, x + 0.5f, y + 0.5f, 0.4f, 0);
+  mn_canvas_text(c, INK, x + 0.32f, y + 0.67f, 0.5f, "N");
+}
+
+static void draw_block(mn_canvas *c, int block, bool boss_is_open, float x, float y) {
+  mn_canvas_add(c, MN_RECT, block_colour(block) << 8 | 0xFF, x, y, 1, 1);
+  if (grain_colour(block)) draw_grains(c, grain_colour(block), x, y);
+  switch (block) {
+  case TREE: draw_tree(c, 0x3F8A45FF, x, y); break;
+  case FIRE_TREE: draw_tree(c, 0xE2622BFF, x, y); break;
+  case ICE_SHRUB: draw_tree(c, 0x7FB6D6FF, x, y); break;
+  case PLANT: case RIPE: draw_plant(c, block == RIPE, x, y); break;
+  case TABLE: mn_canvas_add(c, MN_RECT, 0xC99A5BFF, x + 0.12f, y + 0.18f, 0.76f, 0.3f); break;
+  case FURNACE: mn_canvas_add(c, MN_RECT, 0xF0A030FF, x + 0.25f, y + 0.5f, 0.5f, 0.3f); break;
+  case WATER: mn_canvas_add(c, MN_RECT, 0x6FA3E0FF, x + 0.2f, y + 0.45f, 0.6f, 0.08f); break;
+  case STALAGMITE: mn_canvas_add(c, MN_DISC, 0x5E564BFF, x + 0.5f, y + 0.55f, 0.3f, 0.3f); break;
+  case CHEST: draw_box(c, 0xA9702CFF, 0xFFD870FF, x, y); break;
+  case FOUNTAIN: draw_box(c, 0x8D94A0FF, 0x4F93E3FF, x, y); break;
+  case FIRE_ALTAR: draw_box(c, 0x5B3A6BFF, 0xFF7A3CFF, x, y); break;
+  case ICE_ALTAR: draw_box(c, 0x5B3A6BFF, 0x9CE3FFFF, x, y); break;
+  case GRAVE: case GRAVE2: case GRAVE3: draw_grave(c, x, y); break;
+  case NECROMANCER: draw_boss(c, boss_is_open, x, y); break;
+  default: break;
+  }
+}
+
+static void draw_item(mn_canvas *c, int item, float x, float y) {
+  if (item == NOTHING) return;
+  if (item == TORCH) {
+    mn_canvas_add(c, MN_RECT, 0x8A6238FF, x + 0.45f, y + 0.4f, 0.1f, 0.45f);
+    mn_canvas_add(c, MN_DISC, 0xFFC24BFF, x + 0.5f, y + 0.34f, 0.14f, 0);
+    return;
+  }
+  mn_canvas_add(c, MN_RECT, item == LADDER_UP ? 0xF2E3D0FF : 0x3A2A1CFF, x + 0.2f, y + 0.15f, 0.6f, 0.7f);
+  mn_canvas_text(c, item == LADDER_UP ? INK : 0xFFFFFFFF, x + 0.32f, y + 0.68f, 0.5f, item == LADDER_UP ? "<" : ">");
+}
+
+static bool in_view(const craftax *w, int row, int col) {
+  return absolute(row - w->row) <= ROWS / 2 && absolute(col - w->col) <= COLS / 2 && lit_at(w, row, col);
+}
+
+static void draw_mobs(const craftax *w, mn_canvas *c, const mob *of, int n, uint32_t colour, const char *signs) {
+  for (int i = 0; i < n; i++) {
+    if (!of[i].alive || !in_view(w, of[i].row, of[i].col)) continue;
+    const float x = (float)(of[i].col - w->col + COLS / 2), y = (float)(of[i].row - w->row + ROWS / 2);
+    const char sign[2] = { signs[of[i].type], 0 };
+    mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.42f, 0);
+    mn_canvas_add(c, MN_DISC, colour, x + 0.5f, y + 0.5f, 0.36f, 0);
+    mn_canvas_text(c, INK, x + 0.36f, y + 0.66f, 0.46f, sign);
+  }
+}
+
+/* angle of MN_TRIANGLE, which points right */
+static float angle_of(int down, int right) { return right > 0 ? 0.0f : right < 0 ? 3.14159f : down > 0 ? 1.5708f : -1.5708f; }
+
+static uint32_t shot_colour(int type) {
+  return type == FIREBALL || type == FIREBALL2 ? 0xFF7A3CFF : type == ICEBALL || type == ICEBALL2 ? 0x9CE3FFFF
+         : type == SLIMEBALL ? 0x8FD06BFF : 0xFFFFFFFF;
+}
+
+static void draw_shots(const craftax *w, mn_canvas *c, const shot *of) {
+  for (int i = 0; i < SHOTS; i++) {
+    if (!of[i].flies || !in_view(w, of[i].row, of[i].col)) continue;
+    mn_canvas_add(c, MN_TRIANGLE, shot_colour(of[i].type), (float)(of[i].col - w->col + COLS / 2) + 0.3f,
+                  (float)(of[i].row - w->row + ROWS / 2) + 0.3f, 0.4f, 0.4f);
+    mn_canvas_data(c, angle_of(of[i].down, of[i].right));
+  }
+}
+
+static void draw_view(const craftax *w, float light, bool open, mn_canvas *c) {
+  mn_canvas_add(c, MN_RECT, 0x05070AFF, 0, 0, COLS, ROWS);
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < COLS; j++) {
+      const int row = w->row - ROWS / 2 + i, col = w->col - COLS / 2 + j;
+      if (!lit_at(w, row, col)) continue;
+      draw_block(c, w->at[w->floor].map[row][col], open, (float)j, (float)i);
+      draw_item(c, w->at[w->floor].item[row][col], (float)j, (float)i);
+    }
+  draw_mobs(w, c, w->at[w->floor].melee, MELEES, 0x7BC47FFF, "ZGOLKTPF");
+  draw_mobs(w, c, w->at[w->floor].passive, PASSIVES, 0xF2E3D0FF, "cbs");
+  draw_mobs(w, c, w->at[w->floor].ranged, RANGEDS, 0xE0A0B8FF, "SAMKADFI");
+  draw_shots(w, c, w->at[w->floor].theirs);
+  draw_shots(w, c, w->at[w->floor].mine);
+  const float x = COLS / 2, y = ROWS / 2;
+  mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.42f, 0);
+  mn_canvas_add(c, MN_TRIANGLE, w->sleeping || w->resting ? 0x9A86E8FF : 0xFFC857FF, x + 0.2f, y + 0.2f, 0.6f, 0.6f);
+  mn_canvas_data(c, angle_of(down_of(w->direction), right_of(w->direction)));
+  if (light < 1 && w->floor == 0) mn_canvas_add(c, MN_RECT, (uint32_t)((1 - light) * 150), 0, 0, COLS, ROWS);
+}
+
+/* All of the floor, a pixel a cell, darker where no light is, with a frame around the view. */
+static void draw_map(const craftax *w, mn_canvas *c, float x, float y, float size) {
+  uint8_t rgb[SIDE * SIDE * 3];
+  const float cell = size / SIDE;
+  for (int i = 0; i < SIDE * SIDE; i++) {
+    const int block = w->at[w->floor].map[i / SIDE][i % SIDE], item = w->at[w->floor].item[i / SIDE][i % SIDE], shade = lit_at(w, i / SIDE, i % SIDE) ? 0 : 1;
+    uint32_t colour = grain_colour(block) ? grain_colour(block) >> 8 : block_colour(block);
+    if (item == LADDER_DOWN || item == LADDER_UP) colour = item == LADDER_DOWN ? 0xFF40FF : 0xFFFFFF;
+    for (int k = 0; k < 3; k++) rgb[3 * i + k] = (uint8_t)((colour >> (16 - 8 * k) & 0xFF) >> shade);
+  }
+  mn_canvas_image(c, x, y, size, size, SIDE, SIDE, rgb);
+  mn_canvas_add(c, MN_FRAME, 0xFFFFFFFF, x + (float)(w->col - COLS / 2) * cell, y + (float)(w->row - ROWS / 2) * cell, COLS * cell, ROWS * cell);
+  mn_canvas_data(c, 0.06f);
+}
+
+/* A number as a row of lights, as many as it can be. */
+static void draw_need(mn_canvas *c, const char *name, int value, int whole, uint32_t colour, float x, float y) {
+  mn_canvas_text(c, PALE, x, y + 0.3f, 0.32f, name);
+  for (int i = 0; i < whole; i++)
+    mn_canvas_add(c, MN_RECT, i < value ? colour : 0x2A3440FF, x + 1.3f + 0.2f * (float)i, y + 0.05f, 0.15f, 0.27f);
+}
+
+static void draw_needs(const craftax *w, mn_canvas *c, float x, float y) {
+  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), 0xE0565BFF, x, y);
+  draw_need(c, "food", w->food, most_food(w), 0xE3A34FFF, x, y + 0.4f);
+  draw_need(c, "drink", w->drink, most_food(w), 0x4F93E3FF, x, y + 0.8f);
+  draw_need(c, "energy", w->energy, most_food(w), 0x9A86E8FF, x, y + 1.2f);
+  draw_need(c, "mana", w->mana, most_mana(w), 0x57C9C0FF, x, y + 1.6f);
+}
+
+static void draw_count(mn_canvas *c, int n, const char *name, float x, float y) {
+  char text[40];
+  snprintf(text, sizeof text, "%d %s", n, name);
+  mn_canvas_text(c, n ? 0xFFFFFFFF : DIM, x, y, 0.32f, text);
+}
+
+static void draw_grade(mn_canvas *c, const char *grade, int magic, const char *name, float x, float y) {
+  static const char *const spell[3] = { "", " of fire", " of ice" };
+  char text[60];
+  snprintf(text, sizeof text, "%s%s%s", grade, name, spell[magic]);
+  mn_canvas_text(c, grade[0] ? 0xFFFFFFFF : DIM, x, y, 0.32f, text);
+}
+
+static void draw_armour(const craftax *w, mn_canvas *c, float x, float y) {
+  static const uint32_t plate[3] = { 0x2A3440FF, 0xC9CFD6FF, 0xB8F4FFFF }, glow[3] = { 0, 0xFF7A3CFF, 0x3F6BFFFF };
+  mn_canvas_text(c, PALE, x, y + 0.3f, 0.32f, "armour");
+  for (int i = 0; i < ARMOURS; i++) {
+    mn_canvas_add(c, MN_RECT, plate[w->armour[i]], x + 1.3f + 0.5f * (float)i, y + 0.02f, 0.4f, 0.32f);
+    if (w->armour_magic[i]) mn_canvas_add(c, MN_RECT, glow[w->armour_magic[i]], x + 1.4f + 0.5f * (float)i, y + 0.1f, 0.2f, 0.16f);
+  }
+}
+
+/* What the player has, beside the picture (tall) or below it. */
+static void draw_items(const craftax *w, mn_canvas *c, bool tall, float x, float y) {
+  static const char *const name[ITEMS] = { "wood", "stone", "coal", "iron", "diamond", "sapphire", "ruby", "sapling", "torch", "arrow", "book" };
+  static const char *const potion[POTIONS] = { "red", "green", "blue", "pink", "cyan", "yellow" };
+  static const char *const tool[5] = { "", "wood ", "stone ", "iron ", "diamond " };
+  const int column = tall ? 6 : 4;
+  const float flask = tall ? x : x + 5.7f, flasks = tall ? y + 2.8f : y, tools = tall ? x : x + 9, at_tools = tall ? y + 4.2f : y;
+  for (int i = 0; i < ITEMS; i++)
+    draw_count(c, w->has[i], name[i], x + (tall ? 2.2f : 1.9f) * (float)(i / column), y + 0.3f + 0.4f * (float)(i % column));
+  for (int i = 0; i < POTIONS; i++)
+    draw_count(c, w->potion[i], potion[i], flask + (tall ? 2.2f : 1.5f) * (float)(i / 3), flasks + 0.3f + 0.4f * (float)(i % 3));
+  draw_grade(c, tool[w->pickaxe], 0, "pickaxe", tools, at_tools + 0.3f);
+  draw_grade(c, tool[w->sword], w->sword_magic, "sword", tools, at_tools + 0.7f);
+  draw_grade(c, w->bow ? "a " : "", w->bow_magic, "bow", tools, at_tools + 1.1f);
+  draw_armour(w, c, x, y + (tall ? 5.6f : 1.6f));
+  char text[80];
+  snprintf(text, sizeof text, "spells: %s%s%s", w->learned[0] ? "fire " : "", w->learned[1] ? "ice" : "", w->learned[0] || w->learned[1] ? "" : "none");
+  mn_canvas_text(c, PALE, tall ? x : x + 3.7f, y + (tall ? 6.3f : 1.9f), 0.32f, text);
+  snprintf(text, sizeof text, "xp %d, dexterity %d, strength %d, intelligence %d", w->xp, w->dexterity, w->strength, w->intelligence);
+  mn_canvas_text(c, PALE, tall ? x : x + 6.3f, y + (tall ? 6.7f : 1.9f), tall ? 0.25f : 0.32f, text);
+}
+
+/* Each achievement is a stone that lights up; what pays more is brighter. */
+static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
+  static const char *const name[ACHIEVEMENTS] = {
+    "wood", "place table", "eat cow", "sapling", "drink", "wood pickaxe", "wood sword", "place plant", "zombie", "stone", "place stone",
+    "eat plant", "skeleton", "stone pickaxe", "stone sword", "wake up", "furnace", "coal", "iron", "diamond", "iron pickaxe", "iron sword",
+    "arrow", "torch", "place torch", "diamond sword", "iron armour", "diamond armour", "gnomish mines", "dungeon", "sewers", "vault",
+    "troll mines", "fire realm", "ice realm", "graveyard", "gnome warrior", "gnome archer", "orc soldier", "orc mage", "lizard", "kobold",
+    "troll", "deep thing", "pigman", "fire elemental", "frost troll", "ice elemental", "hurt the boss", "necromancer", "eat bat",
+    "eat snail", "find bow", "fire bow", "sapphire", "learn fireball", "fireball", "learn iceball", "iceball", "ruby", "diamond pickaxe",
+    "open chest", "drink potion", "enchant sword", "enchant armour", "knight", "knight archer" };
+  for (int i = 0; i < ACHIEVEMENTS; i++) {
+    const uint32_t gold = pay_of(i) == 1 ? 0xD9B45AFF : pay_of(i) == 3 ? 0xFFC857FF : pay_of(i) == 5 ? 0xFFE08AFF : 0xFFF6D0FF;
+    const bool lit = has_achieved(w, i);
+    const float left = x + 2.29f * (float)(i % 9), top = y + 0.46f * (float)(i / 9);
+    mn_canvas_add(c, MN_RECT, lit ? gold : 0x222B35FF, left, top, 2.22f, 0.4f);
+    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.08f, top + 0.29f, 0.24f, name[i]);
+  }
+}
+
+static const char *floor_name(int floor) {
+  static const char *const name[FLOORS] = { "overworld", "dungeon", "gnomish mines", "sewers", "vaults", "troll mines", "fire realm",
+                                            "ice realm", "graveyard" };
+  return name[floor];
+}
+
+static void draw(const craftax *w, const mn_io *io, mn_canvas *c) {
+  const float light = light_at(io, w->steps);
+  draw_view(w, light, boss_open(w), c);
+  draw_map(w, c, COLS + 0.3f, 0, ROWS);
+  draw_needs(w, c, 0, ROWS + 0.7f);
+  char text[128];
+  snprintf(text, sizeof text, "floor %d: %s, %s, step %d%s; %d killed, ladder %s", w->floor, floor_name(w->floor), light < 0.4f ? "night" : "day",
+           w->steps, w->sleeping ? ", asleep" : w->resting ? ", resting" : "", w->killed[w->floor],
+           w->killed[w->floor] >= CLEARED ? "open" : "shut");
+  mn_canvas_text(c, PALE, 0, ROWS + 0.5f, 0.36f, text);
+  draw_items(w, c, false, 5.9f, ROWS + 0.7f);
+  draw_wall(w, c, 0, ROWS + 2.9f);
+}
+
+/* A mob of an observation, in the next slot. */
+static void put_mob(mob *of, int *n, int most_of_them, int row, int col, int type) {
+  if (*n < most_of_them) of[(*n)++] = (mob){ .row = (uint8_t)row, .col = (uint8_t)col, .alive = 1, .type = (uint8_t)type };
+}
+
+static void put_seen(craftax *w, const float *cell, int row, int col, int *count) {
+  if (cell[LIT_AT] == 0) return;
+  w->at[0].lit[row] |= 1ull << col;
+  for (int block = 0; block < BLOCKS; block++)
+    if (cell[block] > 0) w->at[0].map[row][col] = (uint8_t)block;
+  for (int item = 0; item < THINGS; item++)
+    if (cell[BLOCKS + item] > 0) w->at[0].item[row][col] = (uint8_t)item;
+  for (int type = 0; type < TYPES; type++) {
+    if (cell[MOB_AT + type] > 0) put_mob(w->at[0].melee, &count[0], MELEES, row, col, type);
+    if (cell[MOB_AT + 8 + type] > 0 && type < 3) put_mob(w->at[0].passive, &count[1], PASSIVES, row, col, type);
+    if (cell[MOB_AT + 16 + type] > 0) put_mob(w->at[0].ranged, &count[2], RANGEDS, row, col, type);
+  }
+}
+
+static int squared(float root_by_10) { return (int)(100 * root_by_10 * root_by_10 + 0.5f); }
+static int times_10(float x) { return (int)(10 * x + 0.5f); }
+
+/* What the player carries and how it is, of an observation. */
+static void put_carried(craftax *w, const float *at) {
+  for (int i = 0; i < HAS_BOOK; i++) w->has[i] = (uint8_t)squared(at[i]);
+  at += HAS_BOOK;
+  w->has[HAS_BOOK] = (uint8_t)(2 * at[0] + 0.5f);
+  w->pickaxe = (uint8_t)(4 * at[1] + 0.5f), w->sword = (uint8_t)(4 * at[2] + 0.5f);
+  w->sword_magic = (uint8_t)at[3], w->bow_magic = (uint8_t)at[4], w->bow = (uint8_t)at[5];
+  at += 6;
+  for (int i = 0; i < POTIONS; i++) w->potion[i] = (uint8_t)squared(at[i]);
+  at += POTIONS;
+  w->health = 10 * at[0];
+  w->food = (int8_t)times_10(at[1]), w->drink = (int8_t)times_10(at[2]), w->energy = (int8_t)times_10(at[3]), w->mana = (int8_t)times_10(at[4]);
+  w->xp = (uint8_t)times_10(at[5]), w->dexterity = (uint8_t)times_10(at[6]), w->strength = (uint8_t)times_10(at[7]);
+  w->intelligence = (uint8_t)times_10(at[8]);
+  at += 9;
+  w->direction = LEFT;
+  for (int i = 0; i < 4; i++)
+    if (at[i] > 0) w->direction = (uint8_t)(LEFT + i);
+  at += 4;
+  for (int i = 0; i < ARMOURS; i++) w->armour[i] = (uint8_t)(2 * at[i] + 0.5f), w->armour_magic[i] = (uint8_t)at[ARMOURS + i];
+}
+
+/* What an observation says, and nothing else: the seen cells as a world around the player, what it carries, and how it is.  Projectiles
+** have no direction. */
+static void see(const mn_io *io, mn_canvas *c) {
+  craftax w = { .row = SIDE / 2, .col = SIDE / 2 };
+  const float *obs = io->obs, *rest = obs + CARRIED;
+  int count[3] = { 0 };
+  for (int i = 0; i < ROWS * COLS; i++)
+    put_seen(&w, obs + i * CELL, w.row - ROWS / 2 + i / COLS, w.col - COLS / 2 + i % COLS, count);
+  put_carried(&w, obs + SEEN);
+  w.sleeping = rest[1] > 0, w.resting = rest[2] > 0, w.learned[0] = rest[3] > 0, w.learned[1] = rest[4] > 0;
+  draw_view(&w, times_10(rest[5]) ? 1 : rest[0], rest[7] > 0, c);
+  for (int i = 0; i < ROWS * COLS; i++)
+    for (int k = 0; k < 2 * TYPES; k++)
+      if (obs[i * CELL + MOB_AT + 24 + k] > 0)
+        mn_canvas_add(c, MN_DISC, shot_colour(k % TYPES), (float)(i % COLS) + 0.5f, (float)(i / COLS) + 0.5f, 0.15f, 0);
+  draw_needs(&w, c, COLS + 0.4f, 0);
+  char text[80];
+  snprintf(text, sizeof text, "floor %d: %s, ladder %s", times_10(rest[5]), floor_name(least(times_10(rest[5]), BOSS)), rest[6] > 0 ? "open" : "shut");
+  mn_canvas_text(c, PALE, 0, ROWS + 0.5f, 0.36f, text);
+  draw_items(&w, c, true, COLS + 0.4f, 2.2f);
+}
+#endif

@@ -1,0 +1,49 @@
+/* dice.h -- chance in a reset or step of an environment whose original draws with JAX: from Philox, or from the original's keys. */
+#ifndef MN_DICE_H
+#define MN_DICE_H
+#include "env.h"
+#include "worlds/jax_random.h"
+
+/* Philox draws words one after another.  With jax each draw has a key of its own, and keys are split as in the original. */
+typedef struct dice { mn_io *io; mn_jax_key key; int used; bool jax; } dice;
+
+MN_FN uint32_t next_word(dice *d) { return d->used < 4 ? d->io->bits[d->used++] : mn_rand(d->io); }
+
+/* The key of this reset or step.  base = PRNGKey(seed), for environment i > 0 fold_in(base, i); its first reset uses base, step s
+** fold_in(base, s), of which, as in the original's step, the first half steps and the second resets. */
+MN_FN dice dice_of(mn_io *io, bool jax, bool resets) {
+  dice d;
+  d.io = io;
+  d.used = 0;
+  d.jax = jax;
+  d.key = mn_jax_seed(io->key[0], io->key[1]);
+  if (!d.jax) return d;
+  if (io->key[4]) d.key = mn_jax_fold_in(d.key, io->key[4]);
+  if (io->key[2] || !resets) {
+    d.key = mn_jax_fold_in(d.key, io->key[2]);
+    const mn_jax_key second = mn_jax_split(&d.key);
+    if (resets) d.key = second;
+  }
+  return d;
+}
+
+/* rng, other = split(rng): dice with the other key.  Philox has none. */
+MN_FN mn_jax_key split(dice *d) {
+  if (d->jax) return mn_jax_split(&d->key);
+  return d->key;
+}
+
+MN_FN float uniform_of(dice *d, mn_jax_key key, int n, int i) {
+  return d->jax ? mn_jax_uniform(key, n, i) : (float)(next_word(d) >> 9) * 0x1p-23f;
+}
+MN_FN float uniform(dice *d, mn_jax_key key) { return uniform_of(d, key, 1, 0); }
+
+MN_FN int ones_in(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return __popcll(bits);
+#else
+  return __builtin_popcountll(bits);
+#endif
+}
+MN_FN int lowest_of(uint64_t bits) { return ones_in((bits & (0 - bits)) - 1); }
+#endif

@@ -1,0 +1,23 @@
+-- craftax.lua -- Craftax: what the agent sees, the map of its floor, what it owns, the achievements as a wall that lights up, policy,
+-- value, memory and gates.    mneme view craftax
+local mn = require "mneme"
+local panels = mn.scene.panels
+
+local function draw(view, now)
+  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
+  panels.header(view, header, now)
+  local world, mind = view:split(body, "columns", { "5*", "2*" })
+  local earned = now.truth.achieved
+  panels.world(view, world, now, { title = "world", note = earned and ("floor %d, %d of 67 achievements"):format(now.truth.floor, earned) })
+  local policy, value, memory = view:split(mind, "rows", { "5*", "2*", "2*" })
+  panels.policy(view, policy, now)
+  panels.value(view, value, now)
+  panels.memory(view, memory, now)
+end
+
+return mn.scene {
+  doc = "Craftax: view, map of the floor, items, achievements, policy, value and memory",
+  env = { "craftax" },
+  core = { "agalite" },
+  draw = draw,
+}
