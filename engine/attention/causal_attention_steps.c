@@ -63,6 +63,18 @@ MN_INLINE void mix_vectors(const int vectors, int n, const float *const *w, cons
   for (int i = 0; i < vectors; i++) mn_store(y + i * MN_LANES, sum[i]);
 }
 
+/* The same for one head and up to four vectors, the last of which may not be whole. */
+static void mix_some(int n, int numbers, const float *w, const float *value, long stride, float *y) {
+  mn_lanes sum[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) sum[i] = mn_load_n(y + i * MN_LANES, numbers - i * MN_LANES);
+  for (int j = 0; j < n; j++, value += stride)
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) sum[i] += w[j] * mn_load_n(value + i * MN_LANES, numbers - i * MN_LANES);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) mn_store_n(y + i * MN_LANES, sum[i], numbers - i * MN_LANES);
+}
+
 /* Sums of n values of `heads` heads by their weights (rows of ld).  Values of weight 0 must be finite, so blocked
 ** ones are passed over before. */
 static void mix(int n, int heads, int V, const float *weight, long ld, const float *value, long stride, float *y) {
@@ -76,8 +88,8 @@ static void mix(int n, int heads, int V, const float *weight, long ld, const flo
     w[0] = weight + v * MN_LANES / V * ld;
     mix_vectors(1, n, w, value + v * MN_LANES, stride, y + v * MN_LANES);
   }
-  for (int j = 0; !whole && j < n; j++, value += stride)
-    for (int i = 0; i < heads * V; i++) y[i] += weight[i / V * ld + j] * value[i];
+  for (int h = 0; !whole && h < heads; h++, weight += ld, value += V, y += V)
+    for (int i = 0; i < V; i += 4 * MN_LANES) mix_some(n, V - i, weight, value + i, stride, y + i);
 }
 
 /* What a row of q, and of u or w, gives as a query. */
