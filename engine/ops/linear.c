@@ -36,7 +36,7 @@ static void columns_task(void *arg, int i, int worker) {
   float *y = c->out[0].data + from;
   const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
   mn_gemm_packed_columns(bf16, (int)N, O - from, I, c->in[0].data, I, mn_panel_of(bf16, c->out[1].data, from, I), y, O, false);
-  for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + from : NULL, 1, n, (int)OPT(c, 0));
+  mn_finish(y, O, b ? b + from : NULL, N, n, (int)OPT(c, 0));
 }
 
 /* Layers that none of the others feeds, at once: each meeting of threads costs as much as a small layer. */
@@ -79,7 +79,7 @@ static void forward(mn_call *c) {
   for (long from = 0; from < N; from += MN_PIECE) {
     const long end = N - from < MN_PIECE ? N : from + MN_PIECE;
     mn_gemm_with(c->ctx, panels, false, true, (int)(end - from), O, I, x + from * I, I, w, I, y + from * O, O, false);
-    if (b || act != MN_NONE) MN_FOR(c->ctx, (end - from) * O, r, from, end, 64, mn_finish(y + r * O, b, end - r < 64 ? end - r : 64, O, act));
+    if (b || act != MN_NONE) MN_FOR(c->ctx, (end - from) * O, r, from, end, 64, mn_finish(y + r * O, O, b, end - r < 64 ? end - r : 64, O, act));
   }
 }
 
