@@ -139,6 +139,14 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
 void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
 
+/* The same for one B and many pieces of rows of A: B is packed once, into a scratch buffer (NULL where products go by a BLAS, which
+** packs by itself), and each piece goes through mn_gemm_with.  Pieces of MN_PIECE rows stay in the second-level cache between the
+** passes over them, and give the bits of the whole: sums over rows are cut there, too. */
+enum { MN_PIECE = 256 };
+const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb);
+void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int N, int K, const float *A, int lda,
+                  const float *B, int ldb, float *C, int ldc, bool add);
+
 /* Input precision of a device's matrix products: MN_FP32, or rounded to fewer bits. */
 enum { MN_FP32, MN_TF32, MN_BF16 };
 int mn_precision(const mn_ctx *mn);

@@ -1,6 +1,7 @@
 /* causal_attention.c -- reads a call of the op `attention` and prepares its rows: see causal_attention.h. */
 #include <math.h>
 #include "causal_attention.h"
+#include "numerics/bf16.h"
 
 int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op) {
   *s = (mn_softmax){ .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .K = DIM(c, 'K'), .V = DIM(c, 'V') };
@@ -18,6 +19,7 @@ int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op) {
   if (window != floor(window)) return mn_fail(c->ctx, "%s: window is %g, expected a whole number, or -1 for all", op, window);
   s->window = window < 0 || window > s->E ? s->E : (int)window;
   s->scale = 1 / sqrtf((float)s->K);
+  s->bf16 = mn_bf16_of(c->ctx);
   return 0;
 }
 
@@ -40,9 +42,20 @@ static void pack_positions(const mn_softmax *s) {
   MN_PARALLEL(s->c->ctx, (double)s->E * HK)
   for (int i = 0; i < s->H * panels; i++) {
     int h = i / panels, from = i % panels * MN_PANEL, n = s->E - from < MN_PANEL ? s->E - from : MN_PANEL;
-    mn_pack_panel(r + (long)(s->E - 1 - from) * HK + h * s->K, -HK, s->K, n, true,
-                  s->c->out[SM_PACKED].data + (long)i * s->K * MN_PANEL);
+    (s->bf16 ? s->bf16->pack : mn_pack_panel)(r + (long)(s->E - 1 - from) * HK + h * s->K, -HK, s->K, n, true,
+                  s->c->out[SM_PACKED].data + i * mn_softmax_depth(s, s->K) * MN_PANEL);
   }
+}
+
+/* Keys and values from .. to-1, as bfloat16. */
+static void halve(const mn_softmax *s, bool values, int from, int to) {
+  const int carried = values ? SM_MV : SM_MK, rows = values ? SM_V : SM_K, size = values ? s->V : s->K, n = s->H * size;
+  for (int j = from; j < to; j++)
+    for (int b = 0; b < s->B; b++) {
+      const float *x = mn_softmax_key(s, carried, rows, j, b, 0, size);
+      uint16_t *half = mn_softmax_half(s, values, j, b);
+      for (int d = 0; d < n; d++) half[d] = mn_to_bf16(x[d]);
+    }
 }
 
 void mn_softmax_prepare(const mn_softmax *s) {
@@ -50,6 +63,7 @@ void mn_softmax_prepare(const mn_softmax *s) {
   int32_t *start = c->out[SM_START].i32;
   if (c->t0 == 0) find_carried(s);
   if (c->t0 == 0 && c->in[SM_R].data) pack_positions(s);
+  for (int values = 0; s->bf16 && c->by_rows && values < 2; values++) halve(s, values, c->t0 ? s->M + c->t0 : 0, s->M + c->t1);
   for (long i = (long)c->t0 * s->B; i < (long)c->t1 * s->B; i++)
     start[i] = c->in[SM_DONE].data && c->in[SM_DONE].u8[i] ? (int)(i / s->B) : i < s->B ? -1 : start[i - s->B];
 }

@@ -11,7 +11,7 @@
 
 /* Inputs and outputs of the op, in the order of its signature. */
 enum { SM_Q, SM_K, SM_V, SM_MK, SM_MV, SM_MASK, SM_DONE, SM_U, SM_W, SM_R };
-enum { SM_Y, SM_STATS, SM_START, SM_CARRIED, SM_PACKED };
+enum { SM_Y, SM_STATS, SM_START, SM_CARRIED, SM_PACKED, SM_HALVES };
 
 typedef struct mn_softmax {      /* one call, its sizes worked out */
   const mn_call *c;
@@ -19,6 +19,7 @@ typedef struct mn_softmax {      /* one call, its sizes worked out */
   int E;                         /* M + T: how many keys there are */
   int window;                    /* how many keys before its own a row sees */
   float scale;                   /* 1 / sqrt(K) */
+  const mn_bf16 *bf16;           /* precision=bf16: how its products are computed, else NULL */
 } mn_softmax;
 
 /* Check what letters cannot say and fill s; 0, or -1 with the error, which begins with the name of the op. */
@@ -43,6 +44,23 @@ static inline const float *mn_softmax_key(const mn_softmax *s, int carried, int 
   return j < s->M ? s->c->in[carried].data + mn_softmax_at(s, j, b, h, n)
                   : s->c->in[rows].data + mn_softmax_at(s, j - s->M, b, h, n);
 }
+
+/* precision=bf16, by rows: keys and values once more, as bfloat16, of one environment after another:
+** [B,E,H,K], then [B,E,H,V]. */
+static inline uint16_t *mn_softmax_half(const mn_softmax *s, bool values, int j, int b) {
+  uint16_t *half = (uint16_t *)s->c->out[SM_HALVES].data;
+  if (!values) return half + ((long)b * s->E + j) * s->H * s->K;
+  return half + (long)s->B * s->E * s->H * s->K + ((long)b * s->E + j) * s->H * s->V;
+}
+
+/* Rows m0 .. m1-1 of a product with panels that were packed in the call's precision. */
+static inline void mn_softmax_product(const mn_softmax *s, int m0, int m1, int N, int K, const float *A, int lda, bool transposed,
+                                      const float *panels, float *C, int ldc, bool add) {
+  (s->bf16 ? s->bf16->rows : mn_gemm_panel_rows)(m0, m1, N, K, A, lda, transposed, panels, C, ldc, add);
+}
+
+/* Floats of a panel's column of that depth. */
+static inline long mn_softmax_depth(const mn_softmax *s, long rows) { return s->bf16 ? mn_bf16_depth(rows) : rows; }
 
 /* Is carried key j of environment b blocked? */
 static inline bool mn_softmax_blocked(const mn_softmax *s, int j, int b) {

@@ -40,23 +40,16 @@ static gradients open_gradients(const mn_softmax *s, float *memory, long *used) 
   return g;
 }
 
-/* Rows that lie one after another, in panels for a product with n rows of depth. */
-static void panels_of(const float *rows, int n, int size, float *panels) {
-  const float *row[SM_ROWS];
-  for (int i = 0; i < n; i++) row[i] = rows + (long)i * size;
-  mn_sm_along(row, n, size, n, 0, panels);
-}
-
 /* out[columns, size] += of[n, columns]^T rows[n, size], the rows in panels.  The last n columns are the rows' own
 ** keys, which only later rows see. */
-static void add_columns(const mn_sm_block *k, const float *of, int ld, int columns, const float *panels, int size, float *out) {
+static void add_columns(const mn_softmax *s, const mn_sm_block *k, const float *of, int ld, int columns, const float *panels, int size, float *out) {
   int Sp = mn_round32(size), before = columns - k->n;
-  mn_gemm_panel_rows(0, before, Sp, k->n, of, ld, true, panels, out, Sp, true);
+  mn_softmax_product(s, 0, before, Sp, k->n, of, ld, true, panels, out, Sp, true);
   for (int i = 0; i < k->n; i += SM_GROUP)
     for (int p = 0; p < Sp; p += MN_PANEL) {
       int end = before + (i + SM_GROUP < k->n ? i + SM_GROUP : k->n);
-      mn_gemm_panel_rows(before + i, end, MN_PANEL, k->n - i, of + (long)i * ld, ld, true, panels + (long)p * k->n + i * MN_PANEL,
-                     out + p, Sp, true);
+      mn_softmax_product(s, before + i, end, MN_PANEL, k->n - i, of + (long)i * ld, ld, true,
+                         panels + p * mn_softmax_depth(s, k->n) + mn_softmax_depth(s, i) * MN_PANEL, out + p, Sp, true);
     }
 }
 
@@ -126,16 +119,16 @@ static void block_back(const mn_softmax *s, gradients *g, const mn_sm_block *k, 
   for (int i = 0; i < k->n; i++)
     undo_row(w->score + (long)i * w->ld_score, g->dscore + (long)i * w->ld_score, mn_sm_from(s, w, k, i), mn_sm_to(s, w, k, i),
              c->out[SM_STATS].data + mn_softmax_at(s, k->t + i, k->b, k->h, 2));
-  panels_of(g->dy, k->n, s->V, g->g);
-  panels_of(w->q, k->n, s->K, g->q);
-  add_columns(k, w->score, w->ld_score, k->width, g->g, s->V, g->dv + (long)k->c0 * Vp);
-  add_columns(k, g->dscore, w->ld_score, k->width, g->q, s->K, g->dk + (long)k->c0 * Kp);
-  mn_sm_mix(s, w, k, s->K, g->dscore, w->ld_score, w->k.along + (long)k->c0 * MN_PANEL, w->k.np, false, g->dq);
+  mn_sm_panels(s, g->dy, s->V, k->n, s->V, g->g);
+  mn_sm_panels(s, w->q, s->K, k->n, s->K, g->q);
+  add_columns(s, k, w->score, w->ld_score, k->width, g->g, s->V, g->dv + (long)k->c0 * Vp);
+  add_columns(s, k, g->dscore, w->ld_score, k->width, g->q, s->K, g->dk + (long)k->c0 * Kp);
+  mn_sm_mix(s, w, k, s->K, g->dscore, w->ld_score, w->k.along + mn_softmax_depth(s, k->c0) * MN_PANEL, w->k.np, false, g->dq);
   if (w->place) {
     place_rows(s, g, k);
-    panels_of(w->qw, k->n, s->K, g->qw);
-    mn_gemm_panel_rows(0, s->E - k->e0, Kp, k->n, w->place, w->ld_place, true, g->qw, sum->dr + (long)k->e0 * Kp, Kp, true);
-    mn_sm_mix(s, w, k, s->K, w->place, w->ld_place, places + (long)k->e0 * MN_PANEL, s->E, true, g->dqw);
+    mn_sm_panels(s, w->qw, s->K, k->n, s->K, g->qw);
+    mn_softmax_product(s, 0, s->E - k->e0, Kp, k->n, w->place, w->ld_place, true, g->qw, sum->dr + (long)k->e0 * Kp, Kp, true);
+    mn_sm_mix(s, w, k, s->K, w->place, w->ld_place, places + mn_softmax_depth(s, k->e0) * MN_PANEL, s->E, true, g->dqw);
   }
   finish_queries(s, g, k, sum);
 }
@@ -168,10 +161,7 @@ static void head_back(const mn_softmax *s, gradients *g, int b, int h, const flo
 
 /* Head h's positions below each other in panels, in the order of their columns. */
 static void pack_places(const mn_softmax *s, int h, float *panels) {
-  for (int e = 0; e < s->E; e++) {
-    const float *row = s->c->in[SM_R].data + ((long)(s->E - 1 - e) * s->H + h) * s->K;
-    mn_sm_along(&row, 1, s->K, s->E, e, panels);
-  }
+  mn_sm_panels(s, s->c->in[SM_R].data + ((long)(s->E - 1) * s->H + h) * s->K, -s->H * s->K, s->E, s->K, panels);
 }
 
 static shared part(const mn_softmax *s, float *parts, int i) {

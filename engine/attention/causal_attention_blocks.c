@@ -22,6 +22,7 @@ mn_sm_work mn_sm_open(const mn_softmax *s, bool back, float *memory, long *used)
   w.q = mn_sm_cut(memory, used, (long)SM_ROWS * s->K);
   w.score = mn_sm_cut(memory, used, (long)SM_ROWS * w.ld_score);
   w.zero = mn_sm_cut(memory, used, s->K > s->V ? s->K : s->V);
+  w.rows = mn_sm_cut(memory, used, MN_PANEL * (Kp > Vp ? Kp : Vp));
   if (w.zero) memset(w.zero, 0, sizeof(float) * (size_t)(s->K > s->V ? s->K : s->V));
   if (!s->c->in[SM_R].data) return w;
   w.qw = mn_sm_cut(memory, used, (long)SM_ROWS * s->K);
@@ -42,7 +43,22 @@ void mn_sm_along(const float *const *row, int count, int size, long depth, long 
   }
 }
 
-static void pack(const mn_softmax *s, mn_sm_keys *keys, const float *zero, int b, int h, int carried, int rows, int size) {
+void mn_sm_panels(const mn_softmax *s, const float *rows, int ld, int n, int size, float *panels) {
+  for (int p = 0; p < size; p += MN_PANEL)
+    (s->bf16 ? s->bf16->pack : mn_pack_panel)(rows + p, ld, n, size - p < MN_PANEL ? size - p : MN_PANEL, false, panels + p * mn_softmax_depth(s, n));
+}
+
+/* 32 keys in panels of pairs. */
+static void pack_pairs(const mn_softmax *s, mn_sm_keys *keys, float *rows, const float *const *row, int c, int size) {
+  const int Sp = mn_round32(size);
+  for (int i = 0; i < MN_PANEL; i++) memcpy(rows + (long)i * Sp, row[i], sizeof *rows * (size_t)size);
+  if (keys->across) s->bf16->pack(rows, Sp, size, MN_PANEL, true, keys->across + c * mn_bf16_depth(size));
+  for (int p = 0; keys->along && p < size; p += MN_PANEL)
+    s->bf16->pack(rows + p, Sp, MN_PANEL, size - p < MN_PANEL ? size - p : MN_PANEL, false,
+                  keys->along + (p * mn_bf16_depth(keys->np) + mn_bf16_depth(c) * MN_PANEL));
+}
+
+static void pack(const mn_softmax *s, mn_sm_keys *keys, const mn_sm_work *w, int b, int h, int carried, int rows, int size) {
   bool holes = mn_softmax_holes(s, b);
   int Sp = mn_round32(size);
   for (int c = 0; c < keys->np; c += MN_PANEL) {
@@ -50,7 +66,11 @@ static void pack(const mn_softmax *s, mn_sm_keys *keys, const float *zero, int b
     for (int i = 0; i < MN_PANEL; i++) {
       int j = keys->base + c + i;
       bool none = c + i >= keys->n || (holes && j < s->M && mn_softmax_blocked(s, j, b));
-      row[i] = none ? zero : mn_softmax_key(s, carried, rows, j, b, h, size);
+      row[i] = none ? w->zero : mn_softmax_key(s, carried, rows, j, b, h, size);
+    }
+    if (s->bf16) {
+      pack_pairs(s, keys, w->rows, row, c, size);
+      continue;
     }
     float *along = keys->along ? keys->along + (long)c * MN_PANEL : keys->across + (long)keys->np * Sp;
     long depth = keys->along ? keys->np : MN_PANEL;
@@ -65,8 +85,8 @@ void mn_sm_pack(const mn_softmax *s, mn_sm_work *w, int b, int h) {
   w->k.base = w->v.base = mn_softmax_low(s, c->t0, b);
   w->k.n = w->v.n = s->M + c->t1 - w->k.base;
   w->k.np = w->v.np = mn_round32(w->k.n);
-  pack(s, &w->k, w->zero, b, h, SM_MK, SM_K, s->K);
-  pack(s, &w->v, w->zero, b, h, SM_MV, SM_V, s->V);
+  pack(s, &w->k, w, b, h, SM_MK, SM_K, s->K);
+  pack(s, &w->v, w, b, h, SM_MV, SM_V, s->V);
 }
 
 /* ---- blocks ---- */
@@ -86,18 +106,19 @@ static int first_group(int row) { return row < 0 ? 0 : row / SM_GROUP * SM_GROUP
 void mn_sm_scores(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, const mn_sm_keys *keys, int size,
                   const float *rows, float *out) {
   int own = s->M + k->t - keys->base - k->c0;            /* the column of the first row's own key */
+  const long depth = s->bf16 ? mn_bf16_depth(size) : mn_round32(size);
   for (int c = 0; c < k->width; c += MN_PANEL)
-    mn_gemm_panel_rows(first_group(c - own), k->n, MN_PANEL, size, rows, size, false,
-                   keys->across + (long)(k->c0 + c) * mn_round32(size), out + c, w->ld_score, false);
+    mn_softmax_product(s, first_group(c - own), k->n, MN_PANEL, size, rows, size, false, keys->across + (k->c0 + c) * depth, out + c, w->ld_score,
+                       false);
 }
 
 /* Scores of positions: columns are aligned at their end, distance 0. */
 static void score_places(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k) {
-  const float *panels = s->c->out[SM_PACKED].data + (long)k->h * mn_panels(s->E) * s->K * MN_PANEL;
+  const float *panels = s->c->out[SM_PACKED].data + k->h * mn_panels(s->E) * mn_softmax_depth(s, s->K) * MN_PANEL;
   int first = s->T - 1 - k->t + k->low;                  /* the first column that row 0 needs; row 1: one before */
   for (int e = k->e0; e < s->E; e += MN_PANEL)
-    mn_gemm_panel_rows(first_group(first - e - MN_PANEL + 1), k->n, MN_PANEL, s->K, w->qw, s->K, false, panels + (long)e * s->K,
-                   w->place + e - k->e0, w->ld_place, false);
+    mn_softmax_product(s, first_group(first - e - MN_PANEL + 1), k->n, MN_PANEL, s->K, w->qw, s->K, false,
+                       panels + e * mn_softmax_depth(s, s->K), w->place + e - k->e0, w->ld_place, false);
 }
 
 static void queries(const mn_softmax *s, const mn_sm_block *k, int with, float *out) {
@@ -140,15 +161,28 @@ void mn_sm_score(const mn_softmax *s, mn_sm_work *w, const mn_sm_block *k) {
   }
 }
 
+/* A row of pairs with zeros in place of the first numbers. */
+static void second_of_pairs(const float *pairs, float *to) {
+  memcpy(to, pairs, sizeof *to * MN_PANEL);
+  for (int j = 0; j < MN_PANEL; j++) ((uint16_t *)to)[2 * j] = 0;
+}
+
 void mn_sm_mix(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, int size, const float *rows, int ld,
                const float *panels, long depth, bool places, float *out) {
   int width = mn_round32(size);
   for (int i = 0; i < k->n; i += SM_GROUP) {
     int end = i + SM_GROUP < k->n ? i + SM_GROUP : k->n;
-    const int from = places ? 0 : mn_sm_from(s, w, k, i);          /* what no row of the group sees may hold any numbers */
+    const int from = places ? 0 : mn_sm_from(s, w, k, i);                /* what no row of the group sees may hold any numbers */
     const int columns = (places ? s->E - k->e0 : mn_sm_to(s, w, k, end - 1)) - from;
-    for (int p = 0; p < width; p += MN_PANEL)
-      mn_gemm_panel_rows(i, end, MN_PANEL, columns, rows + from, ld, false, panels + p * depth + (long)from * MN_PANEL, out + p, width, false);
+    const bool odd = s->bf16 && from % 2;
+    for (int p = 0; odd && p < width; p += MN_PANEL) {                /* the first of a pair that is half seen */
+      float pair[MN_PANEL];
+      second_of_pairs(panels + p * mn_softmax_depth(s, depth) + mn_softmax_depth(s, from - 1) * MN_PANEL, pair);
+      mn_softmax_product(s, i, end, MN_PANEL, 2, rows + from - 1, ld, false, pair, out + p, width, false);
+    }
+    for (int p = 0; p < width && odd < columns; p += MN_PANEL)
+      mn_softmax_product(s, i, end, MN_PANEL, columns - odd, rows + from + odd, ld, false,
+                         panels + p * mn_softmax_depth(s, depth) + mn_softmax_depth(s, from + odd) * MN_PANEL, out + p, width, odd);
   }
 }
 
@@ -179,7 +213,7 @@ static void head(const mn_softmax *s, mn_sm_work *w, int b, int h, float *mixed)
       float *stats = c->out[SM_STATS].data + mn_softmax_at(s, t + i, b, h, 2);
       stats[1] = 1 / weigh(w->score + (long)i * w->ld_score, mn_sm_from(s, w, &k, i), mn_sm_to(s, w, &k, i), &stats[0]);
     }
-    mn_sm_mix(s, w, &k, s->V, w->score, w->ld_score, w->v.along + (long)k.c0 * MN_PANEL, w->v.np, false, mixed);
+    mn_sm_mix(s, w, &k, s->V, w->score, w->ld_score, w->v.along + mn_softmax_depth(s, k.c0) * MN_PANEL, w->v.np, false, mixed);
     for (int i = 0; i < k.n; i++) {
       float *y = c->out[SM_Y].data + mn_softmax_at(s, t + i, b, h, s->V);
       float by = c->out[SM_STATS].data[mn_softmax_at(s, t + i, b, h, 2) + 1];

@@ -13,6 +13,7 @@ typedef struct mn_sm_keys {      /* the keys that the rows of one head see, or t
   int base, n, np;               /* number of the first; how many; rounded up to whole panels */
   float *across;                 /* keys side by side, [np/32][size rounded up to 32][32], and room for another 32 */
   float *along;                  /* keys below each other, [size/32][np][32] */
+                                 /* bf16: [np/32][depth of size][32] and [size/32][np/2][32], of pairs */
 } mn_sm_keys;
 
 typedef struct mn_sm_block {     /* rows t .. t+n-1 of environment b, all of one episode, and head h */
@@ -28,6 +29,7 @@ typedef struct mn_sm_work {
   float *q, *qw, *score, *place; /* [32,K] scaled queries of keys and of positions; their scores */
   int ld_score, ld_place;        /* row lengths of the scores */
   float *zero;                   /* a row of zeros, in place of blocked keys */
+  float *rows;                   /* [32, size rounded up to 32], before they are packed in pairs */
 } mn_sm_work;
 
 /* The next n floats of a work space, rounded up to whole cache lines.  Without memory they are only counted. */
@@ -45,6 +47,9 @@ void mn_sm_pack(const mn_softmax *s, mn_sm_work *w, int b, int h);
 
 /* Rows side by side in panels [size/32][count][32]; `at`: the place of the first among `depth` rows. */
 void mn_sm_along(const float *const *row, int count, int size, long depth, long at, float *panels);
+
+/* Rows n of a matrix with row length ld as panels [size/32][depth of n][32], in the call's precision. */
+void mn_sm_panels(const mn_softmax *s, const float *rows, int ld, int n, int size, float *panels);
 
 /* Rows that a block comes to later start on their way here: other environments' and heads' lie between them, so the machine
 ** does not foresee the next.  (Inlined: a call that only does this is left out by GCC.) */
@@ -96,8 +101,8 @@ void mn_sm_scores(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k
 ** Blocked keys have minus infinity. */
 void mn_sm_score(const mn_softmax *s, mn_sm_work *w, const mn_sm_block *k);
 
-/* out[n, size rounded up to 32] = rows[n, columns] times panels that begin at the block's first column, `depth`
-** rows each; row i's columns end where its group's do (`to` of the group's last row). */
+/* out[n, size rounded up to 32] = rows[n, columns] times panels that begin at the block's first column, at `depth`
+** rows' distance from each other; row i's columns end where its group's do (`to` of the group's last row). */
 void mn_sm_mix(const mn_softmax *s, const mn_sm_work *w, const mn_sm_block *k, int size, const float *rows, int ld,
                const float *panels, long depth, bool places, float *out);
 

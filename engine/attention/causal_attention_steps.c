@@ -22,21 +22,36 @@ typedef struct step {
   long width, size;              /* of a row of scores; of a worker's part of `work` */
 } step;
 
+/* Keys or values: float32, or bfloat16, which a vector's load makes float32. */
+typedef struct numbers { const float *whole; const uint16_t *half; } numbers;
+
+MN_INLINE numbers from_there(numbers x, long n) { return (numbers){ MN_AT(x.whole, n), MN_AT(x.half, n) }; }
+
+MN_INLINE mn_lanes load(const bool half, numbers x, long at, long n) {
+  return half ? mn_load_halves_n(x.half + at, n) : mn_load_n(x.whole + at, n);
+}
+
+MN_INLINE void fetch(const bool half, numbers x, long at) {
+  if (half) __builtin_prefetch(x.half + at);
+  else __builtin_prefetch(x.whole + at);
+}
+
 /* Scores of `heads` heads with n keys: out[h * ld + j] = q_h . key_j; keys lie `stride` apart, their heads side by
 ** side.  A key is read from its first number to its last; sums wait in `sums` until there are as many keys as lanes. */
-static void dots(int n, int heads, int K, const float *q, const float *key, long stride, float *out, long ld, float *sums) {
+MN_INLINE void dots_of(const bool half, int n, int heads, int K, const float *q, numbers key, long stride, float *out, long ld, float *sums) {
   for (int j = 0; j < n; j += MN_LANES) {
     int keys = n - j < MN_LANES ? n - j : MN_LANES;
-    for (int i = 0; i < keys; i++, key += stride)
+    for (int i = 0; i < keys; i++, key = from_there(key, stride))
       for (int h = 0; h < heads; h++) {
-        const float *a = q + (long)h * K, *b = key + (long)h * K;
+        const float *a = q + (long)h * K;
+        const numbers b = from_there(key, (long)h * K);
         mn_lanes sum = { 0 };
         int d = 0;
         for (; d + MN_LANES <= K; d += MN_LANES) {
-          __builtin_prefetch(b + d + AHEAD * stride);
-          sum += mn_load(a + d) * mn_load(b + d);
+          fetch(half, b, d + AHEAD * stride);
+          sum += mn_load(a + d) * load(half, b, d, MN_LANES);
         }
-        if (d < K) sum += mn_load_n(a + d, K - d) * mn_load_n(b + d, K - d);
+        if (d < K) sum += mn_load_n(a + d, K - d) * load(half, b, d, K - d);
         mn_store(sums + ((long)h * MN_LANES + i) * MN_LANES, sum);
       }
     for (int h = 0; h < heads; h++) {
@@ -47,37 +62,59 @@ static void dots(int n, int heads, int K, const float *q, const float *key, long
   }
 }
 
+static void dots(int n, int heads, int K, const float *q, numbers key, long stride, float *out, long ld, float *sums) {
+  if (key.half) dots_of(true, n, heads, K, q, key, stride, out, ld, sums);
+  else dots_of(false, n, heads, K, q, key, stride, out, ld, sums);
+}
+
 /* y += weight[j] * value_j for a number of vectors across heads, whose weights lie at w[vector]; all n values. */
-MN_INLINE void mix_vectors(const int vectors, int n, const float *const *w, const float *value, long stride, float *y) {
+MN_INLINE void mix_vectors(const bool half, const int vectors, int n, const float *const *w, numbers value, long stride, float *y) {
   mn_lanes sum[WIDE];
 #pragma GCC unroll 16
   for (int i = 0; i < vectors; i++) sum[i] = mn_load(y + i * MN_LANES);
-  for (int j = 0; j < n; j++, value += stride) {
+  for (int j = 0; j < n; j++, value = from_there(value, stride)) {
 #pragma GCC unroll 16
     for (int i = 0; i < vectors; i++) {
-      __builtin_prefetch(value + i * MN_LANES + AHEAD * stride);
-      sum[i] += w[i][j] * mn_load(value + i * MN_LANES);
+      fetch(half, value, i * MN_LANES + AHEAD * stride);
+      sum[i] += w[i][j] * load(half, value, i * MN_LANES, MN_LANES);
     }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < vectors; i++) mn_store(y + i * MN_LANES, sum[i]);
 }
 
+/* The same for one head and up to four vectors, the last of which may not be whole. */
+MN_INLINE void mix_some(const bool half, int n, int left, const float *w, numbers value, long stride, float *y) {
+  mn_lanes sum[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) sum[i] = mn_load_n(y + i * MN_LANES, left - i * MN_LANES);
+  for (int j = 0; j < n; j++, value = from_there(value, stride))
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) sum[i] += w[j] * load(half, value, i * MN_LANES, left - i * MN_LANES);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) mn_store_n(y + i * MN_LANES, sum[i], left - i * MN_LANES);
+}
+
 /* Sums of n values of `heads` heads by their weights (rows of ld).  Values of weight 0 must be finite, so blocked
 ** ones are passed over before. */
-static void mix(int n, int heads, int V, const float *weight, long ld, const float *value, long stride, float *y) {
+MN_INLINE void mix_of(const bool half, int n, int heads, int V, const float *weight, long ld, numbers value, long stride, float *y) {
   const float *w[WIDE];
   int whole = V % MN_LANES ? 0 : heads * V / MN_LANES, v = 0;
   for (; v + WIDE <= whole; v += WIDE) {
     for (int i = 0; i < WIDE; i++) w[i] = weight + (v + i) * MN_LANES / V * ld;
-    mix_vectors(WIDE, n, w, value + v * MN_LANES, stride, y + v * MN_LANES);
+    mix_vectors(half, WIDE, n, w, from_there(value, v * MN_LANES), stride, y + v * MN_LANES);
   }
   for (; v < whole; v++) {
     w[0] = weight + v * MN_LANES / V * ld;
-    mix_vectors(1, n, w, value + v * MN_LANES, stride, y + v * MN_LANES);
+    mix_vectors(half, 1, n, w, from_there(value, v * MN_LANES), stride, y + v * MN_LANES);
   }
-  for (int j = 0; !whole && j < n; j++, value += stride)
-    for (int i = 0; i < heads * V; i++) y[i] += weight[i / V * ld + j] * value[i];
+  for (int h = 0; !whole && h < heads; h++)
+    for (int i = 0; i < V; i += 4 * MN_LANES) mix_some(half, n, V - i, weight + h * ld, from_there(value, h * V + i), stride, y + h * V + i);
+}
+
+static void mix(int n, int heads, int V, const float *weight, long ld, numbers value, long stride, float *y) {
+  if (value.half) mix_of(true, n, heads, V, weight, ld, value, stride, y);
+  else mix_of(false, n, heads, V, weight, ld, value, stride, y);
 }
 
 /* What a row of q, and of u or w, gives as a query. */
@@ -93,9 +130,9 @@ static void some_positions(void *arg, int h, int worker) {
   const mn_softmax *s = j->s;
   float *q = j->q + (long)h * s->B * s->K, *out = j->position + (long)h * s->B * j->width;
   for (int b = 0; b < s->B; b++) query(s, j->t, b, h, SM_W, q + (long)b * s->K);
-  const float *panels = s->c->out[SM_PACKED].data + (long)h * mn_panels(s->E) * s->K * MN_PANEL;
+  const float *panels = mn_panel_of(s->bf16, s->c->out[SM_PACKED].data, (long)h * mn_panels(s->E) * MN_PANEL, s->K);
   for (int e = j->e0; e < s->E; e += 2 * MN_PANEL)
-    mn_gemm_packed_columns(NULL, s->B, s->E - e, s->K, q, s->K, panels + (long)e * s->K, out + e - j->e0, (int)j->width, false);
+    mn_gemm_packed_columns(s->bf16, s->B, s->E - e, s->K, q, s->K, mn_panel_of(s->bf16, panels, e, s->K), out + e - j->e0, (int)j->width, false);
 }
 
 /* Scores with those of the positions, and no infinities, which would leave NaN. */
@@ -116,15 +153,24 @@ static float weigh(float *score, int n, float *top) {
   return sum;
 }
 
+/* Numbers of key (or value) j of environment b from head h on, and the distance from one key to the next. */
+static bool half(const mn_softmax *s) { return s->bf16 && s->c->by_rows; }
+static long stride_of(const mn_softmax *s, bool values) { return (long)(half(s) ? 1 : s->B) * s->H * (values ? s->V : s->K); }
+static numbers numbers_of(const mn_softmax *s, bool values, int j, int b, int h) {
+  const int size = values ? s->V : s->K;
+  if (half(s)) return (numbers){ NULL, mn_softmax_half(s, values, j, b) + (long)h * size };
+  return (numbers){ mn_softmax_key(s, values ? SM_MV : SM_MK, values ? SM_V : SM_K, j, b, h, size), NULL };
+}
+
 /* The carried values of a row, run by run of those that are not blocked. */
 static void mix_carried(const step *j, int b, int h, int low, int n, const float *weight, float *y) {
   const mn_softmax *s = j->s;
-  const float *value = mn_softmax_key(s, SM_MV, SM_V, low, b, h, s->V);
-  long stride = (long)s->B * s->H * s->V;
+  const long stride = stride_of(s, true);
+  const numbers value = numbers_of(s, true, low, b, h);
   bool holes = mn_softmax_holes(s, b);
   for (int from = 0, to; from < n; from = to + 1) {
     for (to = from; to < n && !(holes && mn_softmax_blocked(s, low + to, b)); ) to++;
-    mix(to - from, j->heads, s->V, weight + from, j->width, value + from * stride, stride, y);
+    mix(to - from, j->heads, s->V, weight + from, j->width, from_there(value, from * stride), stride, y);
   }
 }
 
@@ -137,10 +183,10 @@ static void some_heads(void *arg, int i, int worker) {
   float *score = j->work + worker * j->size, *q = score + j->heads * j->width, *sums = q + j->heads * s->K;
   float *y = c->out[SM_Y].data + mn_softmax_at(s, j->t, b, h, s->V);
   float *stats = c->out[SM_STATS].data + mn_softmax_at(s, j->t, b, h, 2);
-  long HK = (long)s->B * s->H * s->K, HV = (long)s->B * s->H * s->V;
+  const long next_key = stride_of(s, false);
   for (int k = 0; k < j->heads; k++) query(s, j->t, b, h + k, SM_U, q + (long)k * s->K);
-  if (carried) dots(carried, j->heads, s->K, q, mn_softmax_key(s, SM_MK, SM_K, low, b, h, s->K), HK, score, j->width, sums);
-  dots(n - carried, j->heads, s->K, q, c->in[SM_K].data + mn_softmax_at(s, first, b, h, s->K), HK, score + carried, j->width, sums);
+  if (carried) dots(carried, j->heads, s->K, q, numbers_of(s, false, low, b, h), next_key, score, j->width, sums);
+  dots(n - carried, j->heads, s->K, q, numbers_of(s, false, s->M + first, b, h), next_key, score + carried, j->width, sums);
   for (int k = 0; k < j->heads; k++) {
     const float *position = NULL;
     float *of = score + k * j->width;
@@ -152,7 +198,7 @@ static void some_heads(void *arg, int i, int worker) {
   }
   memset(y, 0, sizeof *y * (size_t)(j->heads * s->V));
   if (carried) mix_carried(j, b, h, low, carried, score, y);
-  mix(n - carried, j->heads, s->V, score + carried, j->width, c->in[SM_V].data + mn_softmax_at(s, first, b, h, s->V), HV, y);
+  mix(n - carried, j->heads, s->V, score + carried, j->width, numbers_of(s, true, s->M + first, b, h), stride_of(s, true), y);
   for (int v = 0; v < j->heads * s->V; v++) y[v] *= stats[v / s->V * 2 + 1];
 }
 

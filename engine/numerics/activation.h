@@ -29,17 +29,24 @@ MN_MATH float mn_undone(float y, float dy, int act) {
   }
 }
 
-/* Bias and activation of rows of y. */
-static inline void mn_finish(float *y, const float *b, long rows, int O, int act) {
-  for (long r = 0; r < rows; r++, y += O) {
-    if (b) for (int o = 0; o < O; o++) y[o] += b[o];
-    switch (act) {
-    case MN_RELU:    for (int o = 0; o < O; o++) y[o] = mn_activated(y[o], MN_RELU); break;
-    case MN_SIGMOID: for (int o = 0; o < O; o++) y[o] = mn_activated(y[o], MN_SIGMOID); break;
-    case MN_TANH:    for (int o = 0; o < O; o++) y[o] = mn_activated(y[o], MN_TANH); break;
-    case MN_ELU1:    for (int o = 0; o < O; o++) y[o] = mn_activated(y[o], MN_ELU1); break;
-    }
+/* Bias and activation of n columns of rows of y, which lie ld apart, in one pass. */
+MN_MATH void mn_finish_as(const int act, const bool biased, float *y, long ld, const float *b, long rows, int n) {
+  for (long r = 0; r < rows; r++, y += ld) {
+    _Pragma("omp simd")
+    for (int o = 0; o < n; o++) y[o] = mn_activated(biased ? y[o] + b[o] : y[o], act);
   }
+}
+
+static inline void mn_finish(float *y, long ld, const float *b, long rows, int n, int act) {
+#define MN_FINISH(act) if (b) mn_finish_as(act, true, y, ld, b, rows, n); else mn_finish_as(act, false, y, ld, b, rows, n)
+  switch (act) {
+  case MN_RELU:    MN_FINISH(MN_RELU); break;
+  case MN_SIGMOID: MN_FINISH(MN_SIGMOID); break;
+  case MN_TANH:    MN_FINISH(MN_TANH); break;
+  case MN_ELU1:    MN_FINISH(MN_ELU1); break;
+  default:         if (b) mn_finish_as(MN_NONE, true, y, ld, b, rows, n);
+  }
+#undef MN_FINISH
 }
 
 /* Sums of columns from .. end-1 of dz [N, width]: the gradient of a bias, stored or added. */

@@ -2,14 +2,32 @@
 #include "bf16_avx512.h"
 
 #ifdef MN_BF16_VECTORS
+/* Depth k .. of rows m .. of a transposed A, pairs of 64 rows one after another: no row becomes a column.  A's next rows are on their way. */
+static void take_columns(int some, int depth, const float *A, long lda, int m, int k, uint16_t *to) {
+  enum { AWAY = 16 };
+  for (int i = 0; i < depth; i += 2, to += 2 * SOME) {
+    const float *x = A + (long)(k + i) * lda + m;
+    for (int r = 0; r < some; r += 16) {
+      __builtin_prefetch(x + AWAY * lda + r);
+      __builtin_prefetch(x + (AWAY + 1) * lda + r);
+      _mm512_store_si512(to + 2 * r, mn_pairs_across(x + r, i + 1 < depth ? x + lda + r : NULL, some - r));
+    }
+  }
+}
+
 static void rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels, float *C, int ldc, bool add) {
   _Alignas(64) uint16_t a[SOME * DEPTH];
   for (int m = m0; m < m1; m += SOME)
     for (int k = 0; k < K; k += DEPTH) {
-      const int some = m1 - m < SOME ? m1 - m : SOME, depth = K - k < DEPTH ? K - k : DEPTH;
-      mn_bf16_take_rows(some, depth, A, lda, transposed, m, k, a);
-      for (int n = 0; n < N; n += PANEL)
-        mn_bf16_panel_rows(some, N - n, depth, a, panels + n * mn_bf16_depth(K) + k / 2 * PANEL, C + (long)m * ldc + n, ldc, add || k);
+      const int some = m1 - m < SOME ? m1 - m : SOME, depth = K - k < DEPTH ? K - k : DEPTH, pairs = (int)mn_bf16_depth(depth);
+      if (transposed) take_columns(some, depth, A, lda, m, k, a);
+      else mn_bf16_take_rows(some, depth, A, lda, false, m, k, a);
+      for (int n = 0; n < N; n += PANEL) {
+        const float *panel = panels + n * mn_bf16_depth(K) + k / 2 * PANEL;
+        float *c = C + (long)m * ldc + n;
+        if (transposed) mn_bf16_all_rows(2, 2 * SOME, some, N - n, pairs, a, panel, c, ldc, add || k);
+        else mn_bf16_panel_rows(some, N - n, depth, a, panel, c, ldc, add || k);
+      }
     }
 }
 

@@ -81,8 +81,9 @@ static void mn_bf16_take_rows(int some, int depth, const float *A, long lda, boo
 enum { BLOCK = 12 };              /* 12 x 2 sums of 32 registers */
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory, while few rows of A pass */
 
-/* `rows` rows of pairs with one panel, its sums in registers. */
-MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
+/* `rows` rows of pairs with one panel, its sums in registers.  Rows lie `row` numbers apart, pairs of a row `next`. */
+MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, int n, int pairs, const uint16_t *a, const float *panel, float *C,
+                             long ldc, bool add) {
   const __mmask16 first = n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
   const __mmask16 second = n >= 32 ? 0xffff : n > 16 ? (__mmask16)((1u << (n - 16)) - 1) : 0;
   __m512 sum[16][2];
@@ -100,7 +101,7 @@ MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
       int pair;
-      memcpy(&pair, a + r * DEPTH + 2 * k, sizeof pair);
+      memcpy(&pair, a + r * row + k * next, sizeof pair);
       const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
       sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, b0);
       sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
@@ -113,14 +114,18 @@ MN_INLINE void mn_bf16_block(const int rows, int n, int pairs, const uint16_t *a
   }
 }
 
-static void mn_bf16_panel_rows(int some, int n, int depth, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
-  const int pairs = (int)mn_bf16_depth(depth);
+MN_INLINE void mn_bf16_all_rows(const long row, const long next, int some, int n, int pairs, const uint16_t *a, const float *panel, float *C,
+                                long ldc, bool add) {
   int m = 0;
   for (; some - m >= BLOCK && some - m != 16; m += BLOCK)             /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
-    mn_bf16_block(BLOCK, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
-  for (; m + 8 <= some; m += 8) mn_bf16_block(8, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
-  for (; m + 4 <= some; m += 4) mn_bf16_block(4, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
-  for (; m < some; m++) mn_bf16_block(1, n, pairs, a + m * DEPTH, panel, C + m * ldc, ldc, add);
+    mn_bf16_block(BLOCK, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+  for (; m + 8 <= some; m += 8) mn_bf16_block(8, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+  for (; m + 4 <= some; m += 4) mn_bf16_block(4, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+  for (; m < some; m++) mn_bf16_block(1, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+}
+
+static void mn_bf16_panel_rows(int some, int n, int depth, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
+  mn_bf16_all_rows(DEPTH, 2, some, n, (int)mn_bf16_depth(depth), a, panel, C, ldc, add);
 }
 #endif
 #endif

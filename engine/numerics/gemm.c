@@ -60,19 +60,29 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
 }
 
 /* Our own kernel: B packed by all threads, then rows of C by all threads. */
-static void own(mn_ctx *mn, const mn_bf16 *bf16, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
-                float *C, int ldc, bool add) {
-  enum { ROWS = 64 };
+static const float *packed(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb) {
+  const mn_bf16 *bf16 = mn_bf16_of(mn);
   const long depth = bf16 ? mn_bf16_depth(K) : K, room = (long)mn_panels(N) * MN_PANEL * depth;
-  bool packed;
-  float *panels = mn_constant_form(mn, B, room, bf16 ? tb + 2 : tb, &packed);
-  if (!panels) panels = mn_scratch(mn, MN_SCRATCH_GEMM, room);
-  double work = (double)M * N * K;
-  if (!packed) MN_FOR(mn, work / 8, p, 0, mn_panels(N), 1,
+  bool made;
+  float *panels = mn_constant_form(mn, B, room, bf16 ? tb + 2 : tb, &made);
+  if (!panels) panels = mn_scratch(mn, scratch, room);
+  if (!made) MN_FOR(mn, (double)N * K, p, 0, mn_panels(N), 1,
     (bf16 ? bf16->pack : mn_pack_panel)(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K,
                                      N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb, panels + p * depth * MN_PANEL));
-  MN_FOR(mn, work / 8, m, 0, M, ROWS,
+  return panels;
+}
+
+static void rows_with(mn_ctx *mn, const float *panels, bool ta, int M, int N, int K, const float *A, int lda, float *C, int ldc, bool add) {
+  enum { ROWS = 64 };
+  const mn_bf16 *bf16 = mn_bf16_of(mn);
+  MN_FOR(mn, (double)M * N * K / 8, m, 0, M, ROWS,
     (bf16 ? bf16->rows : mn_gemm_panel_rows)((int)m, m + ROWS < M ? (int)m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add));
+}
+
+static bool by_own(mn_ctx *mn) { return mn_bf16_of(mn) || (MN_LANES == 16 && !prefer_blas); }
+
+const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb) {
+  return by_own(mn) ? packed(mn, scratch, tb, N, K, B, ldb) : NULL;
 }
 
 enum { CHUNK = 4000000 };        /* M*N*K of one piece of work for the BLAS */
@@ -93,9 +103,13 @@ static void by_blas(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const flo
   }
 }
 
+void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                  float *C, int ldc, bool add) {
+  if (panels) rows_with(mn, panels, ta, M, N, K, A, lda, C, ldc, add);
+  else by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+}
+
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
              float *C, int ldc, bool add) {
-  const mn_bf16 *bf16 = mn_bf16_of(mn);
-  if (bf16 || (MN_LANES == 16 && !prefer_blas)) { own(mn, bf16, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add); return; }
-  by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+  mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }

@@ -28,6 +28,16 @@ MN_INLINE mn_lanes mn_load_n(const float *p, long n) {
   return v;
 }
 
+/* The same of bfloat16, the upper halves of floats. */
+typedef unsigned short mn_halves_u __attribute__((vector_size(2 * MN_LANES), aligned(2), may_alias));
+typedef unsigned mn_words __attribute__((vector_size(4 * MN_LANES)));
+MN_INLINE mn_lanes mn_load_halves_n(const unsigned short *p, long n) {
+  mn_words w = { 0 };
+  if (n >= MN_LANES) w = __builtin_convertvector(*(const mn_halves_u *)p, mn_words);
+  else for (int i = 0; i < n; i++) w[i] = p[i];
+  return (mn_lanes)(w << 16);
+}
+
 MN_INLINE void mn_store_n(float *p, mn_lanes v, long n) {
   if (n >= MN_LANES) mn_store(p, v);
   else for (int i = 0; i < n; i++) p[i] = v[i];

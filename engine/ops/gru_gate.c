@@ -88,39 +88,57 @@ static void forward(mn_call *c) {
     mn_parallel_for(mn, n, second_part, &job);
     return;
   }
-  mn_gemm(mn, false, true, (int)N, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);
-  mn_gemm(mn, false, true, (int)N, 2 * D, D, x, D, p.u, D, pre, 3 * D, true);
-  MN_FOR(mn, N * D * 4, n, 0, N, 64, mn_gate_open(x + n * D, bias, pre + n * 3 * D, rx + n * D, N - n < 64 ? N - n : 64, D, 0, D));
-  mn_gemm(mn, false, true, (int)N, D, D, rx, D, p.ug, D, pre + 2 * D, 3 * D, true);
-  MN_FOR(mn, N * D * 4, n, 0, N, 64, mn_gate_mix(x + n * D, pre + n * 3 * D, o + n * D, N - n < 64 ? N - n : 64, D, 0, D));
+  const float *pw = mn_gemm_pack(mn, 0, true, 3 * D, D, p.w, D), *pu = mn_gemm_pack(mn, 1, true, 2 * D, D, p.u, D);
+  const float *pg = mn_gemm_pack(mn, 2, true, D, D, p.ug, D);
+  for (long at = 0; at < N; at += MN_PIECE, x += MN_PIECE * D, y += MN_PIECE * D, o += MN_PIECE * D, rx += MN_PIECE * D, pre += 3L * MN_PIECE * D) {
+    const long rows = N - at < MN_PIECE ? N - at : MN_PIECE;
+    mn_gemm_with(mn, pw, false, true, (int)rows, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);
+    mn_gemm_with(mn, pu, false, true, (int)rows, 2 * D, D, x, D, p.u, D, pre, 3 * D, true);
+    MN_FOR(mn, rows * D * 4, n, 0, rows, 64, mn_gate_open(x + n * D, bias, pre + n * 3 * D, rx + n * D, rows - n < 64 ? rows - n : 64, D, 0, D));
+    mn_gemm_with(mn, pg, false, true, (int)rows, D, D, rx, D, p.ug, D, pre + 2 * D, 3 * D, true);
+    MN_FOR(mn, rows * D * 4, n, 0, rows, 64, mn_gate_mix(x + n * D, pre + n * 3 * D, o + n * D, rows - n < 64 ? rows - n : 64, D, 0, D));
+  }
+}
+
+/* The arrays of one piece of rows. */
+typedef struct piece { const float *x, *y, *pre, *rx, *d_o; float *dx, *dy; long rows; } piece;
+
+static piece piece_of(const mn_call *c, float *unwanted, long at, long N) {
+  const int D = DIM(c, 'D');
+  float *dx = c->in[0].grad;
+  return (piece){ c->in[0].data + at * D, c->in[1].data + at * D, c->out[1].data + at * 3 * D, c->out[2].data + at * D, c->out[0].grad + at * D,
+                  dx ? dx + at * D : unwanted, MN_AT(c->in[1].grad, at * D), N - at < MN_PIECE ? N - at : MN_PIECE };
 }
 
 static void backward(mn_call *c) {
-  int D = DIM(c, 'D');
-  long N = c->in[0].n / D;
+  const int D = DIM(c, 'D');
+  const long N = c->in[0].n / D, most = N < MN_PIECE ? N : MN_PIECE;
   mn_ctx *mn = c->ctx;
-  const float *x = c->in[0].data, *y = c->in[1].data, *w = c->in[2].data, *u = c->in[3].data;
-  const float *pre = c->out[1].data, *rx = c->out[2].data, *d_o = c->out[0].grad, *ug = u + 2L * D * D;
-  float *dp = mn_scratch(mn, 0, N * 3 * D), *drx = mn_scratch(mn, 1, N * D);
-  float *dx = c->in[0].grad ? c->in[0].grad : mn_scratch(mn, 2, N * D);
+  const float *w = c->in[2].data, *u = c->in[3].data, *ug = u + 2L * D * D;
+  float *dp = mn_scratch(mn, 0, most * 5 * D), *drx = dp + most * 3 * D;
   float *dw = c->in[2].grad, *du = c->in[3].grad, *db = c->in[4].grad;
-  MN_PARALLEL(mn, N * D * 4)
-  for (long n = 0; n < N; n += 64)
-    mn_gate_undo_mix(x + n * D, pre + n * 3 * D, d_o + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
-  mn_gemm(mn, false, false, (int)N, D, D, dp + 2 * D, 3 * D, ug, D, drx, D, false);
-  MN_PARALLEL(mn, N * D * 4)
-  for (long n = 0; n < N; n += 64)
-    mn_gate_undo_open(x + n * D, pre + n * 3 * D, drx + n * D, dp + n * 3 * D, dx + n * D, N - n < 64 ? N - n : 64, D);
-  if (c->in[0].grad) mn_gemm(mn, false, false, (int)N, D, 2 * D, dp, 3 * D, u, D, dx, D, true);
-  if (c->in[1].grad) mn_gemm(mn, false, false, (int)N, D, 3 * D, dp, 3 * D, w, D, c->in[1].grad, D, false);
-  if (dw) mn_gemm(mn, true, false, 3 * D, D, (int)N, dp, 3 * D, y, D, dw, D, false);
-  if (du) {
-    mn_gemm(mn, true, false, 2 * D, D, (int)N, dp, 3 * D, x, D, du, D, false);
-    mn_gemm(mn, true, false, D, D, (int)N, dp + 2 * D, 3 * D, rx, D, du + 2L * D * D, D, false);
-  }
-  if (db) {
-    for (int d = 0; d < D; d++) db[d] = 0;
-    for (long n = 0; n < N; n++) for (int d = 0; d < D; d++) db[d] -= dp[n * 3 * D + D + d];
+  const float *pg = mn_gemm_pack(mn, 1, false, D, D, ug, D);
+  const float *pu = c->in[0].grad ? mn_gemm_pack(mn, 2, false, D, 2 * D, u, D) : NULL;
+  const float *pw = c->in[1].grad ? mn_gemm_pack(mn, 3, false, D, 3 * D, w, D) : NULL;
+  for (int d = 0; db && d < D; d++) db[d] = 0;
+  for (long at = 0; at < N; at += MN_PIECE) {
+    const piece p = piece_of(c, drx + most * D, at, N);
+    const int rows = (int)p.rows;
+    MN_PARALLEL(mn, p.rows * D * 4)
+    for (long n = 0; n < p.rows; n += 64)
+      mn_gate_undo_mix(p.x + n * D, p.pre + n * 3 * D, p.d_o + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D);
+    mn_gemm_with(mn, pg, false, false, rows, D, D, dp + 2 * D, 3 * D, ug, D, drx, D, false);
+    MN_PARALLEL(mn, p.rows * D * 4)
+    for (long n = 0; n < p.rows; n += 64)
+      mn_gate_undo_open(p.x + n * D, p.pre + n * 3 * D, drx + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D);
+    if (c->in[0].grad) mn_gemm_with(mn, pu, false, false, rows, D, 2 * D, dp, 3 * D, u, D, p.dx, D, true);
+    if (p.dy) mn_gemm_with(mn, pw, false, false, rows, D, 3 * D, dp, 3 * D, w, D, p.dy, D, false);
+    if (dw) mn_gemm(mn, true, false, 3 * D, D, rows, dp, 3 * D, p.y, D, dw, D, at > 0);
+    if (du) {
+      mn_gemm(mn, true, false, 2 * D, D, rows, dp, 3 * D, p.x, D, du, D, at > 0);
+      mn_gemm(mn, true, false, D, D, rows, dp + 2 * D, 3 * D, p.rx, D, du + 2L * D * D, D, at > 0);
+    }
+    for (long n = 0; db && n < p.rows; n++) for (int d = 0; d < D; d++) db[d] -= dp[n * 3 * D + D + d];
   }
 }
 

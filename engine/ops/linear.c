@@ -36,7 +36,7 @@ static void columns_task(void *arg, int i, int worker) {
   float *y = c->out[0].data + from;
   const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
   mn_gemm_packed_columns(bf16, (int)N, O - from, I, c->in[0].data, I, mn_panel_of(bf16, c->out[1].data, from, I), y, O, false);
-  for (long r = 0; r < N; r++) mn_finish(y + r * O, b ? b + from : NULL, 1, n, (int)OPT(c, 0));
+  mn_finish(y, O, b ? b + from : NULL, N, n, (int)OPT(c, 0));
 }
 
 /* Layers that none of the others feeds, at once: each meeting of threads costs as much as a small layer. */
@@ -75,9 +75,12 @@ static void forward(mn_call *c) {
     return;
   }
   pack(c);
-  mn_gemm(c->ctx, false, true, (int)N, O, I, x, I, w, I, y, O, false);
-  if (!b && act == MN_NONE) return;
-  MN_FOR(c->ctx, N * O, r, 0, N, 64, mn_finish(y + r * O, b, N - r < 64 ? N - r : 64, O, act));
+  const float *panels = mn_gemm_pack(c->ctx, 0, true, O, I, w, I);
+  for (long from = 0; from < N; from += MN_PIECE) {
+    const long end = N - from < MN_PIECE ? N : from + MN_PIECE;
+    mn_gemm_with(c->ctx, panels, false, true, (int)(end - from), O, I, x + from * I, I, w, I, y + from * O, O, false);
+    if (b || act != MN_NONE) MN_FOR(c->ctx, (end - from) * O, r, from, end, 64, mn_finish(y + r * O, O, b, end - r < 64 ? end - r : 64, O, act));
+  }
 }
 
 static void backward(mn_call *c) {
@@ -85,15 +88,20 @@ static void backward(mn_call *c) {
   long N = c->in[0].n / I;
   const float *x = c->in[0].data, *w = c->in[1].data, *y = c->out[0].data, *dz = c->out[0].grad;
   float *dx = c->in[0].grad, *dw = c->in[1].grad, *db = c->in[2].grad;
-  if (act != MN_NONE) {
-    float *z = mn_scratch(c->ctx, 0, N * O);
-    MN_PARALLEL(c->ctx, N * O)
-    for (long r = 0; r < N; r += 64) mn_undo(y + r * O, dz + r * O, z + r * O, (N - r < 64 ? N - r : 64) * O, act);
-    dz = z;
+  float *z = act != MN_NONE ? mn_scratch(c->ctx, 0, (N < MN_PIECE ? N : MN_PIECE) * O) : NULL;
+  const float *panels = dx ? mn_gemm_pack(c->ctx, 1, false, I, O, w, I) : NULL;
+  for (long from = 0; from < N; from += MN_PIECE) {
+    const long n = N - from < MN_PIECE ? N - from : MN_PIECE;
+    const float *d = dz + from * O;
+    if (z) {
+      MN_PARALLEL(c->ctx, n * O)
+      for (long r = 0; r < n; r += 64) mn_undo(y + (from + r) * O, d + r * O, z + r * O, (n - r < 64 ? n - r : 64) * O, act);
+      d = z;
+    }
+    if (dx) mn_gemm_with(c->ctx, panels, false, false, (int)n, I, O, d, O, w, I, dx + from * I, I, mn_accumulates(c, 0));
+    if (dw) mn_gemm(c->ctx, true, false, O, I, (int)n, d, O, x + from * I, I, dw, I, mn_accumulates(c, 1) || from);
+    if (db) MN_FOR(c->ctx, n * O, o, 0, O, 64, mn_column_sums(d, n, O, o, O - o < 64 ? O : o + 64, db, mn_accumulates(c, 2) || from));
   }
-  if (dx) mn_gemm(c->ctx, false, false, (int)N, I, O, dz, O, w, I, dx, I, mn_accumulates(c, 0));
-  if (dw) mn_gemm(c->ctx, true, false, O, I, (int)N, dz, O, x, I, dw, I, mn_accumulates(c, 1));
-  if (db) MN_FOR(c->ctx, N * O, o, 0, O, 64, mn_column_sums(dz, N, O, o, O - o < 64 ? O : o + 64, db, mn_accumulates(c, 2)));
 }
 
 static double batch_parallel(const mn_call *c) {
