@@ -33,7 +33,8 @@ return mn.study {
       local readings = mn.measure.readings.new(asks, { facts = { "cue" }, every = last, last = last })
       readings:work()
       read.x[#read.x + 1], read.y[#read.y + 1] = step, readings.cells.cue[#readings.steps][1].right
-      if step > 0 and learner.finished.total > 0 then score.x[#score.x + 1], score.y[#score.y + 1] = step, learner.finished:score() end
+      local shown = step > 0 and learner:shown().score
+      if shown then score.x[#score.x + 1], score.y[#score.y + 1] = step, shown end
     end
     local advance, step, due = learner.advance, 0, cfg.every
     function learner:advance()
