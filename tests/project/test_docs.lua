@@ -119,7 +119,7 @@ t.test("docs: every page, heading and picture that a page links to is there", fu
   local function anchors(page)
     local set = {}
     for heading in page:gmatch "\n#+ ([^\n]+)" do
-      set[heading:lower():gsub("[^%w%- ]", ""):gsub(" ", "-")] = true
+      set[heading:lower():gsub("[^%w_%- ]", ""):gsub(" ", "-")] = true
     end
     return set
   end
