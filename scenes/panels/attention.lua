@@ -77,8 +77,10 @@ return function(view, box, now)
     note = { text .. "; " .. note[1], text .. "; " .. note[2], text, ("%d of %d measured"):format(job:progress()) }
   end
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
+  local by_age = now.selection and now.selection.ago and history[1].step == 0
+  if by_age then note = { of .. ", summed over each span, root scale", "summed over each span" } end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  if now.selection and now.selection.ago and history[1].step == 0 then
+  if by_age then
     local function name_of(r) return selection.name(rows[r]) end
     return panels.attention_by_age(view, inner, now, { all = all, scale = scale, names = selection.names(rows, layer), name_of = name_of })
   end
