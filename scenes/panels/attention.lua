@@ -6,7 +6,7 @@
 local mn = require "mneme"
 local attention_history, contributions, implicit_attention = mn.inspect.attention_history, mn.inspect.contributions, mn.inspect.implicit_attention
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
-local ffi = require "ffi"
+local panels = mn.scene.panels
 
 local TITLE = "attention over past steps"
 
@@ -50,51 +50,6 @@ local function bars(view, box, now, row)
   step_heatmap.steps(view, { x = left, y = upper, w = right - left, h = inner.y + inner.h - upper }, steps)
 end
 
--- The steps that are as long ago as one of a few spans, which grow: { from, to } steps ago, the longest ago first.
-local function spans_of(steps)
-  local list, from = {}, 0
-  while from < steps do
-    local to = math.max(from, math.floor((from + 1) * 2 ^ 0.25) - 1)
-    table.insert(list, 1, { from = from, to = math.min(to, steps - 1) })
-    from = to + 1
-  end
-  return list
-end
-
--- All heads over how long ago a step was, in logarithmic spans: the sums over the steps of each.
-local function by_age(view, inner, history, all, scale, names, name_of)
-  local u, theme, n, wide = view.unit, view.theme, #history, 0
-  local spans, rows, most = spans_of(n), #all, 0.05
-  local values = ffi.new("float[?]", rows * #spans)
-  for r = 1, rows do
-    for c, span in ipairs(spans) do
-      local sum = 0
-      for back = span.from, span.to do sum = sum + all[r][n - 1 - back] * (scale and scale[r] or 1) end
-      values[(r - 1) * #spans + c - 1] = math.sqrt(sum)
-      most = math.max(most, sum)
-    end
-  end
-  for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, 11)) end
-  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 20 * u }
-  view:heat(plot, rows, #spans, values, 0, math.sqrt(most), canvas.SEQUENTIAL, false)
-  view:tip(plot, function(x, y)
-    local r, c = math.min(rows - 1, math.floor(y * rows)), math.min(#spans - 1, math.floor(x * #spans))
-    local span = spans[c + 1]
-    local ago = span.from == span.to and tostring(span.from) or ("%d to %d"):format(span.from, span.to)
-    return ("%s, %s steps ago: %s"):format(name_of(r + 1), ago, canvas.number(values[r * #spans + c] ^ 2))
-  end)
-  for i, name in ipairs(names) do view:text(name, inner.x, plot.y + plot.h * (i - 0.5) / #names + 4 * u, 11, theme.dim, "left", wide + 1) end
-  local below, last = plot.y + plot.h + 15 * u, -math.huge
-  for c, span in ipairs(spans) do
-    local x = plot.x + (c - 0.5) * plot.w / #spans
-    if x - last > 40 * u and x < plot.x + plot.w - 40 * u then
-      view:text(tostring(span.from), x, below, 11, theme.dim, "center")
-      last = x
-    end
-  end
-  view:text("now", plot.x + plot.w, below, 11, theme.dim, "right")
-end
-
 return function(view, box, now)
   local theme, u, history = view.theme, view.unit, now.history
   local problem = implicit_attention.problem(now)
@@ -122,11 +77,12 @@ return function(view, box, now)
     note = { text .. "; " .. note[1], text .. "; " .. note[2], text, ("%d of %d measured"):format(job:progress()) }
   end
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
+  local by_age = now.selection and now.selection.ago and history[1].step == 0
+  if by_age then note = { of .. ", summed over each span, root scale", "summed over each span" } end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  if now.selection and now.selection.ago and history[1].step == 0 then
+  if by_age then
     local function name_of(r) return selection.name(rows[r]) end
-    by_age(view, inner, history, all, scale, selection.names(rows, layer), name_of)
-    return view:text("steps ago", inner.x, inner.y + inner.h - 5 * u, 11, theme.dim)
+    return panels.attention_by_age(view, inner, now, { all = all, scale = scale, names = selection.names(rows, layer), name_of = name_of })
   end
   local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end,
     step_heatmap.span(now))

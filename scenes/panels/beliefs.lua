@@ -4,15 +4,21 @@ local mn = require "mneme"
 local readings = mn.measure.readings_of_frame
 local canvas = mn.ui.canvas
 
--- Green above even odds, red below.
-local function light(view, now, said, options)
-  local place = options.place
+-- Green above even odds, red below; crossed where nothing was read.
+local function light(view, now, said, options, job)
+  local place, last = options.place, job.done and job.steps[#job.steps] or math.huge
+  local lit = {}
   for _, entry in ipairs(now.history) do
     local p, x, y = said[entry.step] and said[entry.step].p, options.at(entry)
-    if p and x then
-      local left, top = place(x - 0.5, y - 0.5)
+    if x and (p or entry.step > last) then
+      local left, top, scale = place(x - 0.5, y - 0.5)
       local right, bottom = place(x + 0.5, y + 0.5)
-      view:rect(left, top, right - left, bottom - top, canvas.fade(p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * p - 1)))
+      if p then
+        lit[x .. "," .. y] = true
+        view:rect(left, top, right - left, bottom - top, canvas.fade(p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * p - 1)))
+      elseif not lit[x .. "," .. y] then
+        view:line(left, bottom, right, top, view.theme.dim, math.max(view.unit, 0.03 * scale))
+      end
     end
   end
 end
@@ -66,7 +72,7 @@ return function(view, inner, now, options)
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
       local draw = options.at and light or options.cells and marks or frames
-      draw(view, now, readings.episode(job, now, fact, 1), options)
+      draw(view, now, readings.episode(job, now, fact, 1), options, job)
     end
   end
 end

@@ -35,7 +35,9 @@ return function(view, box, now, options)
   end
   view.unfinished = view.unfinished or not job.done
   local fact, left_out = fact_of(job, options and options.fact), ""
-  if not job.done then left_out = ("%d of %s steps read; "):format(job.read, job.steps and #job.steps or "?") end
+  if job.done and now.step > job.steps[#job.steps] then
+    left_out = ("not read after step %d, which half of the episodes reach; "):format(job.steps[#job.steps])
+  elseif not job.done then left_out = ("%d of %s steps read; "):format(job.read, job.steps and #job.steps or "?") end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local parts, of = selection.rows(now, { unpack(job.parts, 2) }), {}
   if #parts == #job.parts - 1 then table.insert(parts, 1, job.parts[1]) end

@@ -13,7 +13,11 @@ local function mark_read(view, now, at)
   for i, entry in ipairs(#rows == 1 and history or {}) do
     local x, y, scale = at(entry)
     local share = x and attention_history.of(now, #history, rows[1].layer, rows[1].head)[i - 1] or 0
-    if share > LITTLE then view:disc(x, y, 0.3 * scale * math.sqrt(share), canvas.fade(theme.violet, 0.75)) end
+    if share > LITTLE then
+      local r = 0.3 * scale * math.sqrt(share)
+      view:disc(x, y, r, canvas.fade(theme.violet, 0.75))
+      view:tip({ x = x - r, y = y - r, w = 2 * r, h = 2 * r }, ("step %d: %.0f %% of what the selected head reads now"):format(entry.step, 100 * share))
+    end
   end
 end
 
@@ -56,7 +60,9 @@ return function(view, box, now, options)
   end
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
-    for _, part in ipairs { ret, ("  ·  %d steps"):format(outcome.length) } do
+    local p = not solved and now.policy and now.policy[(now.action or -1) + 1]
+    local draw = p and p < 0.5 and ("  ·  %s had %.0f %%"):format(now.actions[now.action + 1], 100 * p) or ""
+    for _, part in ipairs { draw, ret, ("  ·  %d steps"):format(outcome.length) } do
       if view:text_width(verdict .. part, 14) > room() then break end
       verdict = verdict .. part
     end

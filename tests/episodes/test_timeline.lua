@@ -127,3 +127,26 @@ t.test("frames far from what is looked at go, and come back", function()
   forget(line)
   t.eq(print_of(line:frame(40)) == one, true)
 end)
+
+for _, name in ipairs(mn.names "cores") do
+  t.test(name .. ": an episode of a seeded stepper is the same whatever came before it, and so is its memory, clocks included", function()
+    mn.manual_seed(4)
+    local agent = mn.agent { env = mn.env("tmaze", { corridor = 2 }), core = name, hidden = 8 }
+    local function open(episode)
+      return mn.stepper.new(mn.env("tmaze", { corridor = 2, num_envs = 1, time_limit = 9 }), agent, { seed = 3, seeded = true, episode = episode })
+    end
+    if agent.core.config.reset == false then return t.eq(name, "delta_released", "what else keeps its memory over episodes") end
+    local later, direct = open(0), open(2)
+    local now
+    repeat now = later:next() until now.episode == 2
+    for _ = 1, 3 do
+      local other = direct:next()
+      t.eq(now.value, other.value)
+      for key, array in pairs(now.memory) do
+        for i = 0, require("mneme.models.state_arrays").size(array.shape) - 1 do t.eq(array.values[i], other.memory[key].values[i], key) end
+      end
+      now = later:next()
+      if now.episode ~= 2 then break end
+    end
+  end)
+end

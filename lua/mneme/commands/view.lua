@@ -32,7 +32,7 @@ local window = require "mneme.view.window"
 
 local C = engine.C
 local view = {}
-local MOVIE_FPS, HOLD = 10, 15
+local MOVIE_FPS, HOLD, WAIT = 10, 15, 10
 local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
@@ -59,7 +59,7 @@ end
 ---Read the command line.
 ---@param args string[]
 function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, wait = 10, things = {}, list = {}, pages = true }
+  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, wait = WAIT, things = {}, list = {}, pages = true }
   for _, arg in ipairs(args) do
     local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
     if not key then
@@ -211,7 +211,7 @@ end
 ---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.parse
 ---@return integer frames written
 function view.export(shown, o)
-  local painter, written = scene.painter(nil, o), 0
+  local painter, written, wait = scene.painter(nil, o), 0, o.wait or WAIT
   local function paint(deadline)
     shown:look_ahead()                       -- panels show the whole episode
     local function page()
@@ -224,10 +224,10 @@ function view.export(shown, o)
   end
   if o.kind == "png" then
     play(shown, o, function(last)
-      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + o.wait), o.width, o.height)) end
+      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + wait), o.width, o.height)) end
     end)
     if painter.view.unfinished then
-      io.stderr:write(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d\n"):format(o.out, o.wait, 10 * math.max(1, o.wait)))
+      io.stderr:write(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d\n"):format(o.out, wait, 10 * math.max(1, wait)))
     end
     return 1
   end

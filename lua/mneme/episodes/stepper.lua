@@ -249,10 +249,12 @@ function Stepper:snapshot(b)
   }
 end
 
--- The random numbers of an episode depend on its number alone, whatever happened before.
+-- The random numbers of an episode depend on its number alone, whatever happened before; so does the memory, with the clocks that some cores
+-- keep, if it is reset here.
 local function seed_episode(self)
   local seed, clock = self.seed + self.episode_of[0], self.clock:data()
   self:restart_plan()
+  if resets(self)[0] ~= 0 and self.agent.core.config.reset ~= false then tensor.keep(self.start, self.state) end
   clock[0], clock[1], clock[2] = seed % 2 ^ 31, 0, 0
   self.env:reset_raw(self:observations(), seed)
 end

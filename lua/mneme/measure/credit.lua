@@ -11,7 +11,7 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local credit = {}
-local PIECE = 16                   -- steps through which gradients go back at once
+local PIECE = 8                    -- steps through which gradients go back at once
 local ROWS = 2048                  -- steps that are computed at once at most, counting each explained value and action
 
 -- ---- an episode ----
