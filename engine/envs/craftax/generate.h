@@ -25,12 +25,8 @@ MN_FN int below_of(mn_jax_key key, int n, int i, int span) {
 /* jax.random.choice(key, arange(n), p=places), of places given as bits of rows of `side`, n of them: 0 where there is none. */
 MN_FN int choose_of(mn_jax_key key, const uint64_t *place, int side, int n) {
   const float r = (float)n * (1 - mn_jax_uniform(key, 1, 0));
-  int left = (int)r + (r > (float)(int)r) - 1, row = 0;          /* bits before the one that is meant */
-  if (n == 0) return 0;
-  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
-  uint64_t bits = place[row];
-  for (; left > 0; left--) bits &= bits - 1;
-  return row * side + lowest_of(bits);
+  const int before = (int)r + (r > (float)(int)r) - 1;          /* bits before the one that is meant */
+  return n ? place_after(place, side, before) : 0;
 }
 
 /* Where on a floor this block is: bits, and how many. */

@@ -2,7 +2,6 @@
 #ifndef MN_CRAFTAX_SPAWN_H
 #define MN_CRAFTAX_SPAWN_H
 #include "mobs.h"
-#include "generate.h"
 
 /* Where a class of mobs may appear: on these blocks, nearest <= squared distance from the player <= farthest. */
 typedef struct habitat { uint8_t block[4]; int nearest, farthest; } habitat;
@@ -50,21 +49,11 @@ MN_FN int candidates(const craftax *w, const habitat *h, uint64_t *place) {
   return n;
 }
 
-/* One of the n > 0 places. */
-MN_FN int choose(dice *d, mn_jax_key key, const uint64_t *place, int n) {
-  if (d->jax) return mn_jax_choice(key, place, SIDE, 1.0f / (float)n);
-  int left = mn_below(next_word(d), n), row = 0;
-  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
-  uint64_t bits = place[row];
-  for (; left > 0; left--) bits &= bits - 1;
-  return row * SIDE + lowest_of(bits);
-}
-
 MN_LARGE void appear(craftax *w, dice *d, mn_jax_key key, mob *m, float health, const habitat *h) {
   uint64_t place[SIDE];
   const int n = candidates(w, h, place);
   if (n == 0) return;
-  const int at = choose(d, key, place, n);
+  const int at = choose(d, key, place, SIDE, n);
   m->row = (uint8_t)(at / SIDE);
   m->col = (uint8_t)(at % SIDE);
   m->health = health;
