@@ -6,15 +6,16 @@
 /* Where a class of mobs may appear: on these blocks, nearest <= squared distance from the player <= farthest. */
 typedef struct habitat { uint8_t block[4]; int nearest, farthest; } habitat;
 
-/* Where a row of the map has one of four blocks, as bits. */
+/* Where a row of the map has one of four blocks, as bits: eight bytes below 128 at a time, of which 128 - (x ^ block) has the top bit
+** only where x is the block; the product gathers these bits. */
 MN_FN uint64_t bits_of(const uint8_t *row, const uint8_t *block) {
-  const uint8_t a = block[0], b = block[1], c = block[2], e = block[3];
-  uint8_t is[SIDE];
-  uint64_t bits = 0, eight;
-  for (int col = 0; col < SIDE; col++) is[col] = (uint8_t)((row[col] == a) | (row[col] == b) | (row[col] == c) | (row[col] == e));
+  const uint64_t ones = 0x0101010101010101u, gather = 0x0102040810204080u;
+  uint64_t bits = 0;
   for (int col = 0; col < SIDE; col += 8) {
-    memcpy(&eight, is + col, 8);
-    bits |= eight * 0x0102040810204080u >> 56 << col;      /* a bit of each byte */
+    uint64_t x, hit = 0;
+    memcpy(&x, row + col, 8);
+    for (int k = 0; k < 4; k++) hit |= 128 * ones - (x ^ block[k] * ones);
+    bits |= (hit >> 7 & ones) * gather >> 56 << col;
   }
   return bits;
 }
