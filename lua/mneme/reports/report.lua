@@ -322,6 +322,13 @@ local function changes_since(study)
   end
 end
 
+-- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
+local function claims_changed(study, spec)
+  local list = study.info.declared and declared.changed(study.info.claims, spec) or {}
+  for i, text in ipairs(list) do list[i] = words.claims_changed:format(text) end
+  return list
+end
+
 -- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
 -- brings is run with trust=1.
 local function source_of(o, study)
@@ -338,7 +345,7 @@ local function source_of(o, study)
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then
     held.report = written.of(held.spec or {}, held.texts)
-    held.changes = declared.changed(study.info.claims, held.spec)
+    held.changes = claims_changed(study, held.spec)
     return held
   end
   if not path and run and run_sources.script(run.path, info) then
@@ -353,7 +360,7 @@ local function source_of(o, study)
   for _, text in ipairs(changes) do io.stderr:write(("mneme: warning: %s: %s\n"):format(study.path, text)) end
   local source = report.source(path, core)
   source.changes = changes
-  for _, text in ipairs(study.info.claims and declared.changed(study.info.claims, source.spec) or {}) do table.insert(changes, words.claims_changed:format(text)) end
+  for _, text in ipairs(claims_changed(study, source.spec)) do changes[#changes + 1] = text end
   if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
   return source
 end

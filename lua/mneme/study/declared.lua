@@ -110,10 +110,13 @@ function declared.read(study)
     if read[key] ~= nil and type(read[key]) ~= kind then errors.fail(("%s: damaged: %s is a %s"):format(path, key, type(read[key]))) end
   end
   for _, text in ipairs(read.texts or {}) do
-    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then errors.fail(path .. ": damaged: a text has no path and text") end
+    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then
+      errors.fail(path .. ": damaged: a text has no path and text")
+    end
   end
   check(path, read.spec)
-  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published, texts = read.texts or {} }
+  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published,
+    texts = read.texts or {} }
 end
 
 -- ---- claims, before and after ----

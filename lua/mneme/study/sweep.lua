@@ -193,7 +193,7 @@ end
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, claims = declared.claims(plan.spec) }
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
   for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.runs) do
