@@ -97,6 +97,16 @@ local function check(path, spec)
   if not ok then errors.fail(("%s: damaged: %s"):format(path, problem.message)) end
 end
 
+---Writes what a script declares into a study's folder, if that has no declaration.
+---@param study string the folder
+---@param path string of the script
+---@param words string[] of the study's first run
+function declared.write_once(study, path, words)
+  if files.is_file(file_of(study)) then return end
+  local core = script.setting(words, "core")
+  declared.write(study, declared.by(path, core and "core=" .. core))
+end
+
 ---Reads the declaration that a study's folder holds; nil: it has none.  An error where it is damaged.
 ---@param study string the folder
 ---@return Declaration?

@@ -202,7 +202,7 @@ local function note(o, plan)
     end
   end
   if more then folder.write_info(o.run, info) end
-  declared.write(o.run, declared.by(plan.script, script.setting(plan.runs[1].words, "core") and "core=" .. script.setting(plan.runs[1].words, "core")))
+  declared.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
 -- Marks in study.json the runs that are done: mneme check misses them where they are removed.
