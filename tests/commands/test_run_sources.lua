@@ -291,7 +291,10 @@ t.test("mneme check says of episodes that cannot be replayed here why, and how t
   t.ok(status == 0 and said:find "^ok +told .-note: 1 of 1 episodes not replayed: told: mine.lua is not here %(trust=1 runs .-told/source/mine.lua%)", said)
   said, status = shell.mneme(dir .. "/bare", "check told trust=1")
   t.ok(status == 0 and not said:find "not replayed", said)
-  t.ok(mneme("help check"):find "use=stored, use=now and trust=1")
+  for _, topic in ipairs { "check", "eval", "report", "use", "trust" } do
+    local text = mneme("help " .. topic)
+    for _, word in ipairs { "use=stored", "use=now", "trust=1" } do t.ok(text:find(word, 1, true), topic .. ": " .. text) end
+  end
 end)
 
 t.test("mneme check names code, data and program that have changed since", function()
