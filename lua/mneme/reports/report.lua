@@ -348,14 +348,15 @@ local function source_of(o, study)
     held.changes = claims_changed(study, held.spec)
     return held
   end
-  if not path and run and run_sources.script(run.path, info) then
-    run_sources.adopt(run.path, info)                              -- which runs it with trust=1, or says so
-    path = study.info.script
-  end
   if not path then
-    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
-      :format(values.show(study.info.script)))
-    return {}
+    local kept, problem = run and run_sources.script(run.path, info) ~= nil, nil
+    if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
+    if not kept then
+      io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s\n")
+        :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
+      return {}
+    end
+    path = study.info.script
   end
   for _, text in ipairs(changes) do io.stderr:write(("mneme: warning: %s: %s\n"):format(study.path, text)) end
   local source = report.source(path, core)
