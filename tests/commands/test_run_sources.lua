@@ -84,6 +84,7 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   end
   said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
   t.ok(said:find "s: rules.lua has changed", said)
+  t.eq(select(2, mneme "view r s out=both.png use=stored trust=1"), 0)
 end)
 
 t.test("stored code of a folder runs unasked only where the same file lies in the current directory or the installation", function()
@@ -249,6 +250,10 @@ t.test("a study's folder that brings its script is not a program", function()
   t.ok(status ~= 0 and said:find "g brings its own code, g/grid.lua", said)
   t.ok(not files.is_file(dir .. "/pwned2"))
   t.eq(select(2, mneme "report g trust=1"), 0)
+  sh "mkdir -p st/runs; cp -r honest st/runs/x; echo '{}' > st/study.json; cp forged/bad.lua st/bad.lua; rm -f ran_by_report"
+  write("st/runs/x/config.json", (files.read(dir .. "/honest/config.json"):gsub('"name": "gru"', '"name": "st/bad.lua"')))
+  said, status = mneme "eval st/runs/x episodes=2"                      -- a run's study brings it
+  t.ok(status ~= 0 and said:find "st/runs/x brings its own code, st/bad.lua" and not files.is_file(dir .. "/ran_by_report"), said)
   sh [[sed -i 's|"script": "g/grid.lua"|"script": "grid.lua"|' g/study.json; mv away/declaration.json g/]]
 end)
 

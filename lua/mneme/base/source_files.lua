@@ -35,11 +35,17 @@ local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
 local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 
+-- The folder of the study that a run's folder is of, or the folder itself.
+local function whole(folder)
+  local study = real(folder):match "^(.*)/runs/[^/]+$" or real(folder):match "^(.*)/cells/[^/]+$"
+  return study and lfs.attributes(study .. "/study.json", "mode") and study or real(folder)
+end
+
 -- What lies in the installation, or in the current directory but in no folder that is read, is the user's own.
 local function own(path)
   path = real(path)
   for _, folder in ipairs { source_files.folder, unpack(source_files.others) } do
-    if within(path, real(folder)) then return false end
+    if within(path, whole(folder)) then return false end
   end
   return within(path, installation) or within(path, real ".")
 end

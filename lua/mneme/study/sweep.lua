@@ -176,12 +176,17 @@ end
 ---@param o table run = the study's folder
 ---@param plan table runs
 function sweep.check_code(o, plan)
-  local others, first, of = 0, nil, nil
+  local others, first, of, builds = 0, nil, nil, 0
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
     local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
-    local change = made_here and run_sources.changes(path, run_info.read_info(path))[1]
+    local info = made_here and run_info.read_info(path)
+    local change, last = info and run_sources.changes(path, info)[1], info and type(info.history) == "table" and info.history[#info.history]
+    if type(last) == "table" and last.program_checksum ~= run_sources.program() then builds = builds + 1 end
     if change then others, first, of = others + 1, first or change, of or path end
+  end
+  if not first and builds > 0 then
+    io.stderr:write(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so\n"):format(o.run, builds))
   end
   if first then
     errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
