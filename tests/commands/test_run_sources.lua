@@ -174,6 +174,19 @@ t.test("a core that a run's folder brings is not run by a report or a comparison
   t.ok(files.is_file(dir .. "/ran_by_report"))
 end)
 
+t.test("a report shows no file that a folder names and the user did not write as code", function()
+  write("secret.txt", "the secret")
+  write("secret.lua", "-- the secret")
+  sh "mkdir names; cp -r honest names/r; rm -r names/r/source"
+  for _, path in ipairs { "../secret.txt", dir .. "/secret.lua" } do
+    local about = json.decode((files.read(dir .. "/honest/config.json")))
+    about.script = path
+    write("names/r/config.json", json.encode(about))
+    t.eq(select(2, shell.mneme(dir .. "/names", "report r out=page.md")), 0)
+    t.ok(not files.read(dir .. "/names/page.md"):find "the secret", path)
+  end
+end)
+
 t.test("compiled Lua is refused", function()
   sh "luajit -b mine.lua code.lua"
   local said, status = mneme "run code.lua"
@@ -350,6 +363,8 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
   damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
     "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
   damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")
+  damaged("sed -i 2d pair/study.json", "DAMAGED +pair .-study.json: was altered")
+  damaged("sed -i 2d pair/declaration.json", "DAMAGED +pair .-declaration.json: was altered")
   damaged("sed -i 's/\"corridor\": \"3\"/\"corridor\": \"7\"/' pair/study.json", "DAMAGED +pair .-study.json: was altered")
   t.eq(select(2, mneme "report pair export=pair.jsonl"), 0)
   t.eq(select(2, mneme "sweep pair.lua run=taken import=pair.jsonl jobs=0"), 0)

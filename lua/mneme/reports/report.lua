@@ -130,7 +130,7 @@ local function code(out, study, runs)
   if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
   for _, r in ipairs(runs) do text = text or run_sources.script(r.run.path, r.info) end
   if text then out:folded(words.script_text, text)
-  elseif path ~= "" and files.is_file(path) then out:folded(words.script_now, (files.read(path)))
+  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
   elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
 end
 
@@ -340,7 +340,7 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then

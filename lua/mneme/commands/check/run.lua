@@ -243,7 +243,8 @@ end
 -- Checks study.json, and that the study's folder holds its runs and no others.
 local function check_study(path, study)
   local found, named = { bad = {}, notes = {} }, {}
-  check_seals(path, { "study.json", "declaration.json" }, found)
+  check_seals(path, { "study.json" }, found, study.info.declared)
+  check_seals(path, { "declaration.json" }, found, true)
   local done, open = 0, 0
   for i, r in ipairs(study.runs) do
     named[r.name] = true
