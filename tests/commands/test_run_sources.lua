@@ -84,6 +84,7 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   end
   said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
   t.ok(said:find "s: rules.lua has changed", said)
+  t.eq(select(2, mneme "view r s out=both.png use=stored trust=1"), 0)
 end)
 
 t.test("stored code of a folder runs unasked only where the same file lies in the current directory or the installation", function()
@@ -185,6 +186,19 @@ t.test("a core that a run's folder brings is not run by a report or a comparison
   t.ok(files.is_file(dir .. "/ran_by_report"))
 end)
 
+t.test("a report shows no file that a folder names and the user did not write as code", function()
+  write("secret.txt", "the secret")
+  write("secret.lua", "-- the secret")
+  sh "mkdir names; cp -r honest names/r; rm -r names/r/source"
+  for _, path in ipairs { "../secret.txt", dir .. "/secret.lua" } do
+    local about = json.decode((files.read(dir .. "/honest/config.json")))
+    about.script = path
+    write("names/r/config.json", json.encode(about))
+    t.eq(select(2, shell.mneme(dir .. "/names", "report r out=page.md")), 0)
+    t.ok(not files.read(dir .. "/names/page.md"):find "the secret", path)
+  end
+end)
+
 t.test("compiled Lua is refused", function()
   sh "luajit -b mine.lua code.lua"
   local said, status = mneme "run code.lua"
@@ -261,6 +275,10 @@ t.test("a study's folder that brings its script is not a program", function()
   t.ok(status ~= 0 and said:find "g brings its own code, g/grid.lua", said)
   t.ok(not files.is_file(dir .. "/pwned2"))
   t.eq(select(2, mneme "report g trust=1"), 0)
+  sh "mkdir -p st/runs; cp -r honest st/runs/x; echo '{}' > st/study.json; cp forged/bad.lua st/bad.lua; rm -f ran_by_report"
+  write("st/runs/x/config.json", (files.read(dir .. "/honest/config.json"):gsub('"name": "gru"', '"name": "st/bad.lua"')))
+  said, status = mneme "eval st/runs/x episodes=2"                      -- a run's study brings it
+  t.ok(status ~= 0 and said:find "st/runs/x brings its own code, st/bad.lua" and not files.is_file(dir .. "/ran_by_report"), said)
   sh [[sed -i 's|"script": "g/grid.lua"|"script": "grid.lua"|' g/study.json; mv away/declaration.json g/]]
 end)
 
@@ -303,7 +321,10 @@ t.test("mneme check says of episodes that cannot be replayed here why, and how t
   t.ok(status == 0 and said:find "^ok +told .-note: 1 of 1 episodes not replayed: told: mine.lua is not here %(trust=1 runs .-told/source/mine.lua%)", said)
   said, status = shell.mneme(dir .. "/bare", "check told trust=1")
   t.ok(status == 0 and not said:find "not replayed", said)
-  t.ok(mneme("help check"):find "use=stored, use=now and trust=1")
+  for _, topic in ipairs { "check", "eval", "report", "use", "trust" } do
+    local text = mneme("help " .. topic)
+    for _, word in ipairs { "use=stored", "use=now", "trust=1" } do t.ok(text:find(word, 1, true), topic .. ": " .. text) end
+  end
 end)
 
 t.test("mneme check names code, data and program that have changed since", function()
@@ -354,6 +375,8 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
   damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
     "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
   damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")
+  damaged("sed -i 2d pair/study.json", "DAMAGED +pair .-study.json: was altered")
+  damaged("sed -i 2d pair/declaration.json", "DAMAGED +pair .-declaration.json: was altered")
   damaged("sed -i 's/\"corridor\": \"3\"/\"corridor\": \"7\"/' pair/study.json", "DAMAGED +pair .-study.json: was altered")
   t.eq(select(2, mneme "report pair export=pair.jsonl"), 0)
   t.eq(select(2, mneme "sweep pair.lua run=taken import=pair.jsonl jobs=0"), 0)

@@ -58,6 +58,8 @@ t.test("what the script alone decides cannot be changed from outside; a script t
   t.eq(status, 2)
   t.ok(said:find "gain cannot change: its environment is written in sign.lua", said)
   os.rename(dir .. "/sign.lua", dir .. "/other.lua")
+  t.eq(select(2, mneme "eval there episodes=4"), 0, "renamed: it has the same text")
+  os.rename(dir .. "/other.lua", dir .. "/other.txt")
   said, status = mneme "eval there"
   t.eq(status, 2)
   t.ok(said:find "there: sign.lua is not here %(trust=1 runs the copy that the run keeps, there/source/sign.lua%)", said)

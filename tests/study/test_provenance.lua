@@ -64,8 +64,9 @@ t.test("a study's folder alone has its claims, figures and texts, and no code is
   t.ok(works("check small", other):find "ok +small +a study of 4 runs, 4 done")
   works("eval small/runs/core=gru,seed=1 episodes=4", other)               -- nothing of the script is run for that
   sh "rm other/small/declaration.json"
-  local said, status = mneme("report small", other)
-  t.ok(status == 2 and said:find "small.lua is not here %(trust=1 runs the copy that the run keeps", said)
+  local said, status = mneme("report small out=bare.md episode=0", other)
+  t.ok(status == 0 and said:find "script=FILE names it; trust=1 runs the copy that the run keeps, small/runs/.-/source/small.lua", said)
+  t.ok(not read "other/bare.md":find "What became of the claims" and read "other/there.md":find "What became of the claims")
   works("report small trust=1 episode=0 out=trusted.md", other)
   t.ok(read "other/trusted.md":find "A memory is better")
   write("other/small/declaration.json", '{"spec": {"title": 3}}')

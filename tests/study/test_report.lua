@@ -343,7 +343,10 @@ end)
 
 t.test("no script any more, no study, other words", function()
   os.rename(script, script .. ".gone")
-  local status, said = mneme "report nasty out=bare.html"
+  local status, said = mneme "report nasty out=held.html"
+  t.ok(status == 0 and not said:find "no longer there" and files.read(here .. "/held.html"):find('class="card', 1, true), "from declaration.json")
+  shell.run(here, "rm -r runs/nasty/declaration.json runs/nasty/runs/*/source")
+  status, said = mneme "report nasty out=bare.html"
   t.eq(status, 0, said)
   t.ok(said:find "no longer there", said)
   local bare = files.read(here .. "/bare.html")

@@ -44,12 +44,18 @@ function source_files.name(path)
   named[path], named[path:match "^(.*)/"] = "script", "folder"
 end
 
--- A script that the user named; what lies in its folder, in the installation, or in the current directory but in no folder that is read.
+-- The folder of the study that a run's folder is of, or the folder itself.
+local function whole(folder)
+  local study = real(folder):match "^(.*)/runs/[^/]+$" or real(folder):match "^(.*)/cells/[^/]+$"
+  return study and lfs.attributes(study .. "/study.json", "mode") and study or real(folder)
+end
+
+-- The user's own: a script that the user named; what lies in its folder, in the installation, or in the current directory, but in no folder that is read.
 local function own(path)
   path = real(path)
   if named[path] == "script" then return true end
   for _, folder in ipairs { source_files.folder, unpack(source_files.others) } do
-    if within(path, real(folder)) then return false end
+    if within(path, whole(folder)) then return false end
   end
   for folder in pairs(named) do if within(path, folder) then return true end end
   return within(path, installation) or within(path, real ".")

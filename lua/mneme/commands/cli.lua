@@ -82,6 +82,10 @@ end
 
 local show_help
 
+-- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
+local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
+  report = true, compare = true, export = true, check = true }
+
 -- Its help, and the settings of the script, which are what can be tuned.
 local function tune(words)
   if words[2] == "--help" or words[2] == "-h" then
@@ -146,6 +150,9 @@ function show_help(words)
   for _, c in ipairs(commands) do
     if c.name == words[1] then
       io.stdout:write(terminal.fold(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n"), terminal.width()))
+      if stored_code[c.name] then
+        io.stdout:write("\nof a stored run or study:\n", require("mneme.commands.layout").columns(require("mneme.runs.run_sources").help))
+      end
       return
     end
   end
@@ -229,10 +236,6 @@ commands = {
     doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
-
--- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
-  report = true, compare = true, export = true, check = true }
 
 -- What other programs call a command.
 local other_names = { train = "run", learn = "run", start = "run", test = "eval", evaluate = "eval", plot = "compare", watch = "view", show = "view",

@@ -12,6 +12,7 @@ local grouped = require("mneme.base.format").grouped
 local layout = require "mneme.commands.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local learners = require "mneme.learn.learners"
+local run_sources = require "mneme.runs.run_sources"
 local setting_topics = require "mneme.commands.setting_topics"
 local datasets = require "mneme.envs.dataset"
 local tensor = require "mneme.tensor.tensor"
@@ -273,6 +274,9 @@ local function topics()
   for key, meaning in pairs(usual) do add(key, function() return layout.prose(("%s: a setting of most scripts\n"):format(key) .. "  " .. meaning) end) end
   for _, word in ipairs { "run", "runs" } do
     add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
+  end
+  for _, word in ipairs { "use", "trust" } do
+    add(word, function() return "which code a stored run or study means, for every command that reads one\n" .. layout.columns(run_sources.help) end)
   end
   setting_topics.add(add)
   return all

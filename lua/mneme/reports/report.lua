@@ -130,7 +130,7 @@ local function code(out, study, runs)
   if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
   for _, r in ipairs(runs) do text = text or run_sources.script(r.run.path, r.info) end
   if text then out:folded(words.script_text, text)
-  elseif path ~= "" and files.is_file(path) then out:folded(words.script_now, (files.read(path)))
+  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
   elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
 end
 
@@ -323,6 +323,13 @@ local function changes_since(study)
   end
 end
 
+-- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
+local function claims_changed(study, spec)
+  local list = study.info.declared and declared.changed(study.info.claims, spec) or {}
+  for i, text in ipairs(list) do list[i] = words.claims_changed:format(text) end
+  return list
+end
+
 -- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
 -- brings is run with trust=1.
 local function source_of(o, study)
@@ -334,27 +341,28 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then
     held.report = written.of(held.spec or {}, held.texts)
-    held.changes = declared.changed(study.info.claims, held.spec)
+    held.changes = claims_changed(study, held.spec)
     return held
   end
-  if not path and run and run_sources.script(run.path, info) then
-    run_sources.adopt(run.path, info)                              -- which runs it with trust=1, or says so
-    path = study.info.script
-  end
   if not path then
-    io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it\n")
-      :format(values.show(study.info.script)))
-    return {}
+    local kept, problem = run and run_sources.script(run.path, info) ~= nil, nil
+    if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
+    if not kept then
+      io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s\n")
+        :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
+      return {}
+    end
+    path = study.info.script
   end
   for _, text in ipairs(changes) do io.stderr:write(("mneme: warning: %s: %s\n"):format(study.path, text)) end
   local source = report.source(path, core)
   source.changes = changes
-  for _, text in ipairs(study.info.claims and declared.changed(study.info.claims, source.spec) or {}) do table.insert(changes, words.claims_changed:format(text)) end
+  for _, text in ipairs(claims_changed(study, source.spec)) do changes[#changes + 1] = text end
   if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
   return source
 end

@@ -8,7 +8,8 @@ local log_gaps = {}
 ---@param gap { after: number, upto: number }
 ---@return string
 function log_gaps.text(gap)
-  return ("steps %s to %s are not in the log: a crash lost them"):format(numbers.grouped((tonumber(gap.after) or 0) + 1), numbers.grouped(tonumber(gap.upto) or 0))
+  local first, last = (tonumber(gap.after) or 0) + 1, tonumber(gap.upto) or 0
+  return ("steps %s to %s are not in the log: a crash lost them"):format(numbers.grouped(first), numbers.grouped(last))
 end
 
 ---The gaps of a run.

@@ -11,6 +11,9 @@ local source_files = require "mneme.base.source_files"
 local C = engine.C
 local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
 local run_sources = {
+  help = { { "use=stored", "the copies that a run keeps, where its code has changed; of data it keeps checksums alone" },
+    { "use=now", "the code and data that are there now" },
+    { "trust=1", "run code that the folder brings; without it only files of the installation and of the current directory outside the folder run" } },
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
 }
 

@@ -97,6 +97,16 @@ local function check(path, spec)
   if not ok then errors.fail(("%s: damaged: %s"):format(path, problem.message)) end
 end
 
+---Writes what a script declares into a study's folder, if that has no declaration.
+---@param study string the folder
+---@param path string of the script
+---@param words string[] of the study's first run
+function declared.write_once(study, path, words)
+  if files.is_file(file_of(study)) then return end
+  local core = script.setting(words, "core")
+  declared.write(study, declared.by(path, core and "core=" .. core))
+end
+
 ---Reads the declaration that a study's folder holds; nil: it has none.  An error where it is damaged.
 ---@param study string the folder
 ---@return Declaration?
@@ -110,10 +120,13 @@ function declared.read(study)
     if read[key] ~= nil and type(read[key]) ~= kind then errors.fail(("%s: damaged: %s is a %s"):format(path, key, type(read[key]))) end
   end
   for _, text in ipairs(read.texts or {}) do
-    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then errors.fail(path .. ": damaged: a text has no path and text") end
+    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then
+      errors.fail(path .. ": damaged: a text has no path and text")
+    end
   end
   check(path, read.spec)
-  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published, texts = read.texts or {} }
+  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published,
+    texts = read.texts or {} }
 end
 
 -- ---- claims, before and after ----

@@ -1,5 +1,6 @@
 -- fresh_runs.lua -- the best settings of a tuning again, with seeds that it has not seen, next to the script's own setting: an ordinary
 -- study's folder with the axis `pick` = 1, 2, ... and script.  The order of the picks is the tuning's; fresh seeds do not change it.
+local declared = require "mneme.study.declared"
 local errors = require "mneme.base.errors"
 local folder = require "mneme.study.folder"
 local run_folder = require "mneme.runs.run"
@@ -82,6 +83,7 @@ function Fresh:write()
     end
   end
   folder.write_info(t.run, info)
+  declared.write_once(t.run, t.script, t.points[1] and t.points[1].words or {})
 end
 
 ---A run to begin now, and the table of those that are put off.

@@ -59,7 +59,8 @@ function mixed.of(runs)
   for _, file in ipairs(mixed.files(runs)) do
     local parts = {}
     for i, version in ipairs(file.versions) do parts[i] = ("%s (%s)"):format(version.checksum, names(version.runs)) end
-    if parts[2] then list[#list + 1] = ("%s%s has %d versions: %s"):format(file.kind == "data" and "the data file " or "", file.name, #parts, table.concat(parts, ", ")) end
+    local name = (file.kind == "data" and "the data file " or "") .. file.name
+    if parts[2] then list[#list + 1] = ("%s has %d versions: %s"):format(name, #parts, table.concat(parts, ", ")) end
   end
   for _, r in ipairs(runs) do
     local versions = run_sources.versions(r.info)
@@ -73,7 +74,9 @@ function mixed.of(runs)
   if #changed > 0 then list[#list + 1] = "runs that changed their code on the way: " .. names(changed) end
   local n = #tables.keys(builds)
   if n > 1 then list[#list + 1] = ("%d builds of Mneme made them"):format(n) end
-  if #without > 0 and #without < #runs then list[#list + 1] = ("%d of %d runs kept no code, which cannot be compared: %s"):format(#without, #runs, names(without)) end
+  if #without > 0 and #without < #runs then
+    list[#list + 1] = ("%d of %d runs kept no code, which cannot be compared: %s"):format(#without, #runs, names(without))
+  end
   return list
 end
 

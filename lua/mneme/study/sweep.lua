@@ -178,12 +178,17 @@ end
 ---@param o table run = the study's folder
 ---@param plan table runs
 function sweep.check_code(o, plan)
-  local others, first, of = 0, nil, nil
+  local others, first, of, builds = 0, nil, nil, 0
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
     local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
-    local change = made_here and run_sources.changes(path, run_info.read_info(path))[1]
+    local info = made_here and run_info.read_info(path)
+    local change, last = info and run_sources.changes(path, info)[1], info and type(info.history) == "table" and info.history[#info.history]
+    if type(last) == "table" and last.program_checksum ~= run_sources.program() then builds = builds + 1 end
     if change then others, first, of = others + 1, first or change, of or path end
+  end
+  if not first and builds > 0 then
+    io.stderr:write(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so\n"):format(o.run, builds))
   end
   if first then
     errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
@@ -195,7 +200,7 @@ end
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, claims = declared.claims(plan.spec) }
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
   for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.runs) do
@@ -204,7 +209,7 @@ local function note(o, plan)
     end
   end
   if more then folder.write_info(o.run, info) end
-  declared.write(o.run, declared.by(plan.script, script.setting(plan.runs[1].words, "core") and "core=" .. script.setting(plan.runs[1].words, "core")))
+  declared.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
 -- Marks in study.json the runs that are done: mneme check misses them where they are removed.

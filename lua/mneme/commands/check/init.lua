@@ -3,8 +3,7 @@
 --                          backward, and compare every value with the file's
 --   RUN, STUDY             examine the folder of a run or study: no file altered or missing, steps in order, log and checkpoints of one run,
 --                          each run the one that its study names, episodes replay, code and data as they were; status 1 where something is
---                          damaged.  A note says what changed since, or cannot be checked here.  use=stored, use=now and trust=1 choose the
---                          code that episodes of a script's own environment are replayed with
+--                          damaged.  A note says what changed since, or cannot be checked here
 --   core=FILE.lua          the contract that every core keeps, one property a line; other keys are the
 --                          core's settings
 -- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);

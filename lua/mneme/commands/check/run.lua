@@ -194,11 +194,13 @@ local apart = { steps = true, threads = true, device = true, precision = true, e
 local function check_identity(r, planned, info, result, found)
   local function bad(form, ...) found.bad[#found.bad + 1] = form:format(...) end
   if type(info.folder) == "string" and not found.imported and info.folder ~= r.name then bad("config.json: is of the run %s", info.folder) end
-  if info.seed ~= nil and info.seed ~= r.seed then bad("config.json: has seed %s, study.json %s", values.show(info.seed), values.show(r.seed)) end
-  if result and result.seed ~= nil and result.seed ~= r.seed then bad("result.json: has seed %s, study.json %s", values.show(result.seed), values.show(r.seed)) end
+  for name, seed in pairs { ["config.json"] = info.seed, ["result.json"] = result and result.seed } do
+    if seed ~= r.seed then bad("%s: has seed %s, study.json %s", name, values.show(seed), values.show(r.seed)) end
+  end
   local point = result and (result.point or result.cell)
   for axis, label in pairs(type(point) == "table" and r.labels or {}) do
-    if values.show(point[axis]) ~= values.show(label) then bad("result.json: %s is %s, in study.json %s", axis, values.show(point[axis]), values.show(label)) end
+    local here, there = values.show(point[axis]), values.show(label)
+    if here ~= there then bad("result.json: %s is %s, in study.json %s", axis, here, there) end
   end
   local said, flat = {}, settings.flat(info.config)
   for _, word in ipairs(planned.words or {}) do
@@ -209,7 +211,8 @@ local function check_identity(r, planned, info, result, found)
     local value = flat[key]
     local number = tonumber(text)
     local other = type(value) == "number" and number and number ~= value
-      or type(value) == "boolean" and (text == "1" or text == "0") and (text == "1") ~= value or type(value) == "string" and not text:find "[,{ ]" and text ~= value
+      or type(value) == "boolean" and (text == "1" or text == "0") and (text == "1") ~= value
+      or type(value) == "string" and not text:find "[,{ ]" and text ~= value
     if other and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
   end
 end
@@ -240,7 +243,8 @@ end
 -- Checks study.json, and that the study's folder holds its runs and no others.
 local function check_study(path, study)
   local found, named = { bad = {}, notes = {} }, {}
-  check_seals(path, { "study.json", "declaration.json" }, found)
+  check_seals(path, { "study.json" }, found, study.info.declared)
+  check_seals(path, { "declaration.json" }, found, true)
   local done, open = 0, 0
   for i, r in ipairs(study.runs) do
     named[r.name] = true
