@@ -230,6 +230,10 @@ commands = {
   { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
 }
 
+---All commands.
+---@return table[] { name, usage, doc, comment = the file whose header is its help }
+function cli.commands() return commands end
+
 -- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
 local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
   report = true, compare = true, export = true, check = true }
