@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local ffi = require "ffi"
 local attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local cli = require "mneme.commands.cli"
+local commands = require "mneme.commands.command_table"
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
 local datasets = require "mneme.envs.dataset"
@@ -52,7 +52,7 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
 end)
 
 t.test("help knows every command, and every setting in its help", function()
-  for _, command in ipairs(cli.commands()) do
+  for _, command in ipairs(commands) do
     knows(command.name, "commands")
     local text = command.usage
     if command.comment then text = text .. catalogue.comment(registry.root .. "lua/mneme/" .. command.comment .. ".lua"):gsub("`[^`]*`", "") end

@@ -47,7 +47,7 @@ end
 
 ---Adds commands, their settings and the words of messages to the topics of help.
 ---@param add fun(name: string, text: fun(): string)
----@param commands table[] of cli.lua: { name, usage, doc, comment }
+---@param commands table[] of command_table.lua: { name, usage, doc, comment }
 function command_topics.add(add, commands)
   local of_key = {}
   for _, command in ipairs(commands) do

@@ -275,7 +275,7 @@ local function topics()
     add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
   end
   setting_topics.add(add)
-  require("mneme.commands.command_topics").add(add, require("mneme.commands.cli").commands())
+  require("mneme.commands.command_topics").add(add, require "mneme.commands.command_table")
   return all
 end
 
