@@ -57,6 +57,7 @@ local readers = {
   ["engine/base/control_group.c"] = SYSTEM,
   ["engine/base/process.c"] = "(/dev/null)",
   ["engine/graph/context.c"] = SYSTEM,
+  ["engine/graph/device_cpu.c"] = "(memory, by mmap)",
   ["engine/io/file.c"] = "(reads for all others)",
   ["engine/io/live_channel.c"] = "live",
   ["engine/io/png.c"] = "image",
