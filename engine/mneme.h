@@ -256,7 +256,7 @@ const void *mn_file_data(const mn_file *f);        /* a zero follows the last by
 double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
-int         mn_file_sync(mn_ctx *mn, const char *path);                 /* what was appended, or the names in a folder, reach the disk */
+int         mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes, int m, const char *const *others);
 int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */

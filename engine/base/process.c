@@ -4,6 +4,7 @@
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <omp.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/control_group.h"
 
 enum { POLL_US = 1000 };
 
@@ -81,8 +83,16 @@ int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
 /* Send SIGTERM (or SIGKILL) to a child that has not been waited for; ignores 0 and -1, which kill() takes for groups. */
 void mn_process_stop(int pid, bool at_once) { if (pid > 0) kill(pid, at_once ? SIGKILL : SIGTERM); }
 
-/* Processors that this process may run on: as it began, since OMP_PROC_BIND leaves its first thread a single one. */
-int mn_cores(void) { return omp_get_num_procs(); }
+/* Processors that this process may run on: as it began, since OMP_PROC_BIND leaves its first thread a single one; fewer where its control
+** group has less time than theirs. */
+int mn_cores(void) {
+  static int cores;                                   /* two threads would write the same number */
+  if (!cores) {
+    double all = omp_get_num_procs(), time = ceil(mn_group_processors());
+    cores = (int)(time < all && time >= 1 ? time : all);
+  }
+  return cores;
+}
 
 /* End this process at once with a status, leaving what its parent had half written in buffers alone. */
 void mn_process_exit(int status) { _exit(status); }

@@ -1,4 +1,5 @@
 /* context.c -- contexts: opened and closed, their memory, threads and precision. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,6 +16,27 @@ static int threads_of_machine(void) {
     if (s && atoi(s) > 0) return atoi(s);
   }
   return mn_cores();
+}
+
+static void *wait_for(void *lock) {
+  pthread_mutex_lock(lock);
+  pthread_mutex_unlock(lock);
+  return NULL;
+}
+
+/* How many threads the system grants, up to n: OpenMP ends the process where it gets fewer than it asks for. */
+static int granted(int n) {
+  static int had = 1;
+  pthread_t thread[MAX_THREADS];
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  int more = 0;
+  if (n <= had) return n;
+  pthread_mutex_lock(&lock);
+  while (more < n - 1 && !pthread_create(&thread[more], NULL, wait_for, &lock)) more++;
+  pthread_mutex_unlock(&lock);
+  for (int i = 0; i < more; i++) pthread_join(thread[i], NULL);
+  if (more + 1 > had) had = more + 1;
+  return more + 1;
 }
 
 mn_ctx *mn_ctx_new(const char *device, int threads) {
@@ -60,6 +82,9 @@ int mn_set_threads(mn_ctx *mn, int threads) {
   mn->pool = NULL;
   mn->threads = threads ? threads : threads_of_machine();
   if (mn->threads > MAX_THREADS) mn->threads = MAX_THREADS;
+  int most = granted(mn->threads);
+  if (threads > most) return mn_fail(mn, "threads=%d: the system grants %d (ulimit -u, or a limit of its group)", threads, most);
+  mn->threads = most;
   mn->flushes = false;
   return 0;
 }

@@ -7,33 +7,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "base/control_group.h"
 #include "device.h"
 
 enum { ALIGN = 64 };
 
 static int always(void) { return 0; }
-
-/* The limit of a control group, which containers and batch systems set, in the file of one of its versions. */
-static double group_limit(const char *line_begins, const char *root, const char *file) {
-  char line[1024], path[2048], *slash;
-  double least = INFINITY, bytes;
-  FILE *groups = fopen("/proc/self/cgroup", "re");
-  while (groups && fgets(line, sizeof line, groups)) {
-    const char *at = strstr(line, line_begins);
-    if (!at) continue;
-    line[strcspn(line, "\n")] = 0;
-    snprintf(path, sizeof path, "%s%s", root, at + strlen(line_begins));
-    while ((slash = strrchr(path, '/')) && (size_t)(slash - path) >= strlen(root)) {      /* a group is limited by those above it */
-      snprintf(slash, sizeof path - (size_t)(slash - path), "/%s", file);
-      FILE *limit = fopen(path, "re");
-      if (limit && fscanf(limit, "%lf", &bytes) == 1 && bytes < least) least = bytes;     /* "max": no number */
-      if (limit) fclose(limit);
-      *slash = 0;
-    }
-  }
-  if (groups) fclose(groups);
-  return least;
-}
 
 /* Some systems grant any amount of memory and kill the process that uses it, so the limit is what the machine has, or the
 ** process's control group. */
@@ -41,9 +20,7 @@ static double machine_bytes(void) {
   static double bytes;                                /* two threads would write the same number */
   if (bytes == 0) {
     double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double now = group_limit("0::", "/sys/fs/cgroup", "memory.max");
-    double old = group_limit(":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes");
-    bytes = fmin(all, fmin(now, old));
+    bytes = fmin(all, mn_group_memory());
   }
   return bytes;
 }

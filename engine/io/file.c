@@ -4,6 +4,7 @@
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,35 +32,88 @@ static int put(int fd, const void *data, size_t bytes) {
   return 0;
 }
 
-/* Sync the folder that holds `path`: only then does a rename outlast a power cut. */
-static int sync_folder(const char *path) {
+/* Open the folder that holds `path`. */
+static int open_folder(const char *path) {
   char folder[4096];
   const char *slash = strrchr(path, '/');
   size_t n = slash ? (size_t)(slash - path) : 0;
   if (n >= sizeof folder) { errno = ENAMETOOLONG; return -1; }
   memcpy(folder, path, n);
   folder[n] = 0;
-  int fd = open(n ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  int failed = fsync(fd) && errno != EINVAL;          /* EINVAL: a file system without such a thing */
-  int error = errno;
-  close(fd);
-  errno = error;
-  return failed ? -1 : 0;
+  return open(n ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Write the pieces one after another into a new file and make sure that they have reached the disk. */
-static int fill(const char *path, int n, const void *const *piece, const double *bytes) {
+enum { TOGETHER = 16 };
+typedef struct { int fd, error; } sync_job;
+
+static void *sync_one(void *at) {
+  sync_job *j = at;
+  j->error = fsync(j->fd) && errno != EINVAL ? errno : 0;      /* EINVAL: a file system without such a thing */
+  return NULL;
+}
+
+/* Sync some files and folders and close them.  All wait at a time: a disk writes its journal once for them, and one after another each
+** would wait for a journal of its own.  The error of the first that failed, or 0. */
+static int sync_all(int n, const int *fd) {
+  sync_job job[TOGETHER];
+  pthread_t thread[TOGETHER];
+  bool begun[TOGETHER];
+  int error = 0;
+  for (int i = 0; i < n; i++) {
+    job[i] = (sync_job){ fd[i], 0 };
+    begun[i] = i + 1 < n && !pthread_create(&thread[i], NULL, sync_one, &job[i]);
+    if (!begun[i]) sync_one(&job[i]);
+  }
+  for (int i = 0; i < n; i++) {
+    if (begun[i]) pthread_join(thread[i], NULL);
+    close(fd[i]);
+    if (!error) error = job[i].error;
+  }
+  return error;
+}
+
+/* Sync the folder that holds `path`: only then does a rename outlast a power cut. */
+static int sync_folder(const char *path) {
+  int fd = open_folder(path);
+  if (fd < 0) return -1;
+  errno = sync_all(1, &fd);
+  return errno ? -1 : 0;
+}
+
+/* Open files or folders that are to be synced; those that are not there are left out.  How many; -1: errno, and `failed`. */
+static int open_some(int n, const char *const *path, int *fd, const char **failed) {
+  int m = 0;
+  for (int i = 0; i < n; i++) {
+    int one = open(path[i], O_RDONLY | O_CLOEXEC);
+    if (one >= 0) fd[m++] = one;
+    else if (errno != ENOENT) {
+      int error = errno;
+      while (m) close(fd[--m]);
+      *failed = path[i];
+      errno = error;
+      return -1;
+    }
+  }
+  return m;
+}
+
+/* Write the pieces one after another into a new file and make sure that they have reached the disk, and with them what is in `more`. */
+static int fill(const char *path, int n, const void *const *piece, const double *bytes, int m, const int *more) {
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno == EEXIST && !unlink(path)) fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);   /* a dead process's */
-  if (fd < 0) return -1;
-  int failed = 0;
+  int failed = fd < 0, error = failed ? errno : 0, all[TOGETHER + 1];
   for (int i = 0; i < n && !failed; i++) failed = put(fd, piece[i], (size_t)bytes[i]);
-  failed = failed || fsync(fd);
-  int error = errno;
-  if (close(fd) && !failed) return -1;
+  if (failed) {
+    if (!error) error = errno;
+    if (fd >= 0) close(fd);
+    for (int i = 0; i < m; i++) close(more[i]);
+  } else {
+    for (int i = 0; i < m; i++) all[i] = more[i];
+    all[m] = fd;
+    error = sync_all(m + 1, all);
+  }
   errno = error;
-  return failed ? -1 : 0;
+  return error ? -1 : 0;
 }
 
 /* ---- reading ---- */
@@ -107,12 +161,22 @@ double mn_file_bytes(const mn_file *f) { return (double)f->bytes; }
 /* ---- writing ---- */
 
 /* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.PID.tmp,
-** reach the disk, and only then take the name.  Two processes that write one path have two drafts; the later rename wins. */
+** reach the disk, and only then take the name.  Two processes that write one path have two drafts; the later rename wins.
+** mn_file_write_after: what was appended to m other files or is named in m folders reaches the disk before that, too. */
 int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes) {
+  return mn_file_write_after(mn, path, n, piece, bytes, 0, NULL);
+}
+
+int mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes, int m, const char *const *others) {
   char draft[4096];
+  const char *failed;
+  int more[TOGETHER];
   if (snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof draft)
     return why(mn, path, "written", ENAMETOOLONG);
-  if (!fill(draft, n, piece, bytes) && !rename(draft, path) && !sync_folder(path)) return 0;
+  if (m >= TOGETHER) return mn_fail(mn, "mn_file_write_after: %d files, at most %d", m, TOGETHER - 1);
+  m = open_some(m, others, more, &failed);
+  if (m < 0) return why(mn, failed, "written", errno);
+  if (!fill(draft, n, piece, bytes, m, more) && !rename(draft, path) && !sync_folder(path)) return 0;
   int error = errno;
   unlink(draft);
   return why(mn, path, "written", error);
@@ -126,15 +190,6 @@ int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes)
   int failed = put(fd, data, (size_t)bytes), error = errno;
   if (failed && ftruncate(fd, before)) error = errno == EINVAL ? error : errno;    /* EINVAL: a device */
   if (close(fd) && !failed) failed = 1, error = errno;
-  return failed ? why(mn, path, "written", error) : 0;
-}
-
-/* What was appended to a file, or the names in a folder, reach the disk; what is missing is left alone. */
-int mn_file_sync(mn_ctx *mn, const char *path) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT ? 0 : why(mn, path, "written", errno);
-  int failed = fsync(fd) && errno != EINVAL, error = errno;
-  close(fd);
   return failed ? why(mn, path, "written", error) : 0;
 }
 
@@ -172,21 +227,31 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
   char part[4096];
   struct stat s;
   size_t n = strlen(path);
+  int parents[TOGETHER], made = 0;
   if (n == 0 || n >= sizeof part) return why(mn, path, "made", n ? ENAMETOOLONG : ENOENT);
   memcpy(part, path, n + 1);
   while (n > 1 && part[n - 1] == '/') part[--n] = 0;
-  for (size_t i = 1; i <= n; i++) {
+  int error = 0;
+  bool last = false;
+  for (size_t i = 1; i <= n && !error; i++) {
     if (part[i] != '/' && part[i]) continue;
     char end = part[i];
     part[i] = 0;
-    int error = mkdir(part, 0755) ? errno : 0;
-    if (!error && sync_folder(part)) return why(mn, part, "made", errno);
-    if (!error && !end) return 1;
-    if (error && error != EEXIST && stat(part, &s)) {   /* a folder may say EROFS, and be there */
-      return why(mn, part, "made", error);
+    last = !mkdir(part, 0755);
+    if (!last && errno != EEXIST) {                     /* a folder may say EROFS, and be there */
+      error = errno;
+      if (!stat(part, &s)) error = 0;
     }
-    part[i] = end;
+    if (last && made == TOGETHER) error = sync_all(made, parents), made = 0;
+    if (last && !error) {
+      parents[made] = open_folder(part);
+      if (parents[made] < 0) error = errno; else made++;
+    }
+    if (!error) part[i] = end;
   }
+  int unsynced = sync_all(made, parents);
+  if (error || unsynced) return why(mn, part, "made", error ? error : unsynced);
+  if (last) return 1;
   if (stat(path, &s) || !S_ISDIR(s.st_mode)) return why(mn, path, "made", ENOTDIR);
   return 0;
 }

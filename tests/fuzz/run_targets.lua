@@ -49,7 +49,7 @@ end
 local function chosen(data, bytes, one_of) return bytes > 0 and (data[bytes - 1] + 7 * bytes) % one_of == 0 end
 
 return function(target, block)
-  files.write, files.append, files.cut, files.sync, files.rename = function() end, function() end, function() end, function() end, function() end
+  files.write, files.append, files.cut, files.rename = function() end, function() end, function() end, function() end
   files.make_folder, files.list = function() return false end, function() return {} end
   local open = io.open
   io.open = function(path, mode)                                       -- luacheck: ignore

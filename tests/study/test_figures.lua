@@ -245,6 +245,8 @@ t.test("numbers as people write them", function()
     t.eq(numbers.short(v, "s"), s)
   end
   t.eq(numbers.short(50, "%"), "50 %")
+  t.eq(numbers.short(1.776e20), "1.78e20")
+  for v, s in pairs { [1.25] = "1.25", [1.78e11] = "178 billion", [2.5e6] = "2.5 million", [1.776e20] = "1.8e20" } do t.eq(numbers.times(v), s) end
   for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(numbers.short(v), s) end
   t.eq(numbers.short(0.9996, "s"), "1000 ms") t.eq(numbers.resource("peak_mib", 1010), "1010 MiB") t.eq(numbers.resource("peak_mib", 1.5 * 1024), "1.5 GiB")
   t.eq(numbers.resource("peak_mib", 1000.4 * 1024), "1000 GiB")

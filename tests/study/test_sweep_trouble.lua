@@ -131,7 +131,8 @@ end)
 t.test("a sweep of which all fails alike ends after three runs, and says how to go on", function()
   files.write(path "faulty.lua", { [[
 return require("mneme").study { title = "faulty", axes = { a = { 1, 2, 3 } }, settings = { steps = 10 }, seeds = 6, run = function(cfg)
-  if cfg.a < 3 or not io.open "third" then error(io.open "varied" and ("x"):rep(10 * cfg.a + cfg.seed) or "there is nothing to learn from in run " .. cfg.seed) end
+  local text = io.open "varied" and ("x"):rep(10 * cfg.a + cfg.seed) or "there is nothing to learn from in run " .. cfg.seed
+  if cfg.a < 3 or not io.open "third" then error(text) end
   return { score = 1 }
 end }
 ]] })

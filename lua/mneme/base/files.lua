@@ -43,14 +43,16 @@ end
 ---Write a file that appears whole or not at all.
 ---@param path string
 ---@param pieces (string|{[1]: ffi.cdata*, [2]: number})[] strings, or { pointer, bytes }
-function files.write(path, pieces)
+---@param after string[]? files and folders: what was appended to them, or the names in them, reach the disk before the file appears
+function files.write(path, pieces, after)
   local n = #pieces
   local at, bytes = ffi.new("const void *[?]", n), ffi.new("double[?]", n)
   for i, piece in ipairs(pieces) do
     if type(piece) == "string" then at[i - 1], bytes[i - 1] = ffi.cast("const char *", piece), #piece
     else at[i - 1], bytes[i - 1] = piece[1], piece[2] end
   end
-  check(C.mn_file_write(engine.ctx, path, n, at, bytes))
+  after = after or {}
+  check(C.mn_file_write_after(engine.ctx, path, n, at, bytes, #after, ffi.new("const char *[?]", #after, after)))
 end
 
 ---A name that no file has: STEM.KIND, or with a number, STEM-2.KIND.
@@ -69,9 +71,6 @@ function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text,
 
 ---Shorten a file to `bytes`; a shorter or missing one is left alone.
 function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) end
-
----What was appended to a file, or the names in a folder, reach the disk before this returns.
-function files.sync(path) check(C.mn_file_sync(engine.ctx, path)) end
 
 ---Make a file this process's own until it ends, whatever ends it; an error where another process has it.  A file system without
 ---locks is a warning: nothing then keeps two processes apart.

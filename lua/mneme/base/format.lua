@@ -45,6 +45,7 @@ function numbers.short(v, unit)
   while larger[unit] and math.abs(v) >= 1e4 do v, unit = v / 1024, larger[unit] end
   local size = math.abs(v)
   if size == 0 then return joined("0", "", unit) end
+  if size >= 1e18 and unit ~= "s" then return joined(plain(v, 3), "", unit) end
   local factor, letter = numbers.prefix(size, unit)
   local shown = plain(v / factor, size / factor >= 1000 and 4 or 3)
   if factor >= 1e3 and factor < 1e15 and unit ~= "s" and tonumber(shown) and math.abs(tonumber(shown)) >= 1000 then
@@ -95,6 +96,18 @@ end
 
 ---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
 function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
+
+local names = { { 1e12, "trillion" }, { 1e9, "billion" }, { 1e6, "million" } }
+
+---How many times as large something is: 1.25, 178 billion, 1.8e20.
+---@param v number
+function numbers.times(v)
+  if math.abs(v) >= 1e15 then return plain(v, 2) end
+  for _, name in ipairs(names) do
+    if math.abs(v) >= name[1] then return plain(v / name[1], 3) .. " " .. name[2] end
+  end
+  return numbers.short(v)
+end
 
 ---1234567 as 1,234,567.
 ---@param n number

@@ -12,7 +12,7 @@ local version = require "mneme.base.version"
 ffi.cdef "int ferror(void *stream);"
 local cli = {}
 local ranks                        -- the module, for commands that several processes may share
-local commands                     -- { name, usage, doc, run(words) -> status?, comment = file whose header is its help }
+local commands = require "mneme.commands.command_table"
 
 local function usage_text()
   local rows = {}
@@ -189,52 +189,29 @@ local function bench(words)
   return require(there and "mneme.commands.bench.device" or "mneme.commands.bench").main(words)
 end
 
-commands = {
-  { name = "run", usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings", run = run },
-  { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
-    run = module "mneme.commands.eval", comment = "commands/eval" },
-  { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]",
-    doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page",
-    run = module "mneme.commands.view", comment = "commands/view" },
-  { name = "play", usage = " ENV|against=RUN [setting=value ...]", doc = "play an environment by hand, alone or against an agent",
-    run = module "mneme.commands.play", comment = "commands/play" },
-  { name = "diff", usage = " A.mnt B.mnt | RUN RUN", doc = "find the first step at which two trajectories or runs differ",
-    run = module "mneme.commands.diff", comment = "commands/diff" },
-  { name = "intervene", usage = " RUN erase=PART at=STEP [episodes=200]",
-    doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
-    run = module "mneme.commands.intervene", comment = "commands/intervene" },
-  { name = "credit", usage = " RUN [at=STEP] [of=action] [out=FILE.svg]", doc = "which earlier observations an agent's value and action depend on",
-    run = module "mneme.commands.credit", comment = "commands/credit" },
-  { name = "probe", usage = " RUN [facts=cue,position] [out=FILE.svg|json]", doc = "what does a memory know, step by step: linear readings of the task's facts",
-    run = module "mneme.commands.probe", comment = "commands/probe" },
-  { name = "where", usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
-    doc = "where is it remembered: success lost by erasing each part of the memory at each step",
-    run = module "mneme.commands.where", comment = "commands/where" },
-  { name = "sweep", usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
-    run = sweep, comment = "study/sweep" },
-  { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
-    doc = "find good settings for each memory with the same budget, then run them with fresh seeds", run = tune, comment = "commands/tune" },
-  { name = "report", usage = " STUDY|RUN... [out=FILE.html] [export=FILE]",
-    doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources",
-    run = module "mneme.reports.report", comment = "reports/report" },
-  { name = "compare", usage = " RUN RUN ... [by=charts/score] [out=curves.svg]",
-    doc = "compare runs or studies: settings that differ, results, curves, resources",
-    run = module "mneme.commands.compare", comment = "commands/compare" },
-  { name = "export", usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "export parameters for PyTorch, or trajectories for NumPy",
-    run = module "mneme.commands.export", comment = "commands/export" },
-  { name = "check", usage = " RUN|STUDY | FILE.safetensors ... [device=cuda] | core=FILE.lua",
-    doc = "examine a run's folder, compare with another program's recorded values, or test your own core",
-    run = on_device "mneme.commands.check", comment = "commands/check/init" },
-  { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
-    run = bench, comment = "commands/bench/init" },
-  { name = "list", usage = " [runs|cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [FOLDER] [key=value ...]",
-    doc = "list your runs, or what is installed; parameters and costs of cores", run = list },
-  { name = "repl", usage = "", doc = "interactive Lua with mn loaded", run = module "mneme.commands.repl", comment = "commands/repl" },
-  { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it",
-    run = module "mneme.commands.doctor" },
-  { name = "help", usage = " [TOPIC]", run = show_help,
-    doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
-  { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)", run = complete },
+-- What each command runs: words -> status.
+local runs = {
+  run = run,
+  eval = module "mneme.commands.eval",
+  view = module "mneme.commands.view",
+  play = module "mneme.commands.play",
+  diff = module "mneme.commands.diff",
+  intervene = module "mneme.commands.intervene",
+  credit = module "mneme.commands.credit",
+  probe = module "mneme.commands.probe",
+  where = module "mneme.commands.where",
+  sweep = sweep,
+  tune = tune,
+  report = module "mneme.reports.report",
+  compare = module "mneme.commands.compare",
+  export = module "mneme.commands.export",
+  check = on_device "mneme.commands.check",
+  bench = bench,
+  list = list,
+  repl = module "mneme.commands.repl",
+  doctor = module "mneme.commands.doctor",
+  help = show_help,
+  complete = complete,
 }
 
 -- What other programs call a command.
@@ -267,7 +244,7 @@ local function dispatch(words)
   for i, c in ipairs(commands) do
     if c.name == name then
       if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
-      return c.run(stored_code[name] and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
+      return runs[name](stored_code[name] and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
     end
     names[i] = c.name
   end

@@ -279,6 +279,7 @@ local function topics()
     add(word, function() return "which code a stored run or study means, for every command that reads one\n" .. layout.columns(run_sources.help) end)
   end
   setting_topics.add(add)
+  require("mneme.commands.command_topics").add(add, require "mneme.commands.command_table")
   return all
 end
 

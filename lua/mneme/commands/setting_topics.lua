@@ -69,7 +69,7 @@ local function of_cores(add)
     end
   end
   for key, cores in pairs(keys) do
-    add(key, function()
+    local function page()
       local known = cores[1].words
       for _, entry in ipairs(cores) do known = known or entry.words end
       local list, rows = tables_of[key], {}
@@ -80,7 +80,9 @@ local function of_cores(add)
       return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (docs[key] or "")
         .. (known and not list and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
         .. (list and "\n" .. layout.columns(rows) .. ("\n  one of your own: mn.%ss.NAME = { ... } in a script\n"):format(key) or "")
-    end)
+    end
+    add(key, page)
+    if tables_of[key] then add(key .. "s", page) end
     for _, entry in ipairs(cores) do
       for word in pairs(entry.words or {}) do
         words[word] = words[word] or {}
@@ -95,6 +97,17 @@ local function of_cores(add)
         return paragraph(("%s=%s: a value of the core's setting %s"):format(key, word, key),
           about.doc and about.doc .. (about.source and " (" .. about.source .. ")" or "") or docs[key])
       end)
+    end
+  end
+end
+
+-- The settings of attentions.
+local function of_attentions(add)
+  local attention, docs = require "mneme.models.encoder_attention", require "mneme.models.core_settings"
+  for _, name in ipairs(registry.names "attentions") do
+    local ok, d = pcall(attention.definition, name)
+    for key, default in pairs(ok and d.config or {}) do
+      add(key, function() return paragraph(("%s=%s: a setting of the attention %s"):format(key, values.show(default), name), docs[key]) end)
     end
   end
 end
@@ -154,6 +167,7 @@ function setting_topics.add(add)
   for _, word in ipairs { "axis", "axes" } do add(word, axes_text) end
   of_runs(add)
   of_cores(add)
+  of_attentions(add)
   of_envs(add)
 end
 

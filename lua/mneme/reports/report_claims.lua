@@ -93,6 +93,9 @@ function verdicts.estimate(v, spec, words)
   local say = words.estimated[test[1]] or "%s"
   local interval = v.low and v.low < v.high
   local shown = numbers.alike({ v.estimate, interval and v.low or nil, interval and v.high or nil }, test[1] ~= "ratio" and unit or nil)
+  if test[1] == "ratio" and math.max(v.estimate, v.high or 0) >= 1e6 then
+    shown = { numbers.times(v.estimate), interval and numbers.times(v.low) or nil, interval and numbers.times(v.high) or nil }
+  end
   for i, s in ipairs(shown) do shown[i] = s:gsub("^%-", "−") end
   if interval and shown[2]:match " (.*)$" == shown[3]:match " (.*)$" then shown[2] = shown[2]:match "^%S+" end        -- the unit once
   return say:format(test.exact and ("%.6g"):format(v.estimate) or shown[1]), interval and ("%s … %s"):format(shown[2], shown[3]) or nil

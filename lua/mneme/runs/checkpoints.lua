@@ -34,9 +34,10 @@ end
 ---@param state table { step, score = number?, lines = of the log, counters = whatever JSON can hold }
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param kept integer how many of the newest stay
-function checkpoints.write(path, list, state, tensors, kept)
+---@param after string[] files that reach the disk before the checkpoint appears: see files.write
+function checkpoints.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
-  safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) })
+  safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) }, after)
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = { step = state.step, path = file, score = state.score }
   checkpoints.prune(list, kept)

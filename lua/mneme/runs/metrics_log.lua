@@ -82,14 +82,12 @@ local function open(folder, lines, hyperparameters, step)
   return self
 end
 
----What was written reaches the disk; the first time, the files' names, too.
-function Log:sync()
-  files.sync(self.metrics)
-  files.sync(self.events)
-  if self.lines > 0 and not self.named then
-    files.sync(self.folder)
-    self.named = true
-  end
+---What has to reach the disk so that all that was written is there: the files, and the first time, the folder with their names.
+---@return string[] paths, until `named` is set
+function Log:unsynced()
+  local list = { self.metrics, self.events }
+  if not self.named then list[3] = self.folder end
+  return list
 end
 
 ---Append one line.

@@ -125,10 +125,10 @@ end
 ---@param counters table whatever JSON can hold: what training needs to go on
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
-  self.log_file:sync()                          -- the checkpoint counts its lines
   keep_code(self)
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
-    counters = counters }, tensors, self.kept)
+    counters = counters }, tensors, self.kept, self.log_file:unsynced())       -- the checkpoint counts the log's lines
+  self.log_file.named = self.log_file.lines > 0
   self.last_step, self.last_time = step, C.mn_clock(false)
 end
 

@@ -8,7 +8,7 @@
 --   power=1      only print what the claims can decide with this number of seeds
 --   estimate=0   start at once, without estimating the time
 --   attempts=2   how often a run that fails is tried
---   give_up=3    begin no more runs once so many have failed with the same error and none is done; 0: never
+--   give_up=3    begin no more runs once that many have failed with the same error and none is done; 0: never
 --   import=F     import finished runs from a file that mneme report STUDY export=F wrote
 --   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
 --                write a job that runs the open runs on other machines: docs/clusters.md

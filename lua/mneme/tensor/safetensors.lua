@@ -218,7 +218,8 @@ end
 ---@param path string
 ---@param list table[] { name, Tensor } or { name = , dtype = , shape = , data = pointer }
 ---@param metadata table<string, string>?
-function safetensors.write(path, list, metadata)
+---@param after string[]? as in files.write
+function safetensors.write(path, list, metadata, after)
   local header, entries, pieces = { __metadata__ = {} }, {}, {}
   for key, value in pairs(metadata or {}) do header.__metadata__[key] = value end
   check_metadata(path, header.__metadata__)
@@ -242,7 +243,7 @@ function safetensors.write(path, list, metadata)
   local length, bytes = #text, {}
   for i = 1, 8 do bytes[i], length = string.char(length % 256), math.floor(length / 256) end
   table.insert(pieces, 1, table.concat(bytes) .. text)
-  files.write(path, pieces)
+  files.write(path, pieces, after)
 end
 
 return safetensors

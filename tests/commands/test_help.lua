@@ -1,0 +1,69 @@
+-- test_help.lua -- mneme help knows every name that is registered, every setting that is documented, and the words of messages.
+local t = require "tests.harness"
+local ffi = require "ffi"
+local attention = require "mneme.models.encoder_attention"
+local catalogue = require "mneme.base.catalogue"
+local commands = require "mneme.commands.command_table"
+local config = require "mneme.runs.config"
+local core = require "mneme.models.core"
+local datasets = require "mneme.envs.dataset"
+local engine = require "mneme.base.engine"
+local gated_linear = require "mneme.models.gated_linear"
+local help = require "mneme.commands.help"
+local learner_settings = require "mneme.runs.learner_settings"
+local registry = require "mneme.base.registry"
+
+local topics = {}
+for _, name in ipairs(help.names()) do topics[name] = true end
+
+local function knows(name, whose)
+  local known = topics[name] or topics[name:gsub("^core%.", "")]
+  t.ok(known, ("%s: mneme help %s knows nothing"):format(whose, name))
+  if not known then return end
+  local text = help.text(name)
+  t.ok(#text > #name + 10 and text:find "\n$", name .. ": " .. text)
+end
+
+t.test("help knows each thing that is registered, and each kind of thing", function()
+  for _, kind in ipairs(catalogue.kinds) do
+    knows(kind, "kinds")
+    for _, thing in ipairs(catalogue.list(kind)) do t.ok(topics[thing.name], ("%s: mneme help %s knows nothing"):format(kind, thing.name)) end
+  end
+  for _, word in ipairs { "memory", "memories", "environment", "environments", "data set", "encoder", "study", "axes" } do knows(word, "kinds") end
+end)
+
+t.test("help knows every setting of scripts, learners, cores, attentions, environments and data sets", function()
+  for _, setting in ipairs(config.standard) do knows(setting[1], "every script") end
+  for key in pairs(learner_settings.keys) do knows(key, "learners") end
+  for _, list in ipairs { "cores", "attentions", "datasets" } do
+    local of = ({ cores = core, attentions = attention, datasets = datasets })[list]
+    for _, name in ipairs(registry.names(list)) do
+      for key in pairs(of.definition(name).config or {}) do t.ok(topics[key], ("%s: mneme help %s knows nothing"):format(name, key)) end
+    end
+  end
+  for _, env in ipairs(catalogue.list "envs") do
+    for key in ffi.string(engine.C.mn_env_params(env.index)):gmatch "([%w_]+)=" do
+      t.ok(topics[key], ("%s: mneme help %s knows nothing"):format(env.name, key))
+    end
+  end
+  for axis, list in pairs { gate = gated_linear.gates, decay = gated_linear.decays, feature = gated_linear.features } do
+    for word in pairs(list) do t.ok(topics[word], ("%s: mneme help %s knows nothing"):format(axis, word)) end
+  end
+end)
+
+t.test("help knows every command, and every setting in its help", function()
+  for _, command in ipairs(commands) do
+    knows(command.name, "commands")
+    local text = command.usage
+    if command.comment then text = text .. catalogue.comment(registry.root .. "lua/mneme/" .. command.comment .. ".lua"):gsub("`[^`]*`", "") end
+    for key in text:gmatch "%f[%w_]([%l][%w_]*)=%f[^=]" do
+      t.ok(topics[key] or pcall(help.text, key), ("mneme %s: mneme help %s knows nothing"):format(command.name, key))
+    end
+  end
+end)
+
+t.test("help knows the words that pages and messages use", function()
+  for _, word in ipairs { "trust", "use", "history", "seeds", "size", "tune", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
+    "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
+  t.ok(help.text "jobs":find "mneme sweep +jobs=N: runs at a time" and help.text "jobs":find "mneme tune +jobs=N: trials at a time", help.text "jobs")
+end)

@@ -1,0 +1,60 @@
+-- test_limits.lua -- what batch systems and containers limit: memory and processors of a control group, and processes (ulimit -u).
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+shell.run(dir, "chmod 777 .")
+local RUN = ("'%s' run tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=8 num_steps=32 steps=2000"):format(shell.program)
+local CORES = ("MNEME_BUILD='%s' luajit -e 'package.path = \"%slua/?.lua;%slua/?/init.lua;\" .. package.path; "):format(shell.build, shell.root, shell.root)
+  .. "print(require(\"mneme.base.engine\").C.mn_cores())'"
+
+-- Runs a command in a control group of its own, made with these limits; nil: none can be made here.
+local function limited(controller, limits, command)
+  local path
+  for line in io.lines "/proc/self/cgroup" do
+    local of, at = line:match "^%d+:([^:]*):(.*)$"
+    if ("," .. of .. ","):find("," .. controller .. ",", 1, true) then path = path or { "/sys/fs/cgroup/" .. of .. at, 1 } end
+    if of == "" and files.is_file("/sys/fs/cgroup" .. at .. "/cgroup.controllers") then path = path or { "/sys/fs/cgroup" .. at, 2 } end
+  end
+  if not path then return nil end
+  local group = path[1]:gsub("/$", "") .. "/mneme-test"
+  local _, failed = shell.run(dir, ("mkdir '%s' 2>/dev/null"):format(group))
+  if failed ~= 0 then return nil end
+  for _, limit in ipairs(limits[path[2]]) do
+    local _, refused = shell.run(dir, ("echo '%s' > '%s/%s'"):format(limit[2], group, limit[1]))
+    failed = failed ~= 0 and failed or refused
+  end
+  local said, status = "", 0
+  if failed == 0 then said, status = shell.run(dir, ("sh -c 'echo $$ > \"$0/cgroup.procs\" && %s' '%s'"):format(command:gsub("'", "'\\''"), group)) end
+  shell.run(dir, ("rmdir '%s'"):format(group))
+  if failed ~= 0 then return nil end
+  return said, status
+end
+
+t.test("a control group's memory is what the machine has", function()
+  local said, status = limited("memory", { { { "memory.limit_in_bytes", "64M" } }, { { "memory.max", "64M" } } }, RUN .. " threads=1 run=small")
+  if not said then return t.skip "no control group for memory can be made here" end
+  t.eq(status, 0, said)
+end)
+
+t.test("a control group's processor time limits the threads by default", function()
+  if tonumber((shell.run(dir, CORES))) < 2 then return t.skip "one processor" end
+  local said = limited("cpu", { { { "cpu.cfs_period_us", "100000" }, { "cpu.cfs_quota_us", "90000" } }, { { "cpu.max", "90000 100000" } } }, CORES)
+  if not said then return t.skip "no control group for processors can be made here" end
+  t.eq(said, "1\n")
+end)
+
+t.test("fewer threads than wanted: an error in words, or what is granted", function()
+  if shell.run(dir, "id -u") ~= "0\n" then return t.skip "needs root, to be a user without other processes" end
+  local user = "setpriv --reuid=65533 --regid=65533 --clear-groups bash -c 'ulimit -u 3; %s'"
+  local _, there = shell.run(dir, user:format(("test -x \"%s\""):format(shell.program)))
+  if there ~= 0 then return t.skip "other users cannot read this tree" end
+  local said, status = shell.run(dir, user:format((RUN .. " threads=4 run=four"):gsub("'", '"')))
+  t.ok(status == 2 or status == 1, said)
+  t.ok(said:find "threads=4: the system grants %d %(ulimit %-u", said)
+  said, status = shell.run(dir, "OMP_NUM_THREADS=4 " .. user:format((RUN .. " threads=0 run=all"):gsub("'", '"')))
+  t.eq(status, 0, said)
+end)
+
+files.remove_folder(dir)
