@@ -121,6 +121,7 @@ MN_INLINE void mn_bf16_all_rows(const long row, const long next, int some, int n
     mn_bf16_block(BLOCK, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
   for (; m + 8 <= some; m += 8) mn_bf16_block(8, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
   for (; m + 4 <= some; m += 4) mn_bf16_block(4, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+  for (; m + 2 <= some; m += 2) mn_bf16_block(2, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
   for (; m < some; m++) mn_bf16_block(1, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
 }
 

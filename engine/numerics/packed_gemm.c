@@ -103,6 +103,7 @@ MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A,
   n += (panels - 1) * MN_PANEL;
   int m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
   m = blocks(FEWER, few, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(2, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
   blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
 }
 

@@ -56,6 +56,24 @@ t.test("sweep: what a run costs by itself, and how busy jobs are kept", function
   end
 end)
 
+t.test("solve: a task is solved, and what cannot be is refused", function()
+  local said, status = shell.mneme(".", "bench solve noisy_cartpole seeds=1")
+  t.eq(status, 0, said)
+  t.ok(said:find "\nnoisy_cartpole +1 of 1 +%d+%.%d +%d+%.%d ", said)
+  for words, what in pairs { ["tmaz"] = "unknown task of bench solve 'tmaz'; did you mean 'tmaze20'", ["seeds=0"] = "seeds=0, expected a whole number",
+    ["seed=1"] = "unknown setting of bench solve" } do
+    said, status = shell.mneme(".", "bench solve " .. words)
+    t.eq(status, 2) t.ok(said:find(what, 1, true), said)
+  end
+end)
+
+t.test("peers: without a Python that has them", function()
+  for words, what in pairs { [""] = "expected torch=PYTHON", ["torch=/bin/false rounds=1"] = "tests/reference/README.md", ["torch=x rounds=0"] = "rounds=0" } do
+    local said, status = shell.mneme(".", "bench peers " .. words)
+    t.eq(status, 2, said) t.ok(said:find(what, 1, true), said)
+  end
+end)
+
 t.test("eager: what a call from Lua costs", function()
   local status, said = run("eager", "threads=1")
   t.eq(status, 0, said)

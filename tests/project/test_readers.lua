@@ -22,6 +22,7 @@ local readers = {
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
   ["lua/mneme/commands/bench/ranks.lua"] = OWN,
+  ["lua/mneme/commands/bench/solve.lua"] = OWN,
   ["lua/mneme/commands/bench/sweep.lua"] = OWN,
   ["lua/mneme/commands/check/run.lua"] = "metrics events",
   ["lua/mneme/commands/diff.lua"] = "metrics",

@@ -27,7 +27,7 @@ return {
     comment = "commands/export" },
   { name = "check", usage = " RUN|STUDY | FILE.safetensors ... [device=cuda] | core=FILE.lua",
     doc = "examine a run's folder, compare with another program's recorded values, or test your own core", comment = "commands/check/init" },
-  { name = "bench", usage = " [cores|eager|envs|ranks|recur|scenes|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
+  { name = "bench", usage = " [cores|eager|envs|peers|ranks|recur|scenes|solve|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
     comment = "commands/bench/init" },
   { name = "list", usage = " [runs|cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [FOLDER] [key=value ...]",
     doc = "list your runs, or what is installed; parameters and costs of cores" },
