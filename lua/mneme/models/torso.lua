@@ -28,6 +28,17 @@ kinds.flat = {
   end,
 }
 
+kinds.linear = {
+  reads = "numbers (f32)", options = { hidden = 128 },
+  fits = kinds.flat.fits,
+  make = function(space, o)
+    local layer = nn.linear(state_arrays.size(space.shape), o.hidden, { act = "relu" })
+    local m = nn.container({ { "0", layer } }, function(_, x) return layer(flattened(x)) end)
+    m.d_out = o.hidden
+    return m
+  end,
+}
+
 kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
   fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
@@ -150,6 +161,7 @@ end
 
 ---A torso by name:
 ---  flat    floats, put in a row
+---  linear  the same, through a linear layer of `hidden` = 128 with relu
 ---  codes   u8 codes as one-hots, put in a row
 ---  conv    pictures through the three convolutions of DQN and a linear layer of `hidden` = 512 (Mnih et al. 2015)
 ---  impala  pictures through a residual network of depths 16, 32, 32 and a linear layer of `hidden` = 256
