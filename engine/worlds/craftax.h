@@ -5,7 +5,7 @@
 #include "worlds/dice.h"
 
 /* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
-MN_FN float daylight(int step) {
+MN_FN float daylight_at(int step) {
   const float days = (float)step * (1.0f / 300), part = days - (float)(int)days + 0.3f;
   float sine, cosine;
   mn_jax_sincos(3.1415927f * part, &sine, &cosine);
@@ -38,6 +38,55 @@ MN_FN float noise_at(const noise *f, int row, int col) {
   return MN_FMA(ROOT_2, raw_noise(f, row, col), -f->lo) / (f->hi - f->lo);
 }
 
+/* ---- row by row: the same numbers, for the vector unit ---- */
+
+enum { WIDEST = 64 };                            /* side of a map */
+
+/* What the cells of a row have at their corners: up left, down left, up right, down right. */
+typedef struct noise_row { int cell; float x[WIDEST], ease_x[WIDEST], east[4][WIDEST], south[4][WIDEST]; } noise_row;
+
+MN_FN void begin_rows(const noise *f, noise_row *r) {
+  const int wide = f->side / f->cols;
+  r->cell = -1;
+  for (int col = 0; col < f->side; col++) {
+    r->x[col] = (float)(col % wide) / (float)wide;
+    r->ease_x[col] = ease(r->x[col]);
+  }
+}
+
+MN_FN void turn_to(const noise *f, noise_row *r, int cell) {
+  const int wide = f->side / f->cols, width = f->cols + 1;
+  if (r->cell == cell) return;
+  r->cell = cell;
+  for (int k = 0; k < 4; k++) {
+    const float *east = f->east + (cell + k % 2) * width + k / 2, *south = f->south + (cell + k % 2) * width + k / 2;
+    for (int j = 0, col = 0; j < f->cols; j++)
+      for (int i = 0; i < wide; i++, col++) {
+        r->east[k][col] = east[j];
+        r->south[k][col] = south[j];
+      }
+  }
+}
+
+MN_FN void raw_noises(const noise *f, noise_row *r, int row, float *out) {
+  const int tall = f->side / f->rows;
+  turn_to(f, r, row / tall);
+  const float y = (float)(row % tall) / (float)tall, u = ease(y);
+  for (int col = 0; col < f->side; col++) {
+    const float x = r->x[col], v = r->ease_x[col];
+    const float a = MN_FMA(x, r->east[0][col], y * r->south[0][col]), b = MN_FMA(x, r->east[1][col], (y - 1) * r->south[1][col]);
+    const float c = MN_FMA(x - 1, r->east[2][col], y * r->south[2][col]), g = MN_FMA(x - 1, r->east[3][col], (y - 1) * r->south[3][col]);
+    const float left = MN_FMA(u, b, a * (1 - u)), right = MN_FMA(u, g, c * (1 - u));
+    out[col] = MN_FMA(1 - v, left, v * right);
+  }
+}
+
+MN_FN void noises_at(const noise *f, noise_row *r, int row, float *out) {
+  const float lo = f->lo, range = f->hi - f->lo;
+  raw_noises(f, r, row, out);
+  for (int col = 0; col < f->side; col++) out[col] = MN_FMA(ROOT_2, out[col], -lo) / range;
+}
+
 MN_FN void make_noise(noise *f, dice *d, mn_jax_key key, int side, int rows, int cols) {
   f->side = side;
   f->rows = rows;
@@ -48,14 +97,50 @@ MN_FN void make_noise(noise *f, dice *d, mn_jax_key key, int side, int rows, int
     key = mn_jax_split(&octave);
   }
   for (int i = 0; i < n; i++) mn_jax_sincos(6.2831855f * uniform_of(d, key, n, i), f->east + i, f->south + i);
-  float lo = 0, hi = 0;                          /* it is 0 at each corner of the grid */
-  for (int row = 0; row < side; row++)
+  float lo = 0, hi = 0, los[WIDEST] = { 0 }, his[WIDEST] = { 0 }, raw[WIDEST];          /* it is 0 at each corner of the grid */
+  noise_row r;
+  begin_rows(f, &r);
+  for (int row = 0; row < side; row++) {
+    raw_noises(f, &r, row, raw);
     for (int col = 0; col < side; col++) {
-      const float x = ROOT_2 * raw_noise(f, row, col);
-      lo = x < lo ? x : lo;
-      hi = x > hi ? x : hi;
+      const float x = ROOT_2 * raw[col];
+      los[col] = x < los[col] ? x : los[col];
+      his[col] = x > his[col] ? x : his[col];
     }
+  }
+  for (int col = 0; col < side; col++) {
+    lo = los[col] < lo ? los[col] : lo;
+    hi = his[col] > hi ? his[col] : hi;
+  }
   f->lo = lo;
   f->hi = hi;
+}
+
+/* Rows row and row + side/2 of jax.random.uniform(key, (side, side)), which come together. */
+MN_FN void uniforms_of(mn_jax_key key, int side, int row, float *upper, float *lower) {
+  uint32_t a[WIDEST], b[WIDEST];
+  const int rotation[8] = { 13, 15, 26, 6, 17, 29, 16, 24 };
+  const uint32_t k[3] = { key.word[0], key.word[1], key.word[0] ^ key.word[1] ^ 0x1BD11BDAu };
+  for (int i = 0; i < side; i++) {
+    a[i] = (uint32_t)(row * side + i) + k[0];
+    b[i] = (uint32_t)(row * side + i + side * side / 2) + k[1];
+  }
+  for (int group = 0; group < 5; group++) {      /* mn_threefry, side by side */
+    for (int round = 0; round < 4; round++) {
+      const int by = rotation[group % 2 * 4 + round];
+      for (int i = 0; i < side; i++) {
+        a[i] += b[i];
+        b[i] = mn_jax_rotate(b[i], by) ^ a[i];
+      }
+    }
+    for (int i = 0; i < side; i++) {
+      a[i] += k[(group + 1) % 3];
+      b[i] += k[(group + 2) % 3] + (uint32_t)group + 1;
+    }
+  }
+  for (int i = 0; i < side; i++) {
+    upper[i] = (float)(a[i] >> 9) * 0x1p-23f;
+    lower[i] = (float)(b[i] >> 9) * 0x1p-23f;
+  }
 }
 #endif

@@ -46,4 +46,22 @@ MN_FN int ones_in(uint64_t bits) {
 #endif
 }
 MN_FN int lowest_of(uint64_t bits) { return ones_in((bits & (0 - bits)) - 1); }
+
+/* ---- places of a square map: a bit a column, a word a row ---- */
+
+/* The place that has `left` others before it. */
+MN_FN int place_after(const uint64_t *place, int side, int left) {
+  int row = 0;
+  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
+  uint64_t bits = place[row];
+  for (; left > 0; left--) bits &= bits - 1;
+  return row * side + lowest_of(bits);
+}
+
+/* One of n places; 0 where there is none. */
+MN_LARGE int choose(dice *d, mn_jax_key key, const uint64_t *place, int side, int n) {
+  if (n == 0) return 0;
+  if (d->jax) return mn_jax_choice(key, place, side, 1.0f / (float)n);
+  return place_after(place, side, mn_below(next_word(d), n));
+}
 #endif

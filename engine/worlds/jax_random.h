@@ -78,14 +78,6 @@ MN_FN int mn_jax_below(mn_jax_key key, int n) {
   return (int)((mn_jax_bits(key, 1, 0) % span * carry + low) % span);
 }
 
-/* jax.random.choice(key, arange(n), p=p), of sums = cumsum(p). */
-MN_FN int mn_jax_pick(mn_jax_key key, const float *sums, int n) {
-  const float r = sums[n - 1] * (1 - mn_jax_uniform(key, 1, 0));
-  int i = 0;
-  while (i < n - 1 && sums[i] < r) i++;
-  return i;
-}
-
 /* ---- jax.random.choice(key, arange(side * side), p=p), where p is the same for some places and 0 for the others ---- */
 
 /* The sum of 16 values in the order of XLA's vector code: halves onto halves. */

@@ -26,7 +26,7 @@ static size_t used(const void *self) {
 
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
   (void)mn, (void)param, (void)text;
-  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight(i);
+  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight_at(i);
   return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "tables.h"
 #include <stdio.h>
 
-enum { INK = 0x10161DFF, PALE = 0xC5CFDAFF, DIM = 0x5C6875FF };
+static const uint32_t INK = 0x10161DFF, PALE = 0xC5CFDAFF, DIM = 0x5C6875FF;
 
 /* 0xRRGGBB */
 static uint32_t block_colour(int block) {

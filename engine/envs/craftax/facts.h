@@ -32,18 +32,19 @@ static void find_mob(const craftax *w, const mob *of, int n, float *to) {
 static int earned(const craftax *w) { return ones_in(w->achieved[0]) + ones_in(w->achieved[1]); }
 
 static int truth(const craftax *w, const mn_io *io, const char **names, float *values) {
-  const float numbers[25] = { w->col, w->row, w->floor, (float)(w->direction - LEFT), w->sleeping, w->resting, w->health, w->food, w->drink,
-                              w->energy, w->mana, w->xp, w->dexterity, w->strength, w->intelligence, (float)w->steps,
-                              (float)w->killed[w->floor], (float)earned(w), light_at(io, w->steps), w->pickaxe, w->sword, w->bow,
-                              w->sword_magic, w->bow_magic, w->boss_progress };
+  const int numbers[24] = { w->col, w->row, w->floor, w->direction - LEFT, w->sleeping, w->resting, w->food, w->drink, w->energy, w->mana, w->xp,
+                            w->dexterity, w->strength, w->intelligence, w->steps, w->killed[w->floor], earned(w), w->pickaxe, w->sword, w->bow,
+                            w->sword_magic, w->bow_magic, w->boss_progress, w->boss_timer };
   const uint64_t found[6] = { 1ull << WATER | 1ull << FOUNTAIN, 1ull << TREE | 1ull << FIRE_TREE | 1ull << ICE_SHRUB, 1ull << TABLE,
                               1ull << IRON, 1ull << DIAMOND, 1ull << CHEST };
-  *names = "x y floor direction sleeping resting health food drink energy mana xp dexterity strength intelligence day_step killed achieved "
-           "light pickaxe sword bow sword_magic bow_magic boss_progress inventory[11] potions[6] effects[6] armour[4] armour_magic[4] "
+  *names = "x y floor direction sleeping resting food drink energy mana xp dexterity strength intelligence day_step killed achieved pickaxe sword "
+           "bow sword_magic bow_magic boss_progress boss_timer health light inventory[11] potions[6] effects[6] armour[4] armour_magic[4] "
            "spells[2] achievements[67] to_water[2] to_tree[2] to_table[2] to_iron[2] to_diamond[2] to_chest[2] to_ladder[2] "
            "to_melee[2] to_passive[2] to_ranged[2]";
   float *out = values;
-  for (int i = 0; i < 25; i++) *out++ = numbers[i];
+  for (int i = 0; i < 24; i++) *out++ = (float)numbers[i];
+  *out++ = w->health;
+  *out++ = light_at(io, w->steps);
   for (int i = 0; i < ITEMS; i++) *out++ = w->has[i];
   for (int i = 0; i < POTIONS; i++) *out++ = w->potion[i];
   for (int i = 0; i < POTIONS; i++) *out++ = w->effect[i];

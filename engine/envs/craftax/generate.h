@@ -25,12 +25,8 @@ MN_FN int below_of(mn_jax_key key, int n, int i, int span) {
 /* jax.random.choice(key, arange(n), p=places), of places given as bits of rows of `side`, n of them: 0 where there is none. */
 MN_FN int choose_of(mn_jax_key key, const uint64_t *place, int side, int n) {
   const float r = (float)n * (1 - mn_jax_uniform(key, 1, 0));
-  int left = (int)r + (r > (float)(int)r) - 1, row = 0;          /* bits before the one that is meant */
-  if (n == 0) return 0;
-  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
-  uint64_t bits = place[row];
-  for (; left > 0; left--) bits &= bits - 1;
-  return row * side + lowest_of(bits);
+  const int before = (int)r + (r > (float)(int)r) - 1;          /* bits before the one that is meant */
+  return n ? place_after(place, side, before) : 0;
 }
 
 /* Where on a floor this block is: bits, and how many. */
@@ -114,58 +110,81 @@ MN_FN terrain terrain_of(int floor) {
   return g;
 }
 
-/* Distance to the middle of the map. */
-MN_FN float apart(int row, int col) {
-  const int rows = row - SIDE / 2, cols = col - SIDE / 2;
-  return __builtin_sqrtf((float)(rows * rows + cols * cols));
-}
-MN_FN float wetness(const noise *f, int row, int col) {
-  const float near = apart(row, col) / 5;
-  return (noise_at(f, row, col) + (near < 1 ? near : 1)) - 1;
-}
-MN_FN float height(const noise *f, const terrain *g, int row, int col) {
-  const float near = apart(row, col) / g->near_rise;
-  return ((noise_at(f, row, col) + 0.05f) + (near < g->near_most ? near : g->near_most)) - 1;
-}
-
 enum { WET, HIGH, VEINS, WOODS, NOISES };
 
-MN_FN void lay_ground(craftax *w, int floor, const terrain *g, const noise *f) {
-  for (int row = 0; row < SIDE; row++)
-    for (int col = 0; col < SIDE; col++) {
-      const float wet = wetness(f + WET, row, col), high = height(f + HIGH, g, row, col);
-      int is = wet > g->sea_above ? g->sea : g->open;
-      if (wet > g->coast_above && is != g->sea) is = g->coast;
-      if (high > 0.7f) {
-        is = g->mountain;
-        if (noise_at(f + VEINS, row, col) > 0.8f || noise_at(f + VEINS, col, row) > 0.8f) is = g->path;
-      }
-      if (high > 0.85f && wet > 0.4f) is = g->cave;
-      w->at[floor].map[row][col] = (uint8_t)is;
-    }
+/* A row of: the distance to the middle of the map, so that the player begins on open ground; of wetness; of height. */
+MN_FN void add_apart(float *to, int row, float rise, float top) {
+  for (int col = 0; col < SIDE; col++) {
+    const int rows = row - SIDE / 2, cols = col - SIDE / 2;
+    const float near = __builtin_sqrtf((float)(rows * rows + cols * cols)) / rise;
+    to[col] = (to[col] + (near < top ? near : top)) - 1;
+  }
+}
+MN_FN void wetness(const noise *f, noise_row *r, int row, float *out) {
+  noises_at(f + WET, r, row, out);
+  add_apart(out, row, 5, 1);
+}
+MN_FN void heights(const noise *f, noise_row *r, const terrain *g, int row, float *out) {
+  noises_at(f + HIGH, r, row, out);
+  for (int col = 0; col < SIDE; col++) out[col] += 0.05f;
+  add_apart(out, row, g->near_rise, g->near_most);
 }
 
-/* Trees, then ores, then lava; lava gives light. */
-MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
-  uint8_t *map = (uint8_t *)w->at[floor].map;
-  for (int i = 0; i < SIDE * SIDE; i++)
-    if (map[i] == g->tree_on && noise_at(f + WOODS, i / SIDE, i % SIDE) > g->tree_above &&
-        mn_jax_uniform(trees, SIDE * SIDE, i) > g->tree_share)
-      map[i] = g->tree;
-  for (int k = 0; k < ORES; k++) {
-    const mn_jax_key key = mn_jax_split(&ores);
-    if (g->ore_share[k] <= 0) continue;
-    for (int i = 0; i < SIDE * SIDE; i++)
-      if (map[i] == g->ore_in[k] && mn_jax_uniform(key, SIDE * SIDE, i) < g->ore_share[k]) map[i] = g->ore[k];
-  }
-  for (int row = 0; row < SIDE; row++)
+MN_FN void lay_ground(craftax *w, int floor, const terrain *g, const noise *f) {
+  noise_row wet_row, high_row, vein_row;
+  float wet[WIDEST], high[WIDEST], vein[WIDEST];
+  begin_rows(f + WET, &wet_row);
+  begin_rows(f + HIGH, &high_row);
+  begin_rows(f + VEINS, &vein_row);
+  for (int row = 0; row < SIDE; row++) {
+    wetness(f, &wet_row, row, wet);
+    heights(f, &high_row, g, row, high);
+    noises_at(f + VEINS, &vein_row, row, vein);
     for (int col = 0; col < SIDE; col++) {
-      if (height(f + HIGH, g, row, col) <= 0.85f || noise_at(f + WOODS, row, col) <= 0.7f) continue;
-      w->at[floor].map[row][col] = g->lava;
-      if (g->lava != LAVA) continue;
-      for (int r = most(0, row - 1); r <= least(SIDE - 1, row + 1); r++)
-        for (int c = most(0, col - 1); c <= least(SIDE - 1, col + 1); c++) w->at[floor].lit[r] |= 1ull << c;
+      int is = wet[col] > g->sea_above ? g->sea : g->open;
+      if (wet[col] > g->coast_above && is != g->sea) is = g->coast;
+      if (high[col] > 0.7f) is = vein[col] > 0.8f || noise_at(f + VEINS, col, row) > 0.8f ? g->path : g->mountain;
+      if (high[col] > 0.85f && wet[col] > 0.4f) is = g->cave;
+      w->at[floor].map[row][col] = (uint8_t)is;
     }
+  }
+}
+
+MN_FN void flow(craftax *w, int floor, int lava, int row, int col) {
+  w->at[floor].map[row][col] = (uint8_t)lava;
+  if (lava != LAVA) return;
+  for (int r = most(0, row - 1); r <= least(SIDE - 1, row + 1); r++)
+    for (int c = most(0, col - 1); c <= least(SIDE - 1, col + 1); c++) w->at[floor].lit[r] |= 1ull << c;
+}
+
+/* Trees, then ores, then lava, which gives light.  Rows are taken in pairs, as their random numbers come. */
+MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
+  noise_row high_row[2], wood_row[2];
+  float high[WIDEST], wood[WIDEST], u[1 + ORES][2][WIDEST];
+  mn_jax_key key[ORES];
+  for (int k = 0; k < ORES; k++) key[k] = mn_jax_split(&ores);
+  for (int k = 0; k < 2; k++) {
+    begin_rows(f + HIGH, high_row + k);
+    begin_rows(f + WOODS, wood_row + k);
+  }
+  for (int i = 0; i < SIDE / 2; i++) {
+    uniforms_of(trees, SIDE, i, u[ORES][0], u[ORES][1]);
+    for (int k = 0; k < ORES; k++)
+      if (g->ore_share[k] > 0) uniforms_of(key[k], SIDE, i, u[k][0], u[k][1]);
+    for (int half = 0; half < 2; half++) {
+      const int row = i + half * SIDE / 2;
+      uint8_t *map = w->at[floor].map[row];
+      heights(f, high_row + half, g, row, high);
+      noises_at(f + WOODS, wood_row + half, row, wood);
+      for (int col = 0; col < SIDE; col++)
+        if (map[col] == g->tree_on && wood[col] > g->tree_above && u[ORES][half][col] > g->tree_share) map[col] = g->tree;
+      for (int k = 0; k < ORES; k++)
+        for (int col = 0; col < SIDE && g->ore_share[k] > 0; col++)
+          if (map[col] == g->ore_in[k] && u[k][half][col] < g->ore_share[k]) map[col] = g->ore[k];
+      for (int col = 0; col < SIDE; col++)
+        if (high[col] > 0.85f && wood[col] > 0.7f) flow(w, floor, g->lava, row, col);
+    }
+  }
 }
 
 /* The light of a torch whose square of 9 x 9 begins there: nearer than five steps. */

@@ -1,6 +1,7 @@
 /* rules.h -- the player changes floors, walks, lives and ends (the original's game_logic.py); includes all other rules. */
 #ifndef MN_CRAFTAX_RULES_H
 #define MN_CRAFTAX_RULES_H
+#include "generate.h"
 #include "spawn.h"
 
 /* ---- floors ---- */

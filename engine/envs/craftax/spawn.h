@@ -2,20 +2,20 @@
 #ifndef MN_CRAFTAX_SPAWN_H
 #define MN_CRAFTAX_SPAWN_H
 #include "mobs.h"
-#include "generate.h"
 
 /* Where a class of mobs may appear: on these blocks, nearest <= squared distance from the player <= farthest. */
 typedef struct habitat { uint8_t block[4]; int nearest, farthest; } habitat;
 
-/* Where a row of the map has one of four blocks, as bits. */
+/* Where a row of the map has one of four blocks, as bits: eight bytes below 128 at a time, of which 128 - (x ^ block) has the top bit
+** only where x is the block; the product gathers these bits. */
 MN_FN uint64_t bits_of(const uint8_t *row, const uint8_t *block) {
-  const uint8_t a = block[0], b = block[1], c = block[2], e = block[3];
-  uint8_t is[SIDE];
-  uint64_t bits = 0, eight;
-  for (int col = 0; col < SIDE; col++) is[col] = (uint8_t)((row[col] == a) | (row[col] == b) | (row[col] == c) | (row[col] == e));
+  const uint64_t ones = 0x0101010101010101u, gather = 0x0102040810204080u;
+  uint64_t bits = 0;
   for (int col = 0; col < SIDE; col += 8) {
-    memcpy(&eight, is + col, 8);
-    bits |= eight * 0x0102040810204080u >> 56 << col;      /* a bit of each byte */
+    uint64_t x, hit = 0;
+    memcpy(&x, row + col, 8);
+    for (int k = 0; k < 4; k++) hit |= 128 * ones - (x ^ block[k] * ones);
+    bits |= (hit >> 7 & ones) * gather >> 56 << col;
   }
   return bits;
 }
@@ -50,21 +50,11 @@ MN_FN int candidates(const craftax *w, const habitat *h, uint64_t *place) {
   return n;
 }
 
-/* One of the n > 0 places. */
-MN_FN int choose(dice *d, mn_jax_key key, const uint64_t *place, int n) {
-  if (d->jax) return mn_jax_choice(key, place, SIDE, 1.0f / (float)n);
-  int left = mn_below(next_word(d), n), row = 0;
-  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
-  uint64_t bits = place[row];
-  for (; left > 0; left--) bits &= bits - 1;
-  return row * SIDE + lowest_of(bits);
-}
-
 MN_LARGE void appear(craftax *w, dice *d, mn_jax_key key, mob *m, float health, const habitat *h) {
   uint64_t place[SIDE];
   const int n = candidates(w, h, place);
   if (n == 0) return;
-  const int at = choose(d, key, place, n);
+  const int at = choose(d, key, place, SIDE, n);
   m->row = (uint8_t)(at / SIDE);
   m->col = (uint8_t)(at % SIDE);
   m->health = health;

@@ -18,7 +18,7 @@ static void spaces(const double *param, mn_space *out) {
 
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
   (void)mn, (void)param, (void)text;
-  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight(i);
+  for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight_at(i);
   return 0;
 }
 

@@ -5,17 +5,6 @@
 
 enum { WATERS, MOUNTAINS, PATHS, TREES, NOISES };
 
-/* One of the places that have a bit, n of 4096; 0 where there is none. */
-MN_LARGE int choose(dice *d, mn_jax_key key, const uint64_t *place, int n) {
-  if (n == 0) return 0;
-  if (d->jax) return mn_jax_choice(key, place, SIDE, 1.0f / (float)n);
-  int left = mn_below(next_word(d), n), row = 0;
-  for (; left >= ones_in(place[row]); row++) left -= ones_in(place[row]);
-  uint64_t bits = place[row];
-  for (; left > 0; left--) bits &= bits - 1;
-  return row * SIDE + lowest_of(bits);
-}
-
 /* 0 in the middle, 1 from five steps on: the player begins on open ground. */
 MN_FN float apart(int row, int col) {
   const int steps = absolute(row - SIDE / 2) + absolute(col - SIDE / 2);
@@ -81,7 +70,7 @@ MN_LARGE void generate(craftax_classic *w, dice *d) {
     for (int col = 0; col < SIDE; col++) stone[row] |= (uint64_t)(w->map[row][col] == STONE) << col;
     n += ones_in(stone[row]);
   }
-  const int at = choose(d, split(d), stone, n);  /* there is a diamond in every world */
+  const int at = choose(d, split(d), stone, SIDE, n);  /* there is a diamond in every world */
   w->map[at / SIDE][at % SIDE] = DIAMOND;
 }
 #endif

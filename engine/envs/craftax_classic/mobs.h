@@ -142,7 +142,7 @@ MN_LARGE bool appear(craftax_classic *w, dice *d, mn_jax_key key, mob *m, int he
   uint64_t place[SIDE];
   const int n = candidates(w, blocks, nearest, place);
   if (n == 0) return false;
-  const int at = choose(d, key, place, n);
+  const int at = choose(d, key, place, SIDE, n);
   m->row = (int16_t)(at / SIDE);
   m->col = (int16_t)(at % SIDE);
   m->health = (int8_t)health;
