@@ -23,19 +23,21 @@ return mn.study {
   settings = {
     size = "published", learner = "ppo", steps = 7629 * 1024 * 128, num_envs = 1024, num_steps = 128, epochs = 4, minibatches = 8, hidden = 128,
     lr = 4e-4, lr_schedule = "linear", adam_eps = 1e-5, gamma = 0.99, lambda = 0.8, clip = 0.2, clip_values = true, normalise_advantages = true,
-    entropy_coef = 0.01, value_coef = 0.5, max_norm = 1, random = "philox",
+    entropy_coef = 0.01, value_coef = 0.5, max_norm = 1, random = "philox", observation = "dense",
     quick = { size = "script", steps = 1e6, num_envs = 64, num_steps = 64, hidden = 64, lr = 1e-3, threads = 1 },
   },
   about = {
     env = { "craftax: nine floors; craftax_classic: one world, 22 achievements" },
+    observation = { "dense: all numbers; codes (craftax only): the same without its zeros, and a first layer that sums rows" },
     random = { "philox: the engine's random numbers; jax: the original's, seed by seed" },
   },
   seeds = { 5 },
   run = function(cfg)
-    local env = mn.env(cfg.env, { random = cfg.random, num_envs = cfg.num_envs, seed = cfg.seed })
+    local coded = cfg.observation == "codes" or nil
+    local env = mn.env(cfg.env, { random = cfg.random, observation = coded and "codes", num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
-    return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, head_act = "relu",
-      torso = { "linear", hidden = cfg.hidden } }):train()
+    local torso = coded and { "rows", hidden = cfg.hidden, ones = 8217, numbers = 51 } or { "linear", hidden = cfg.hidden }
+    return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, head_act = "relu", torso = torso }):train()
   end,
   metrics = { mean_return = { "return, last 100 episodes", range = { -1, 227 }, goal = 226 },
     score = { "achievements, share of their points", range = { 0, 1 } } },

@@ -46,15 +46,9 @@ MN_FN void show_cells(const craftax *w, float *obs) {
 MN_FN float root_of(int n) { return __builtin_sqrtf((float)n) * 0.1f; }
 MN_FN float tenth(float x) { return x * 0.1f; }
 
-MN_FN void observe(const craftax *w, float light, float *obs) {
-  memset(obs, 0, NUMBERS * sizeof *obs);
-  show_cells(w, obs);
-  show_mobs(w, obs, w->at[w->floor].melee, MELEES, 0);
-  show_mobs(w, obs, w->at[w->floor].passive, PASSIVES, 1);
-  show_mobs(w, obs, w->at[w->floor].ranged, RANGEDS, 2);
-  show_shots(w, obs, w->at[w->floor].theirs, 3);
-  show_shots(w, obs, w->at[w->floor].mine, 4);
-  float *out = obs + SEEN;
+/* What the player has and how it is. */
+MN_FN void observe_player(const craftax *w, float light, float *out) {
+  memset(out, 0, (NUMBERS - SEEN) * sizeof *out);
   for (int i = 0; i < HAS_BOOK; i++) *out++ = root_of(w->has[i]);
   *out++ = (float)w->has[HAS_BOOK] * 0.5f;
   *out++ = (float)w->pickaxe * 0.25f;
@@ -84,5 +78,16 @@ MN_FN void observe(const craftax *w, float light, float *obs) {
   *out++ = tenth(w->floor);
   *out++ = w->killed[w->floor] >= CLEARED;
   *out++ = boss_open(w);
+}
+
+MN_FN void observe(const craftax *w, float light, float *obs) {
+  memset(obs, 0, SEEN * sizeof *obs);
+  show_cells(w, obs);
+  show_mobs(w, obs, w->at[w->floor].melee, MELEES, 0);
+  show_mobs(w, obs, w->at[w->floor].passive, PASSIVES, 1);
+  show_mobs(w, obs, w->at[w->floor].ranged, RANGEDS, 2);
+  show_shots(w, obs, w->at[w->floor].theirs, 3);
+  show_shots(w, obs, w->at[w->floor].mine, 4);
+  observe_player(w, light, obs + SEEN);
 }
 #endif
