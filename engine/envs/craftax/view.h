@@ -44,7 +44,8 @@ MN_FN void show_cells(const craftax *w, float *obs) {
 }
 
 MN_FN float root_of(int n) { return __builtin_sqrtf((float)n) * 0.1f; }
-MN_FN float tenth(float x) { return x * 0.1f; }
+/* x / 10: XLA multiplies, but folds the constants of the first observation. */
+MN_FN float tenth(const craftax *w, float x) { return w->steps == 0 ? x / 10 : x * 0.1f; }
 
 /* What the player has and how it is. */
 MN_FN void observe_player(const craftax *w, float light, float *out) {
@@ -57,15 +58,15 @@ MN_FN void observe_player(const craftax *w, float light, float *out) {
   *out++ = w->bow_magic;
   *out++ = w->bow;
   for (int i = 0; i < POTIONS; i++) *out++ = root_of(w->potion[i]);
-  *out++ = tenth(w->health);
-  *out++ = tenth(w->food);
-  *out++ = tenth(w->drink);
-  *out++ = tenth(w->energy);
-  *out++ = tenth(w->mana);
-  *out++ = tenth(w->xp);
-  *out++ = tenth(w->dexterity);
-  *out++ = tenth(w->strength);
-  *out++ = tenth(w->intelligence);
+  *out++ = tenth(w, w->health);
+  *out++ = tenth(w, w->food);
+  *out++ = tenth(w, w->drink);
+  *out++ = tenth(w, w->energy);
+  *out++ = tenth(w, w->mana);
+  *out++ = tenth(w, w->xp);
+  *out++ = tenth(w, w->dexterity);
+  *out++ = tenth(w, w->strength);
+  *out++ = tenth(w, w->intelligence);
   out[w->direction - LEFT] = 1;
   out += 4;
   for (int i = 0; i < ARMOURS; i++) *out++ = (float)w->armour[i] * 0.5f;
@@ -75,7 +76,7 @@ MN_FN void observe_player(const craftax *w, float light, float *out) {
   *out++ = w->resting;
   *out++ = w->learned[0];
   *out++ = w->learned[1];
-  *out++ = tenth(w->floor);
+  *out++ = tenth(w, w->floor);
   *out++ = w->killed[w->floor] >= CLEARED;
   *out++ = boss_open(w);
 }
