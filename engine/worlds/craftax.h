@@ -4,12 +4,13 @@
 #define MN_WORLDS_CRAFTAX_H
 #include "worlds/dice.h"
 
-/* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
+/* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it; step 0: the constant that it folds. */
 MN_FN float daylight_at(int step) {
   const float days = (float)step * (1.0f / 300), part = days - (float)(int)days + 0.3f;
   float sine, cosine;
   mn_jax_sincos(3.1415927f * part, &sine, &cosine);
   cosine = cosine < 0 ? -cosine : cosine;
+  if (step == 0) return 0.79692519f;
   return MN_FMA(-(cosine * cosine), cosine, 1.0f);
 }
 

@@ -1,4 +1,4 @@
-/* embedding.cu -- looks up rows of a table; and their gradient, in a fixed order without atomics.
+/* embedding.cu -- looks up rows of a table, or sums them; and their gradient, in a fixed order without atomics.
 ** Backward sorts the indices with their positions by a stable radix sort of 8 bits per pass,
 ** so that rows of dy with equal indices follow each other.  Pieces of the sorted list are summed in
 ** parallel; a run of equal indices that crosses the edge of a piece leaves its part there, and
@@ -26,6 +26,24 @@ static void forward(mn_call *c) {
   else
     CU_LAUNCH(look_up<float>, cu_blocks(n), CU_THREADS, 0, w, c->in[1].i32, y, n, cu_divisor(D), DIM(c, 'V'),
               NAN);
+}
+
+/* sum_rows: K indices to a row of y; those out of range count for nothing. */
+CU_KERNEL sum_up(const float *w, const int32_t *index, float *y, long n, cu_divisor D, int K, int rows) {
+  CU_LOOP(i, n) {
+    long d;
+    const int32_t *mine = index + D.divide(i, &d) * K;
+    float sum = 0;
+    for (int k = 0; k < K; k++)
+      if (mine[k] >= 0 && mine[k] < rows) sum += w[mine[k] * D.by + d];
+    y[i] = sum;
+  }
+}
+
+static void forward_sum(mn_call *c) {
+  const long n = c->out[0].n;
+  CU_LAUNCH(sum_up, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->out[0].data, n, cu_divisor(DIM(c, 'D')), DIM(c, 'K'),
+            DIM(c, 'V'));
 }
 
 /* ---- sorting: an entry is an index and the row it came from ---- */
@@ -135,8 +153,8 @@ static List sorted(const mn_call *c, int n, int rows) {
 enum { PIECE = 128, AHEAD = 8 };
 
 /* A block sums a piece, a thread a column of it.  parts[piece][0] is the end of a run that came from the piece
-** before, [1] the beginning of one that continues in the next; a run through the whole piece is [0]. */
-CU_KERNEL sum_pieces(const List &list, const float *dy, float *dw, float *parts, int n, int D, int rows, bool add) {
+** before, [1] the beginning of one that continues in the next; a run through the whole piece is [0].  `each` indices share a row of dy. */
+CU_KERNEL sum_pieces(const List &list, const float *dy, float *dw, float *parts, int n, int each, int D, int rows, bool add) {
   const int from = (int)blockIdx.x * PIECE, end = cu_min(from + PIECE, n);
   const int before = from ? list.key[from - 1] : -1, after = end < n ? list.key[end] : -1;
   float *part = parts + (long)blockIdx.x * 2 * D;
@@ -149,7 +167,7 @@ CU_KERNEL sum_pieces(const List &list, const float *dy, float *dw, float *parts,
       CU_UNROLL
       for (int k = 0; k <= AHEAD; k++) {
         key[k] = i + k < end ? list.key[i + k] : after;
-        if (k < AHEAD) x[k] = i + k < end && key[k] < rows ? dy[(long)list.row[i + k] * D + d] : 0.0f;
+        if (k < AHEAD) x[k] = i + k < end && key[k] < rows ? dy[(long)(list.row[i + k] / each) * D + d] : 0.0f;
       }
       CU_UNROLL
       for (int k = 0; k < AHEAD; k++) {
@@ -192,7 +210,7 @@ CU_KERNEL join_pieces(const int *key, const float *parts, float *dw, int n, int 
   }
 }
 
-static void backward(mn_call *c) {
+static void gradient(mn_call *c, int each) {
   const int n = (int)c->in[1].n, D = DIM(c, 'D'), rows = DIM(c, 'V'), pieces = (int)cu_parts(n, PIECE);
   const bool add = mn_accumulates(c, 0);
   float *dw = c->in[0].grad;
@@ -201,8 +219,12 @@ static void backward(mn_call *c) {
   float *parts = mn_scratch(c->ctx, 3, 2 * (long)pieces * D);
   const int threads = D >= CU_THREADS ? (int)CU_THREADS : (D + 31) / 32 * 32;
   const dim3 grid((unsigned)pieces, (unsigned)cu_min(cu_parts(D, threads), 65535L));
-  CU_LAUNCH(sum_pieces, grid, threads, 0, list, c->out[0].grad, dw, parts, n, D, rows, add);
+  CU_LAUNCH(sum_pieces, grid, threads, 0, list, c->out[0].grad, dw, parts, n, each, D, rows, add);
   CU_LAUNCH(join_pieces, grid, threads, 0, list.key, parts, dw, n, D, rows, add);
 }
 
+static void backward(mn_call *c) { gradient(c, 1); }
+static void backward_sum(mn_call *c) { gradient(c, DIM(c, 'K')); }
+
 MN_KERNEL(embedding, forward, backward)
+MN_KERNEL(sum_rows, forward_sum, backward_sum)

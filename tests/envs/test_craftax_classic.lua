@@ -83,7 +83,8 @@ local function compare(path)
       local result = lockstep.result(final, 1345, rig.reward[0], done)
       if done == 0 then                              -- a save holds the state before the step; where an episode begins, none
         local w = ffi.cast("const craftax_state *", ffi.cast("const char *", rig.env:save(0)) + forge.first)
-        t.eq((lockstep.sum(w.map, 4096) + lockstep.sum_of_bits(w.occupied, 64, 64) + lockstep.sum_of_whole(values, others(w))) % 2 ^ 32, want[2 * s], WHERE:format("state", e, s, w.steps))
+        local sum = lockstep.sum(w.map, 4096) + lockstep.sum_of_bits(w.occupied, 64, 64) + lockstep.sum_of_whole(values, others(w))
+        t.eq(sum % 2 ^ 32, want[2 * s], WHERE:format("state", e, s, w.steps))
       end
       t.eq(result, want[2 * s + 1], WHERE:format("result", e, s, rig.env:truth(0).day_step))
       compared = compared + 1

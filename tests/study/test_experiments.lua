@@ -17,6 +17,7 @@ local MOST_LINES = 60
 local words = "core.d_model=8 d_embed=8 batch=2 steps=2048 eval_batches=1"
 local acting = "core=gru core.d_model=8 num_envs=2 num_steps=64 minibatches=1 hidden=8 steps=1024"
 local tiny = {
+  craftax = "env=craftax_classic " .. acting,
   char_lm = "core=gru core.n_layers=1 length=16 eval_every=1024 " .. words, recall = "core=gru pairs=2 eval_every=1024 " .. words,
   listops_scale = "attention=linformer length=32 d_model=8 n_heads=1 d_head=8 d_ffn=8 n_layers=1 steps=2048 eval_batches=1",
   memory_maze = "cue_frames=0 " .. acting, mystery_path = acting,

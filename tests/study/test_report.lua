@@ -327,9 +327,11 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
   local blocks, front, results = require "mneme.reports.page.blocks", require "mneme.reports.report_front", require "mneme.reports.report_results"
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
   results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
-    { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" } } }, words)
+    { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" },
+    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, words)
   local rows = page.blocks[2].rows
   t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
+  t.eq(rows[4][3][1], "–", "our runs do not say how many steps they made")
   local function said(list)
     local judged = {}
     for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end

@@ -113,6 +113,20 @@ t.test("numbered: values of an axis with a number at their end are a line agains
   t.eq(#fig.references, 1) t.eq(fig.references[1].name, "exact") t.eq(fig.references[1].y, 1)
 end)
 
+t.test("a curve of others is a line as far as ours go, at its place alone; no level of other figures", function()
+  local theirs = { "others", of = "score", where = { corridor = "40" }, curve = { { 100, 0.1 }, { 600, 0.3 }, { 2600, 0.7 } } }
+  local with = { metrics = spec.metrics, references = { theirs } }
+  local function curves(where) return figure.new(whole, with, { "curves", y = "charts/score", by = "core", where = where }) end
+  local fig = curves { corridor = "40" }
+  t.eq(#fig.lines, 3) t.eq(fig.lines[3].name, "others") t.eq(fig.references, nil) t.eq(fig.lines[3].low, nil)
+  near_all(fig.lines[3].x, { 100, 600, 1000 }) near_all(fig.lines[3].y, { 0.1, 0.3, 0.38 })
+  t.ok(figures.svg(fig):find("others", 1, true))
+  t.eq(#curves { corridor = "20" }.lines, 2) t.eq(#curves().lines, 2)
+  t.eq(figure.new(whole, with, { "bars", y = "score", by = "core" }).references, nil)
+  theirs.curve = { { 5000, 1 } }
+  t.eq(#curves { corridor = "40" }.lines, 2)
+end)
+
 t.test("a figure without information has one value, and says how often", function()
   local same = write_study("same", 2, true)
   for _, c in ipairs(same.runs) do c.metrics.score = 1 end

@@ -2,6 +2,7 @@
 import copy
 import gc
 import multiprocessing
+import pathlib
 import pickle
 import threading
 import warnings
@@ -233,3 +234,44 @@ def test_threads_read_their_own_errors():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def weights(n):
+    """What tests/reference/craftax.py weighs the values of a sum by."""
+    x = np.arange(1, n + 1, dtype=np.uint64) * 0x9E3779B1 & 0xFFFFFFFF
+    x = ((x ^ x >> 15) * 0x2C1B3C6D) & 0xFFFFFFFF
+    return (x ^ x >> 12) | 1
+
+
+def total(values):
+    return int((values.astype(np.uint64) * weights(len(values)) & 0xFFFFFFFF).sum() & 0xFFFFFFFF)
+
+
+def halves(floats):
+    bits = np.ascontiguousarray(floats, np.float32).view(np.uint32)
+    return np.stack([bits & 0xFFFF, bits >> 16], axis=-1).ravel()
+
+
+@pytest.mark.parametrize("game, steps, least", [("craftax", 200, 3), ("craftax_classic", 300, 12)])
+def test_seeds_of_jax_are_those_of_the_original(game, steps, least):
+    """Observations, rewards and ends equal the recordings of Craftax 1.6.1 in JAX, seed by seed and step by step."""
+    data = (pathlib.Path(__file__).parents[3] / "tests/fixtures/envs" / f"{game}.bin").read_bytes()
+    count, recorded, seed = np.frombuffer(data, "<u4", 3, 8)
+    each = recorded * (1 + 8)
+    envs = gym.make_vec(f"mneme/{game}-v1", num_envs=int(count), random="jax")
+    envs.reset(seed=[int(seed) + e for e in range(count)])
+    actions = np.stack([np.frombuffer(data, np.uint8, recorded, 20 + e * each) for e in range(count)])
+    sums = np.stack([np.frombuffer(data, "<u4", 2 * recorded, 20 + e * each + recorded).reshape(recorded, 2)[:, 1] for e in range(count)])
+    plain = [e for e in range(count) if actions[e, :steps].max() < envs.single_action_space.n]      # others are given things by the script
+    assert len(plain) >= least
+    ends = 0
+    for t in range(steps):
+        obs, reward, terminated, truncated, infos = envs.step(np.minimum(actions[:, t].astype(np.int64), envs.single_action_space.n - 1))
+        assert not truncated.any()
+        ends += int(terminated[plain].sum())
+        for e in plain:
+            after = np.concatenate([halves(reward[e:e + 1]), [int(terminated[e])]])
+            last = infos["final_obs"][e] if terminated[e] else obs[e]
+            assert (total(halves(last)) + total(after)) & 0xFFFFFFFF == sums[e, t], f"environment {e}, step {t}"
+    assert ends > 0
+    envs.close()

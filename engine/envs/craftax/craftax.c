@@ -2,17 +2,16 @@
 ** craft, fight, shoot, cast and dig.  Rules, observation, rewards and ends are the original's, oddities included; with random=jax so is
 ** chance.  Here: the contract.  world.h: state and names; tables.h: its numbers; generate.h: new floors; rules.h: the player; craft.h:
 ** what is made, mined and placed; fight.h: blows; magic.h: spells, potions, enchantments; mobs.h: all others; spawn.h: new ones;
-** view.h: the observation; facts.h: truth and which states can be; draw.h: the picture. */
+** view.h: the observation; view_codes.h: the same without its zeros; facts.h: truth and which states can be; draw.h: the picture. */
 #include "rules.h"
-#include "view.h"
+#include "view_codes.h"
 #include "facts.h"
 #include "draw.h"
 
 static void spaces(const double *param, mn_space *out) {
-  (void)param;
   out->dtype = MN_F32;
   out->ndim = 1;
-  out->shape[0] = NUMBERS;
+  out->shape[0] = param[CODES_OBSERVED] != 0 ? CODED : NUMBERS;
   out->n_actions = ACTIONS;
   out->bytes = sizeof(craftax);
   out->shared_bytes = sizeof(shared);
@@ -30,6 +29,11 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) 
   return 0;
 }
 
+MN_FN void show(const craftax *w, mn_io *io, float light) {
+  if (io->param[CODES_OBSERVED] != 0) observe_codes(w, light, io->obs);
+  else observe(w, light, io->obs);
+}
+
 MN_FN void reset(craftax *w, mn_io *io) {
   dice d = dice_of(io, io->param[RANDOM] != 0, true);
   mn_jax_key key = mn_jax_split(&d.key);
@@ -42,7 +46,7 @@ MN_FN void reset(craftax *w, mn_io *io) {
   w->dexterity = w->strength = w->intelligence = 1;
   w->killed[0] = 10;                             /* the first ladder is open */
   w->boss_timer = BOSS_WAIT;
-  observe(w, light_at(io, 0), io->obs);
+  show(w, io, light_at(io, 0));
 }
 
 /* What the achievements of a step pay. */
@@ -88,7 +92,7 @@ MN_FN void step(craftax *w, mn_io *io) {
   io->reward = MN_FMA(w->health - health, 0.1f, (float)pay(before, w->achieved));
   io->terminated = over(w);
   io->score = (float)pay(none, w->achieved) / 226;
-  observe(w, light_at(io, w->steps), io->obs);
+  show(w, io, light_at(io, w->steps));
 }
 
 /* Needs can be changed from outside, within what each player has at least. */
@@ -102,7 +106,7 @@ MN_FN bool set(craftax *w, const mn_io *io, int fact, double value) {
   return true;
 }
 
-MN_FN void observe_again(craftax *w, mn_io *io) { observe(w, light_at(io, w->steps), io->obs); }
+MN_FN void observe_again(craftax *w, mn_io *io) { show(w, io, light_at(io, w->steps)); }
 
 MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
                          "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see, .used = used,
@@ -111,11 +115,13 @@ MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of w
        .about = "random   philox: the engine's random numbers\n"
                 "         jax: those of JAX 0.4: seed 7 is the original's world of PRNGKey(7), and step s\n"
                 "         uses the key fold_in(PRNGKey(7), s)\n"
+                "observation   dense: all 8,268 numbers; codes: the same as 362, namely which\n"
+                "         of the first 8,217 are 1 (-1: none), then the other 51\n"
                 "Reward: 1, 3, 5 or 8 for each new achievement, 226 in all; 0.1 for each point of health gained\n"
                 "or lost.  An episode ends without health, with the boss beaten, and after 100,000 steps.\n"
                 "Observation: the original's 8,268 numbers: 9 x 11 cells of 37 blocks, 5 things on them, 5 classes\n"
                 "of 8 mobs and whether it is lit, then 51 of what the player has and how it is.",
-       .params = "random=philox|jax",
+       .params = "random=philox|jax observation=dense|codes",
        .actions = "noop left right up down do sleep place_stone place_table place_furnace place_plant make_wood_pickaxe "
                   "make_stone_pickaxe make_iron_pickaxe make_wood_sword make_stone_sword make_iron_sword rest descend ascend "
                   "make_diamond_pickaxe make_diamond_sword make_iron_armour make_diamond_armour shoot_arrow make_arrow cast_fireball "
@@ -123,7 +129,7 @@ MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of w
                   "drink_potion_yellow read_book enchant_sword enchant_armour make_torch level_up_dexterity level_up_strength "
                   "level_up_intelligence enchant_bow",
        .settable = "health=9.0[0.5..9] food=9[0..9] drink=9[0..9] energy=9[0..9] mana=9[0..9]", .to_know = "to_water=number to_tree=number to_ladder=number",
-       .observes = "view[8217] inventory[16] potions[6] needs=health,food,drink,energy,mana skills=xp,dexterity,strength,intelligence "
+       .observes = "view[*-51] inventory[16] potions[6] needs=health,food,drink,energy,mana skills=xp,dexterity,strength,intelligence "
                    "facing=left,right,up,down armour[4] armour_magic[4] light sleeping resting spells=fireball,iceball floor ladder_open "
                    "boss_open",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,

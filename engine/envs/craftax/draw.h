@@ -1,7 +1,7 @@
 /* draw.h -- the picture: what the player sees, the map of its floor, what it has, and the wall of achievements.  A seen cell is 1 by 1. */
 #ifndef MN_CRAFTAX_DRAW_H
 #define MN_CRAFTAX_DRAW_H
-#include "view.h"
+#include "view_codes.h"
 #include "tables.h"
 #include <stdio.h>
 
@@ -308,7 +308,10 @@ static void put_carried(craftax *w, const float *at) {
 ** have no direction. */
 static void see(const mn_io *io, mn_canvas *c) {
   craftax w = { .row = SIDE / 2, .col = SIDE / 2 };
-  const float *obs = io->obs, *rest = obs + CARRIED;
+  float all[NUMBERS];
+  const bool coded = io->param[CODES_OBSERVED] != 0;
+  const float *obs = coded ? all : io->obs, *rest = obs + CARRIED;
+  if (coded) decode(io->obs, all);
   int count[3] = { 0 };
   for (int i = 0; i < ROWS * COLS; i++)
     put_seen(&w, obs + i * CELL, w.row - ROWS / 2 + i / COLS, w.col - COLS / 2 + i % COLS, count);

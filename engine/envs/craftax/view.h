@@ -44,17 +44,12 @@ MN_FN void show_cells(const craftax *w, float *obs) {
 }
 
 MN_FN float root_of(int n) { return __builtin_sqrtf((float)n) * 0.1f; }
-MN_FN float tenth(float x) { return x * 0.1f; }
+/* x / 10: XLA multiplies, but folds the constants of the first observation. */
+MN_FN float tenth(const craftax *w, float x) { return w->steps == 0 ? x / 10 : x * 0.1f; }
 
-MN_FN void observe(const craftax *w, float light, float *obs) {
-  memset(obs, 0, NUMBERS * sizeof *obs);
-  show_cells(w, obs);
-  show_mobs(w, obs, w->at[w->floor].melee, MELEES, 0);
-  show_mobs(w, obs, w->at[w->floor].passive, PASSIVES, 1);
-  show_mobs(w, obs, w->at[w->floor].ranged, RANGEDS, 2);
-  show_shots(w, obs, w->at[w->floor].theirs, 3);
-  show_shots(w, obs, w->at[w->floor].mine, 4);
-  float *out = obs + SEEN;
+/* What the player has and how it is. */
+MN_FN void observe_player(const craftax *w, float light, float *out) {
+  memset(out, 0, (NUMBERS - SEEN) * sizeof *out);
   for (int i = 0; i < HAS_BOOK; i++) *out++ = root_of(w->has[i]);
   *out++ = (float)w->has[HAS_BOOK] * 0.5f;
   *out++ = (float)w->pickaxe * 0.25f;
@@ -63,15 +58,15 @@ MN_FN void observe(const craftax *w, float light, float *obs) {
   *out++ = w->bow_magic;
   *out++ = w->bow;
   for (int i = 0; i < POTIONS; i++) *out++ = root_of(w->potion[i]);
-  *out++ = tenth(w->health);
-  *out++ = tenth(w->food);
-  *out++ = tenth(w->drink);
-  *out++ = tenth(w->energy);
-  *out++ = tenth(w->mana);
-  *out++ = tenth(w->xp);
-  *out++ = tenth(w->dexterity);
-  *out++ = tenth(w->strength);
-  *out++ = tenth(w->intelligence);
+  *out++ = tenth(w, w->health);
+  *out++ = tenth(w, w->food);
+  *out++ = tenth(w, w->drink);
+  *out++ = tenth(w, w->energy);
+  *out++ = tenth(w, w->mana);
+  *out++ = tenth(w, w->xp);
+  *out++ = tenth(w, w->dexterity);
+  *out++ = tenth(w, w->strength);
+  *out++ = tenth(w, w->intelligence);
   out[w->direction - LEFT] = 1;
   out += 4;
   for (int i = 0; i < ARMOURS; i++) *out++ = (float)w->armour[i] * 0.5f;
@@ -81,8 +76,19 @@ MN_FN void observe(const craftax *w, float light, float *obs) {
   *out++ = w->resting;
   *out++ = w->learned[0];
   *out++ = w->learned[1];
-  *out++ = tenth(w->floor);
+  *out++ = tenth(w, w->floor);
   *out++ = w->killed[w->floor] >= CLEARED;
   *out++ = boss_open(w);
+}
+
+MN_FN void observe(const craftax *w, float light, float *obs) {
+  memset(obs, 0, SEEN * sizeof *obs);
+  show_cells(w, obs);
+  show_mobs(w, obs, w->at[w->floor].melee, MELEES, 0);
+  show_mobs(w, obs, w->at[w->floor].passive, PASSIVES, 1);
+  show_mobs(w, obs, w->at[w->floor].ranged, RANGEDS, 2);
+  show_shots(w, obs, w->at[w->floor].theirs, 3);
+  show_shots(w, obs, w->at[w->floor].mine, 4);
+  observe_player(w, light, obs + SEEN);
 }
 #endif

@@ -3,7 +3,7 @@
 #define MN_CRAFTAX_WORLD_H
 #include "worlds/dice.h"
 
-enum { RANDOM };                                 /* parameters */
+enum { RANDOM, CODES_OBSERVED };                 /* parameters */
 enum { FLOORS = 9, SIDE = 48, ROWS = 9, COLS = 11, LONGEST = 100000, BOSS = FLOORS - 1 };
 enum { MELEES = 3, PASSIVES = 3, RANGEDS = 2, SHOTS = 3, PLANTS = 10, POTIONS = 6, ARMOURS = 4, CLEARED = 8, BOSS_WAIT = 7 };
 

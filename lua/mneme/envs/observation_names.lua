@@ -15,9 +15,11 @@ local function alternative(text, dtype)
   return text:match("%f[%w]" .. dtype .. ":([^:]*)%f[%w][uf]%d+:") or text:match("%f[%w]" .. dtype .. ":([^:]*)$") or ""
 end
 
--- "view*view" with the settings of the environment; "*": what is left.
+-- "view*view" with the settings of the environment; "*": what is left, "*-51": but for the last 51.
 local function size_of(what, text, settings, left)
   if text == "*" then return left end
+  local last = text:match "^%*%-(%d+)$"
+  if last then return left - last end
   local n = 1
   for part in text:gmatch "[^*]+" do
     local factor = tonumber(part) or tonumber(settings[part])
@@ -37,7 +39,7 @@ function observation_names.groups(what, text, space, settings)
   local groups, at, total = {}, 0, space.shape[1]
   if not text or #space.shape ~= 1 then return groups end
   for word in alternative(text, space.dtype):gmatch "%S+" do
-    local name, size = word:match "^([%w_]+)%[([%w_*]+)%]$"
+    local name, size = word:match "^([%w_]+)%[([%w_*-]+)%]$"
     local list = not name and word:match "^[%w_]+=([%w_,]+)$"
     name = name or word:match "^([%w_]+)"
     if not name or not (size or list or word == name) then

@@ -29,7 +29,7 @@ local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
 
-local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true }
+local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true }
 local theirs = { actor = "policy", critic = "value" }          -- the names that CleanRL has for heads
 
 -- "action,reward" as a set.
@@ -72,7 +72,7 @@ end
 
 -- Policy and value: the script's own, or else the usual.
 local function make_heads(options, d, hidden, actions)
-  local heads = nn.heads(d, hidden, actions)
+  local heads = nn.heads(d, hidden, actions, options.head_act)
   if not options.policy and not options.value then return heads end
   local actor, critic = heads.children[1][2], heads.children[2][2]
   if options.policy then
@@ -91,7 +91,8 @@ end
 
 ---An agent: torso, core, policy head and value head.
 ---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
----  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; torso: what
+---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", or "relu":
+---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
 ---  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
 ---  [T,B,core.d_out] to logits [T,B,actions] and values [T,B,1] or [T,B] (a function has no parameters);
@@ -114,7 +115,7 @@ local function agent(options)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local actions = env.action_space.n
   local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
-  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions) } } end
+  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions, options.head_act) } } end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)
   core.sized = sizing or core.sized
@@ -143,7 +144,7 @@ end
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden,
+  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
     torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
 end
 
@@ -230,7 +231,7 @@ function Agent:describe()
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
-    own_words = own_words(self.core.config), hidden = self.hidden, parameters = self.module:count(),
+    own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, parameters = self.module:count(),
     torso = torso and values.to_json(torso), policy = asked.policy and OWN, value = asked.value and OWN, previous = asked.previous }
 end
 

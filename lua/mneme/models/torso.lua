@@ -28,6 +28,41 @@ kinds.flat = {
   end,
 }
 
+kinds.linear = {
+  reads = "numbers (f32)", options = { hidden = 128 },
+  fits = kinds.flat.fits,
+  make = function(space, o)
+    local layer = nn.linear(state_arrays.size(space.shape), o.hidden, { act = "relu" })
+    local m = nn.container({ { "0", layer } }, function(_, x) return layer(flattened(x)) end)
+    m.d_out = o.hidden
+    return m
+  end,
+}
+
+-- What a linear layer makes of one-hots and numbers, where the one-hots are given as the places of their ones, -1 for none.
+kinds.rows = {
+  reads = "numbers (f32): places of ones, then numbers", options = { hidden = 128, ones = 1, numbers = 1 },
+  fits = function(space) return space.dtype ~= "u8" and #space.shape == 1 end,
+  make = function(space, o)
+    local places = space.shape[1] - o.numbers
+    if places < 1 then errors.raise(("torso rows: numbers=%d, expected fewer than the %d of an observation"):format(o.numbers, space.shape[1])) end
+    local layer, weight = nn.linear(o.ones + o.numbers, o.hidden), tensor.new { shape = { o.ones, o.hidden }, grad = true }
+    local dense = nn.linear(o.numbers, o.hidden, { init = function() end })        -- both begin as the one layer does
+    local from, to, all = layer.weight:data(), weight:data(), o.ones + o.numbers
+    for d = 0, o.hidden - 1 do
+      for n = 0, o.ones - 1 do to[n * o.hidden + d] = from[d * all + n] end
+      for n = 0, o.numbers - 1 do dense.weight:data()[d * o.numbers + n] = from[d * all + o.ones + n] end
+    end
+    local table_of = nn.module({ leaves = { weight }, named = { { "weight", weight } } }, function(_, index) return (ops.sum_rows(weight, index)) end)
+    local m = nn.container({ { "rows", table_of }, { "0", dense } }, function(_, x)
+      local index = ops.cast { x = ops.slice { x = x, axis = -1, to = places }, to = "i32" }
+      return ops.relu(table_of(index) + dense(ops.slice { x = x, axis = -1, from = places }))
+    end)
+    m.d_out = o.hidden
+    return m
+  end,
+}
+
 kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
   fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
@@ -150,6 +185,9 @@ end
 
 ---A torso by name:
 ---  flat    floats, put in a row
+---  linear  the same, through a linear layer of `hidden` = 128 with relu
+---  rows    the same layer of `ones` = N one-hot numbers and `numbers` = F others, of observations that say which of the N are 1 (-1:
+---          none) and end with the F: rows of a table are summed in place of products with zeros
 ---  codes   u8 codes as one-hots, put in a row
 ---  conv    pictures through the three convolutions of DQN and a linear layer of `hidden` = 512 (Mnih et al. 2015)
 ---  impala  pictures through a residual network of depths 16, 32, 32 and a linear layer of `hidden` = 256

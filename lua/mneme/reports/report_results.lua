@@ -3,9 +3,9 @@
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
+local references = require "mneme.study.references"
 local seeds = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
-local values = require "mneme.base.setting_types"
 
 local results = {}
 local MOST = 12                -- points of which the table is open
@@ -62,11 +62,16 @@ end
 local function at(study, where)
   local list = {}
   for _, r in ipairs(study.runs) do
-    local fits = true
-    for axis, label in pairs(where or {}) do fits = fits and r.labels[axis] == values.show(label) end
-    if fits then list[#list + 1] = r end
+    if references.fits(r, where) then list[#list + 1] = r end
   end
   return list
+end
+
+-- What was published: a number, or a curve's value after as many steps as our runs have made at most.
+local function published_value(r, study)
+  local steps = 0
+  for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, folder.number(run, "steps") or 0) end
+  return r.y or references.at(r.curve, steps)
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
@@ -78,14 +83,15 @@ function results.published(out, study, spec, words)
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
+    local y = published_value(r, study)
     local list = r.where and r.of and seeds.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
-    if #list > 0 then
+    if y and #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
-      apart = r.y ~= 0 and ("%+.3g %%"):format(100 * (mean / r.y - 1)) or ("%+.3g"):format(mean)
-      if low and low < high then apart = (r.y >= low and r.y <= high and words.inside or words.outside):format(apart) end
+      apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
+      if low and low < high then apart = (y >= low and y <= high and words.inside or words.outside):format(apart) end
     end
-    rows[i] = { r[1], r.of or "–", { numbers.short(r.y, unit), class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
+    rows[i] = { r[1], r.of or "–", { y and numbers.short(y, unit) or "–", class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
   end
   if #rows == 0 then return end
   out:heading(3, "published", words.published_values)

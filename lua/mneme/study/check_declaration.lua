@@ -13,7 +13,7 @@ local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
   numbered = "boolean" }
-local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table" }
+local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table" }
 local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
@@ -66,6 +66,16 @@ local function check_figure(f, i, spec)
   check_labels(f.where, spec.axes, "where of " .. what)
 end
 
+-- A learning curve of others: { steps, value } each, in the order of steps.
+local function check_curve(curve, what)
+  local last = -math.huge
+  for k, point in ipairs(curve) do
+    local fine = type(point) == "table" and type(point[1]) == "number" and type(point[2]) == "number" and point[1] > last
+    if not fine then errors.raise(("%s: curve[%d] is %s, expected { steps, value } with more steps than before"):format(what, k, values.show(point))) end
+    last = point[1]
+  end
+end
+
 ---Refuse what cannot be meant.
 ---@param spec table what mn.study was given, with axes
 function checked.study(spec)
@@ -73,7 +83,10 @@ function checked.study(spec)
   for i, f in ipairs(spec.figures or {}) do check_figure(f, i, spec) end
   for i, r in ipairs(spec.references or {}) do
     only(r, reference_keys, "reference " .. i)
-    if not r[1] or not r.y then errors.raise(("study: reference %d: expected { name, y = number, of = metric }"):format(i)) end
+    if not r[1] or (not r.y) == (not r.curve) then
+      errors.raise(("study: reference %d: expected { name, y = number, of = metric } or { name, curve = { { steps, value }, ... }, of = metric }"):format(i))
+    end
+    check_curve(r.curve or {}, "study: reference " .. i)
     if r.of then check_name(r.of, spec.metrics, ("reference %d: of ="):format(i)) end
     check_labels(r.where, spec.axes, "where of reference " .. i)
   end

@@ -14,6 +14,7 @@ local figure_words = require "mneme.study.figure_texts"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local figure_rows = require "mneme.study.figure_rows"
+local references = require "mneme.study.references"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
@@ -50,15 +51,6 @@ local function curve_axis(spec, name, words)
   local axis = axis_of(spec, name, words)
   if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
   return axis
-end
-
-local function references(spec, name)
-  local list, metrics, logged = {}, tables.keys(spec.metrics or {}), name == "charts/episodic_return" and "mean_return"
-  for _, r in ipairs(spec.references or {}) do
-    local of = r.of or #metrics == 1 and metrics[1]
-    if of == name or of == name:match "[^/]*$" or of == logged then list[#list + 1] = { name = r[1], y = r.y } end
-  end
-  return #list > 0 and list or nil
 end
 
 local function number_of(name) return function(c) return folder.number(c, name) end end
@@ -194,13 +186,15 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and curve or nil
   end
-  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references(spec, f.y) }
+  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references.levels(spec, f.y) }
   o.rule = "last"
   local counts
   fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
-  local more, by_name = "", {}
+  local more, by_name, last = "", {}, 0
   for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
-  for _, other in ipairs(others) do
+  for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
+  local theirs = references.curves(spec, f.y, pick.runs, last)
+  for _, other in ipairs(#theirs == 0 and others or {}) do          -- what others used is not known
     local lines = {}
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
     if #lines == #fig.lines and #lines > 0 then
@@ -209,12 +203,16 @@ function makers.curves(pick, spec, f, o)
       more = more .. " " .. o.words[other.note]
     end
   end
+  for i, line in ipairs(theirs) do
+    line.style = #pick.groups + i
+    table.insert(fig.lines, line)
+  end
   return fig, counts, more
 end
 
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
-  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references(spec, f.y) }, {}
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references.levels(spec, f.y) }, {}
   local style = {}
   for k, group in ipairs(f.by and select_runs.groups(pick.runs, f.by) or {}) do style[group.name] = k end
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
@@ -310,7 +308,7 @@ local function against_numbers(groups, pick, f, o)
 end
 
 function makers.lines(pick, spec, f, o)
-  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y, o.words), references = references(spec, f.y) }
+  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y, o.words), references = references.levels(spec, f.y) }
   local counts
   if pick.series then
     o.rule = "linear"

@@ -161,15 +161,27 @@ end
 ---@return Module
 function nn.container(children, call) return nn.module({ kind = "container", children = children }, call) end
 
+-- How the released agents' heads begin: gains of orthogonal matrices in the hidden layer, the policy's and the value's last.
+local SQRT2 = math.sqrt(2)
+local head_gains = { tanh = { SQRT2, SQRT2, SQRT2 }, relu = { 2, 0.01, 1 } }
+
 ---Policy and value from the core's output: two small networks, as in the released agents.
 ---Names actor.0, actor.1, critic.0, critic.1; returns logits [...,actions] and values [...].
 ---@param d integer width of the core's output
 ---@param hidden integer width of each network
 ---@param actions integer
+---@param act "tanh"|"relu"|nil of the hidden layers; tanh: all matrices start orthogonal times sqrt 2, as the released A2C; relu: times 2,
+---  then 0.01 for the policy and 1 for the value, as the released Craftax agents
 ---@return Module
-function nn.heads(d, hidden, actions)
-  local actor = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, actions) }
-  local critic = nn.sequential { nn.linear(d, hidden, { act = "tanh" }), nn.linear(hidden, 1) }
+function nn.heads(d, hidden, actions, act)
+  act = act or "tanh"
+  local gains = head_gains[act] or errors.unknown("activation of heads:", tostring(act), { "relu", "tanh" })
+  local function head(n, gain)
+    local first = nn.linear(d, hidden, { act = act, init = parameters.init.orthogonal(gains[1]) })
+    return nn.sequential { first, nn.linear(hidden, n, { init = parameters.init.orthogonal(gain) }) }
+  end
+  local actor = head(actions, gains[2])
+  local critic = head(1, gains[3])
   return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
     local shape, values = y:shape(), critic(y)
     return actor(y), ops.reshape(values, { d0 = shape[1], d1 = shape[2] })
