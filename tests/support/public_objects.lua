@@ -17,6 +17,8 @@ return function()
   local a2c = mn.a2c(short, env, agent)
   local map = mn.causal_map(stepper, mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 2 }), agent))
   local readings = mn.measure.readings.new(mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 64 }), agent))
+  local one = mn.env("tmaze", { corridor = 5, num_envs = 1 })
+  local credit = require("mneme.measure.credit").new(agent, one.observation_space, mn.measure.credit.play(mn.stepper.new(one, agent), 4))
   local history = { { step = 0, observation = { 0 }, policy = { 1 } } }
   return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
@@ -24,5 +26,5 @@ return function()
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
-    Contributions = mn.inspect.contributions.new(agent, history) }
+    Credit = credit, Contributions = mn.inspect.contributions.new(agent, history) }
 end

@@ -31,13 +31,14 @@ end
 ---Writes it.
 ---@param path string of the run
 ---@param starts integer entries of its history
-function manifest.write(path, starts)
+---@param after string[]? paths that must be on the disk before it
+function manifest.write(path, starts, after)
   local list = {}
   for i, name in ipairs(names_of(path)) do
     list[i] = { name = name }
     if not seal_themselves[name] then list[i].checksum, list[i].bytes = crc_of(path .. "/" .. name) end
   end
-  files.write(path .. "/manifest.json", { sealed.encode { starts = starts, files = json.array(list) } })
+  files.write(path .. "/manifest.json", { sealed.encode { starts = starts, files = json.array(list) } }, after)
 end
 
 local function read(path)

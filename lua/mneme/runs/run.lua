@@ -220,9 +220,8 @@ end
 function Run:close(status)
   C.mn_watch_signals(false)
   if status ~= 1 then
-    self.log_file:sync()
     keep_code(self)
-    manifest.write(self.path, #self.info.history)
+    manifest.write(self.path, #self.info.history, self.log_file:unsynced())
   end
   if status ~= 130 and status ~= 143 then return end
   io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
