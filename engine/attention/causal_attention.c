@@ -63,7 +63,7 @@ void mn_softmax_prepare(const mn_softmax *s) {
   int32_t *start = c->out[SM_START].i32;
   if (c->t0 == 0) find_carried(s);
   if (c->t0 == 0 && c->in[SM_R].data) pack_positions(s);
-  for (int values = 0; s->bf16 && c->by_rows && values < 2; values++) halve(s, values, c->t0 ? s->M + c->t0 : 0, s->M + c->t1);
+  for (int values = 0; mn_softmax_has_halves(s) && values < 2; values++) halve(s, values, c->t0 ? s->M + c->t0 : 0, s->M + c->t1);
   for (long i = (long)c->t0 * s->B; i < (long)c->t1 * s->B; i++)
     start[i] = c->in[SM_DONE].data && c->in[SM_DONE].u8[i] ? (int)(i / s->B) : i < s->B ? -1 : start[i - s->B];
 }

@@ -45,8 +45,9 @@ static inline const float *mn_softmax_key(const mn_softmax *s, int carried, int 
                   : s->c->in[rows].data + mn_softmax_at(s, j - s->M, b, h, n);
 }
 
-/* precision=bf16, by rows: keys and values once more, as bfloat16, of one environment after another:
-** [B,E,H,K], then [B,E,H,V]. */
+/* precision=bf16 by rows, where it was chosen before the op was recorded: keys and values once more, as bfloat16, of one
+** environment after another: [B,E,H,K], then [B,E,H,V]. */
+static inline bool mn_softmax_has_halves(const mn_softmax *s) { return s->bf16 && s->c->by_rows && s->c->out[SM_HALVES].n > 1; }
 static inline uint16_t *mn_softmax_half(const mn_softmax *s, bool values, int j, int b) {
   uint16_t *half = (uint16_t *)s->c->out[SM_HALVES].data;
   if (!values) return half + ((long)b * s->E + j) * s->H * s->K;

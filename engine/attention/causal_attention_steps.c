@@ -154,11 +154,10 @@ static float weigh(float *score, int n, float *top) {
 }
 
 /* Numbers of key (or value) j of environment b from head h on, and the distance from one key to the next. */
-static bool half(const mn_softmax *s) { return s->bf16 && s->c->by_rows; }
-static long stride_of(const mn_softmax *s, bool values) { return (long)(half(s) ? 1 : s->B) * s->H * (values ? s->V : s->K); }
+static long stride_of(const mn_softmax *s, bool values) { return (long)(mn_softmax_has_halves(s) ? 1 : s->B) * s->H * (values ? s->V : s->K); }
 static numbers numbers_of(const mn_softmax *s, bool values, int j, int b, int h) {
   const int size = values ? s->V : s->K;
-  if (half(s)) return (numbers){ NULL, mn_softmax_half(s, values, j, b) + (long)h * size };
+  if (mn_softmax_has_halves(s)) return (numbers){ NULL, mn_softmax_half(s, values, j, b) + (long)h * size };
   return (numbers){ mn_softmax_key(s, values ? SM_MV : SM_MK, values ? SM_V : SM_K, j, b, h, size), NULL };
 }
 

@@ -12,8 +12,8 @@ static int shape(mn_call *c) {
   packed->shape[0] = xl ? s.H * mn_panels(s.E) : 1;
   packed->shape[1] = xl ? s.K : 1;
   packed->shape[2] = xl ? MN_PANEL : 1;
-  c->out[SM_HALVES].shape[0] = c->in[SM_Q].timed ? s.B * s.E : 1;
-  c->out[SM_HALVES].shape[1] = c->in[SM_Q].timed ? (s.H * (s.K + s.V) + 1) / 2 : 1;
+  c->out[SM_HALVES].shape[0] = c->in[SM_Q].timed && s.bf16 ? s.B * s.E : 1;
+  c->out[SM_HALVES].shape[1] = c->in[SM_Q].timed && s.bf16 ? (s.H * (s.K + s.V) + 1) / 2 : 1;
   return 0;
 }
 

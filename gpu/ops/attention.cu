@@ -169,7 +169,8 @@ template <bool XL> static void run_forward(mn_call *c) {
   Causal<XL> s = open_call<XL>(c);
   cu_attention_widths(&s, s.xl.w, s.xl.r);
   const Starts starts = { c->in[SM_DONE].u8, s.mask, c->out[SM_START].i32, c->out[SM_CARRIED].i32, s.B, s.M, s.t0, s.t1 };
-  if (c->t0 == 0) cu_zero(c->out[SM_PACKED].data, sizeof(float) * (size_t)c->out[SM_PACKED].n);        /* not needed here */
+  if (c->t0 == 0) cu_zero(c->out[SM_PACKED].data, sizeof(float) * (size_t)c->out[SM_PACKED].n);        /* neither is needed here */
+  if (c->t0 == 0) cu_zero(c->out[SM_HALVES].data, sizeof(float) * (size_t)c->out[SM_HALVES].n);
   CU_LAUNCH(find_starts, (unsigned)s.B, START_THREADS, 0, starts);
   cu_attention_forward(s);
 }

@@ -177,8 +177,8 @@ function bench.precisions(names)
       end
       return act, update
     end
+    turn "bf16"                       -- first: attention makes room for bfloat16 keys where it is recorded in bf16
     turn "fp32"
-    turn "bf16"
     local all, acting, learning, rates, began = {}, {}, {}, { {}, {} }, C.mn_clock(false)
     repeat
       bench.progress(("%s, pair %d"):format(name, #all + 1))
