@@ -11,7 +11,7 @@
 static void spaces(const double *param, mn_space *out) {
   out->dtype = MN_F32;
   out->ndim = 1;
-  out->shape[0] = param[CODES_OBSERVED] != 0 ? CODED : NUMBERS;
+  out->shape[0] = param[CODES_OBSERVED] != 0 ? (int)CODED : (int)NUMBERS;
   out->n_actions = ACTIONS;
   out->bytes = sizeof(craftax);
   out->shared_bytes = sizeof(shared);
