@@ -2,10 +2,7 @@
 -- tests/engine/test_forged_states.lua, by chance, and for the fuzzer (targets.lua), by what it has learned.
 local bit = require "bit"
 local ffi = require "ffi"
-local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
-
-live_channel.history = 16          -- steps of a snapshot: a short one is read sooner
 
 -- engine/sim/vec_state.c: the check closes the stamp, and stands for all else.
 local STAMP = ffi.typeof [[struct { char kind[8], name[32]; int32_t version, stride, n_params, last, length, changed;

@@ -35,6 +35,8 @@ local study_folder = require "mneme.study.folder"
 local trainer = require "mneme.learn.trainer"
 local tuning_report = require "mneme.reports.tuning_report"
 
+live_channel.history = 16          -- steps of a snapshot: a short one is read sooner
+
 local C = engine.C
 local OF_STUDY = { { id = "A", text = "a claim" } }
 

@@ -8,10 +8,13 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
+local live_channel = require "mneme.episodes.live_channel"
 local live_publisher = require "mneme.episodes.live_publisher"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
+
+live_channel.history = 16          -- as in run_targets.lua
 
 local C = engine.C
 local folder = arg[1]
