@@ -36,7 +36,7 @@ local function forget(run)
   local path = ("%s/%s/config.json"):format(dir, run)
   local info = json.decode((files.read(path)), path)
   t.eq(info.core.config.sees, "rollout")
-  info.core.config.sees, info.source = nil, nil             -- such a run kept no code either
+  info.core.config.sees, info.source, info.history = nil, nil, nil             -- such a run kept no code either
   if type(info.config.core) == "table" then info.config.core.sees = nil end
   files.write(path, { json.encode(info, "  ") })
 end

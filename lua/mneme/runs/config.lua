@@ -57,7 +57,11 @@ local meta = setmetatable({}, { __mode = "k" })
 function config.meta(cfg) return meta[cfg] end
 
 ---Where the values of a new run's settings came from: see value_origins.lua.
-function config.origins(cfg) return value_origins.add_size(meta[cfg].origins, meta[cfg].core, cfg.core) end
+function config.origins(cfg)
+  local origins = value_origins.add_size(meta[cfg].origins, meta[cfg].core, cfg.core)
+  for key in pairs(origins) do if cfg[key:match "^[^.]+"] == nil then origins[key] = nil end end       -- of another learner than the chosen one
+  return origins
+end
 
 -- ---- what the script declares ----
 
