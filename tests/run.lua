@@ -35,12 +35,18 @@ local function read(path)
   return text
 end
 
--- A GPU's kernels, compiled and emulated, take one processor minutes: where all files are run, those go beside the others,
--- as a run of this program with a session of its own.
+-- Two lanes: a GPU's kernels, compiled and emulated, take one processor minutes.  Where all files are run, those and a few other long ones
+-- go beside the rest, as a run of this program with a session of its own.
+local second = { "tests/gpu/", "/test_attack%.lua$", "/test_docs%.lua$", "/test_faults%.lua$" }
+local function in_second(file)
+  for _, pattern in ipairs(second) do if file:find(pattern) then return true end end
+  return false
+end
+
 local beside, beside_said, beside_pid = {}, os.tmpname(), nil
 if #arg == 0 then
   for i = #files, 1, -1 do
-    if files[i]:find "tests/gpu/" then table.insert(beside, 1, ('"%s"'):format(table.remove(files, i))) end
+    if in_second(files[i]) then table.insert(beside, 1, ('"%s"'):format(table.remove(files, i))) end
   end
 end
 if #beside > 0 then
