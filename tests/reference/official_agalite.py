@@ -10,9 +10,9 @@
 Its own trainer, agent and environment run unchanged (environments in this process, not in eight others).  start=long adds the biases
 -4 (beta), -2 (gamma) and -2 (p_gamma) to a new agent's gates, which is all that core.beta_bias=-4 core.gamma_bias=-2
 core.p_gamma_bias=-2 does here.  size=small: one layer of width 32, learning rate 1e-3, entropy 0.01, as experiments/gate_start.lua
-quick=1.  A line of FILE is a run: seed, start, corridor, size, and every 10,000 steps the success of the last 100 episodes; a seed that is there is not run again.
+quick=1.  FILE is CSV: a line each 10,000 steps of a run, with the success of the last 100 episodes; a run that is there is not made again.
 """
-import json
+import csv
 import os
 import sys
 import time
@@ -78,12 +78,12 @@ def train(trainer, seed, start, seq, steps, stop):
         del ends[:-100]
         if trainer.step_count >= told + 10000 or trainer.step_count >= steps:
             told = trainer.step_count
-            curve.append([told, round(float(np.mean(ends)), 4) if ends else None, len(ends)])
+            curve.append([told, round(float(np.mean(ends)), 4) if ends else '', len(ends)])
             if len(curve) % 10 == 1:
                 print(start, seed, curve[-1], f'{trainer.step_count / (time.time() - begun):.0f} steps/s', flush=True)
             if len(ends) == 100 and np.mean(ends) >= stop:
                 break
-    return {'curve': curve, 'wall_s': round(time.time() - begun, 1)}
+    return curve
 
 
 def main():
@@ -94,17 +94,21 @@ def main():
     size = {'small': SMALL, 'published': PUBLISHED}[name]
     config = settings(corridor, size, steps)
     starts = ('long', 'published') if start == 'both' else (start,)
-    rows = [json.loads(line) for line in open(path)] if os.path.exists(path) else []
+    with open(path, 'a+', newline='') as out:
+        out.seek(0)
+        done = {tuple(row[:5]) for row in csv.reader(out)}
+        if not done:
+            csv.writer(out, lineterminator='\n').writerow(['start', 'corridor', 'size', 'budget', 'seed', 'step', 'success', 'episodes'])
     trainer = ControlTrainer(global_args=config, trainer_config=config.trainer, env_config=config.task, seed=0, key=jax.random.PRNGKey(0),
                              wandb_run=None)
     for seed in range(int(first), int(last or first) + 1):
         for start in starts:
-            what = {'seed': seed, 'start': start, 'corridor': corridor, 'size': name, 'steps': steps}
-            if any(what == {key: row[key] for key in what} for row in rows):
+            what = (start, str(corridor), name, str(steps), str(seed))
+            if what in done:
                 continue
-            row = {**what, **train(trainer, seed, start, size['seq'], steps, stop)}
-            with open(path, 'a') as out:
-                out.write(json.dumps(row) + '\n')
+            curve = train(trainer, seed, start, size['seq'], steps, stop)
+            with open(path, 'a', newline='') as out:
+                csv.writer(out, lineterminator='\n').writerows([*what, *point] for point in curve)
 
 
 if __name__ == '__main__':
