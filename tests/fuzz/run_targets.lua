@@ -139,7 +139,7 @@ return function(target, block)
         local which, at, value = changes:byte(i, i + 2)
         local item = contents[which % #contents + 1]
         local t = tensors[item.name]
-        if which < 128 then ffi.cast("uint8_t *", t:data())[(at * 31) % #item.bytes] = value
+        if which < 128 then ffi.cast("uint8_t *", t:data())[(at * 31) % (t:size() * (t:dtype() == "u8" and 1 or 4))] = value
         else tensors[item.name] = mn.tensor { shape = { at % 9 + 1, value % 70 + 1 }, dtype = value % 3 == 0 and "u8" or item.dtype } end
       end
       for _, t in pairs(tensors) do if t:dtype() == "f32" then safetensors.plain_nans(t:data(), t:size()) end end
