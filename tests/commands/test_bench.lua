@@ -152,7 +152,7 @@ t.test("scenes: pages early and late in an episode, larger and beside another, w
     for _, page in ipairs { "step 6", "step 30", "1920x1080", "two tracks" } do
       local rate, verdict, share = said:match("\n" .. name .. " +agalite +" .. page .. (" +[%d.]+"):rep(4) .. " +(%d+)  (%a+), ([%d.]+) x\n")
       t.ok(rate, name .. " " .. page .. ":\n" .. said)
-      t.eq(verdict, tonumber(rate) >= 60 and "met" or "missed")
+      if tonumber(rate) ~= 60 then t.eq(verdict, tonumber(rate) > 60 and "met" or "missed") end    -- 59.7 is printed as 60
       t.near(tonumber(share), rate / 60, 0.06)
     end
   end
