@@ -27,6 +27,14 @@ end
 local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
 local said = os.tmpname()
 local total = { 0, 0, 0 }
+local failures = {}
+
+-- A failure is printed where it happens, with its stack, and again before the last line: its name and its message.
+local function keep_failures(file, text)
+  for name, message in text:gmatch "  FAILED   ([^\n]*)\n *([^\n]*)" do
+    failures[#failures + 1] = ("  FAILED   %s%s\n           %s"):format(file and file:match "[^/]*$" .. ": " or "", name, message)
+  end
+end
 
 local function read(path)
   local f = assert(io.open(path))
@@ -67,11 +75,14 @@ local function run(file)
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
   io.write(before or text)
+  keep_failures(file, before or "")
   if before then return { passed, failed, skipped } end
   status = math.floor(status / 256)
   if status == 130 then interrupted() end         -- Ctrl-C
-  print(("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(limit)
-    or ("its process died: status %d%s"):format(status, status > 128 and (", signal %d"):format(status - 128) or "")))
+  local died = ("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(limit)
+    or ("its process died: status %d%s"):format(status, status > 128 and (", signal %d"):format(status - 128) or ""))
+  print(died)
+  keep_failures(nil, died)
   return { 0, 1, 0 }
 end
 
@@ -90,10 +101,12 @@ if beside_pid then
   local text = read(beside_said)
   local list, passed, failed, skipped = text:match "^(.-)(%d+) passed, (%d+) failed([^\n]*)\nover\n$"
   io.write(list or text)
+  keep_failures(nil, list or text)
   if not list then print(("  FAILED   %s\n           its process died"):format(table.concat(beside, " "))) end
   for i, n in ipairs { passed or 0, failed or 1, skipped and skipped:match "%d+" or 0 } do total[i] = total[i] + n end
 end
 os.remove(said)
 os.remove(beside_said)
+if #arg == 0 and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end
 print(("%d passed, %d failed%s"):format(total[1], total[2], total[3] > 0 and (", %d skipped"):format(total[3]) or ""))
 os.exit(total[2] == 0 and total[1] > 0 and 0 or 1, false)
