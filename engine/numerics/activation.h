@@ -52,17 +52,22 @@ static inline void mn_finish(float *y, long ld, const float *b, long rows, int n
 /* Sums of columns from .. end-1 of dz [N, width]: the gradient of a bias, stored or added. */
 static inline void mn_column_sums(const float *dz, long N, long width, long from, long end, float *db, bool add) {
   if (!add) for (long o = from; o < end; o++) db[o] = 0;
-  for (long r = 0; r < N; r++) for (long o = from; o < end; o++) db[o] += dz[r * width + o];
+  for (long r = 0; r < N; r++) {
+    _Pragma("omp simd")
+    for (long o = from; o < end; o++) db[o] += dz[r * width + o];
+  }
 }
 
 /* dy through the activation, from y alone. */
 static inline void mn_undo(const float *y, const float *dy, float *dz, long n, int act) {
+#define MN_UNDO(act) _Pragma("omp simd") for (long i = 0; i < n; i++) dz[i] = mn_undone(y[i], dy[i], act)
   switch (act) {
-  case MN_RELU:    for (long i = 0; i < n; i++) dz[i] = mn_undone(y[i], dy[i], MN_RELU); break;
-  case MN_SIGMOID: for (long i = 0; i < n; i++) dz[i] = mn_undone(y[i], dy[i], MN_SIGMOID); break;
-  case MN_TANH:    for (long i = 0; i < n; i++) dz[i] = mn_undone(y[i], dy[i], MN_TANH); break;
-  case MN_ELU1:    for (long i = 0; i < n; i++) dz[i] = mn_undone(y[i], dy[i], MN_ELU1); break;
+  case MN_RELU:    MN_UNDO(MN_RELU); break;
+  case MN_SIGMOID: MN_UNDO(MN_SIGMOID); break;
+  case MN_TANH:    MN_UNDO(MN_TANH); break;
+  case MN_ELU1:    MN_UNDO(MN_ELU1); break;
   }
+#undef MN_UNDO
 }
 
 #endif

@@ -2,6 +2,7 @@
 ** the state from which a row starts. */
 #ifndef MN_RECURRENT_H
 #define MN_RECURRENT_H
+#include <string.h>
 #include "packed_gemm.h"
 
 /* f(arg, b, worker) for each of B rows of D numbers, shared out where they take longer than sharing does. */
@@ -26,8 +27,8 @@ static inline void mn_carried(const float *rows, long stride, const float *first
   const float *from = t ? rows + (long)(t - 1) * B * stride : first;
   for (int b = 0; b < B; b++, h += D) {
     bool keep = from && !(done && done[(long)t * B + b]);
-    const float *was = keep ? from + (t ? stride : D) * b : NULL;
-    for (int d = 0; d < D; d++) h[d] = keep ? was[d] : 0;
+    if (keep) memcpy(h, from + (t ? stride : D) * b, sizeof *h * (size_t)D);
+    else memset(h, 0, sizeof *h * (size_t)D);
   }
 }
 

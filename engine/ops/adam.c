@@ -17,13 +17,16 @@ static void forward(mn_call *c) {
   float c1 = (float)-expm1(hyper[5] * log1p(-(double)a1)), c2 = (float)-expm1(hyper[5] * log1p(-(double)a2));
   long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 8.0 * n)
-  for (long i0 = 0; i0 < n; i0 += 4096)
-    for (long i = i0; i < n && i < i0 + 4096; i++) {
+  for (long i0 = 0; i0 < n; i0 += 4096) {
+    const long end = n - i0 < 4096 ? n : i0 + 4096;
+    MN_PRAGMA(omp simd)
+    for (long i = i0; i < end; i++) {
       float gi = g[i] * scale;
       m[i] = b1 * m[i] + a1 * gi;
       v[i] = b2 * v[i] + a2 * gi * gi;
       w[i] = keep * w[i] - lr * (m[i] / c1) / (sqrtf(v[i] / c2) + eps);
     }
+  }
 }
 
 const mn_op mn_op_adam = {

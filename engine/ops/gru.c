@@ -8,9 +8,10 @@
 /* save: r, z, n and w_n h + bias of one row, D each. */
 static void step(const float *i, const float *pre, const float *bias, const float *h, float *save, float *out, int D) {
   float *r = save, *z = save + D, *n = save + 2 * D, *q = save + 3 * D;
-  for (int d = 0; d < D; d++) r[d] = mn_sigmoidf(i[d] + pre[d]);
-  for (int d = 0; d < D; d++) z[d] = mn_sigmoidf(i[D + d] + pre[D + d]);
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
+    r[d] = mn_sigmoidf(i[d] + pre[d]);
+    z[d] = mn_sigmoidf(i[D + d] + pre[D + d]);
     q[d] = pre[2 * D + d] + bias[d];
     n[d] = mn_tanhf(i[2 * D + d] + r[d] * q[d]);
     out[d] = (1 - z[d]) * n[d] + z[d] * h[d];
@@ -60,6 +61,7 @@ static void forward(mn_call *c) {
 /* One row: from dh to the gradients of i, of the recurrent product, and the direct part of dh before. */
 static void undo(const float *save, const float *h, float *dh, float *di, float *dpre, int D) {
   const float *r = save, *z = save + D, *n = save + 2 * D, *q = save + 3 * D;
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
     float dn = dh[d] * (1 - z[d]) * (1 - n[d] * n[d]);
     di[d] = dpre[d] = dn * q[d] * r[d] * (1 - r[d]);
@@ -77,7 +79,10 @@ static void undo_row(void *arg, int b, int worker) {
   long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
   const float *dy = c->out[0].grad;
   float *dh = j->dh + b * D;
-  if (dy) for (long d = 0; d < D; d++) dh[d] += dy[row * D + d];
+  if (dy) {
+    MN_PRAGMA(omp simd)
+    for (long d = 0; d < D; d++) dh[d] += dy[row * D + d];
+  }
   undo(c->out[2].data + row * 4 * D, j->h + b * D, dh, j->di + row * 3 * D, j->dpre + row * 3 * D, (int)D);
 }
 

@@ -138,7 +138,10 @@ static void backward(mn_call *c) {
       mn_gemm(mn, true, false, 2 * D, D, rows, dp, 3 * D, p.x, D, du, D, at > 0);
       mn_gemm(mn, true, false, D, D, rows, dp + 2 * D, 3 * D, p.rx, D, du + 2L * D * D, D, at > 0);
     }
-    for (long n = 0; db && n < p.rows; n++) for (int d = 0; d < D; d++) db[d] -= dp[n * 3 * D + D + d];
+    for (long n = 0; db && n < p.rows; n++) {
+      MN_PRAGMA(omp simd)
+      for (int d = 0; d < D; d++) db[d] -= dp[n * 3 * D + D + d];
+    }
   }
 }
 

@@ -12,11 +12,12 @@ enum { SAVED = 5 };                 /* i, f, g, o after their activations, and c
 /* z: the recurrent part of the gates; save: one row; c: in the cell before. */
 static void step(const float *x, const float *z, const float *c, float *save, float *h, int D) {
   float *i = save, *f = save + D, *g = save + 2 * D, *o = save + 3 * D, *cell = save + 4 * D;
-  for (int d = 0; d < D; d++) i[d] = mn_sigmoidf(x[d] + z[d]);
-  for (int d = 0; d < D; d++) f[d] = mn_sigmoidf(x[D + d] + z[D + d]);
-  for (int d = 0; d < D; d++) g[d] = mn_tanhf(x[2 * D + d] + z[2 * D + d]);
-  for (int d = 0; d < D; d++) o[d] = mn_sigmoidf(x[3 * D + d] + z[3 * D + d]);
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
+    i[d] = mn_sigmoidf(x[d] + z[d]);
+    f[d] = mn_sigmoidf(x[D + d] + z[D + d]);
+    g[d] = mn_tanhf(x[2 * D + d] + z[2 * D + d]);
+    o[d] = mn_sigmoidf(x[3 * D + d] + z[3 * D + d]);
     cell[d] = f[d] * c[d] + i[d] * g[d];
     h[d] = o[d] * mn_tanhf(cell[d]);
   }
@@ -74,6 +75,7 @@ static void forward(mn_call *c) {
 /* One row: from dh and dc to the gradient of the gates, and of the cell before in dc. */
 static void undo(const float *save, const float *before, const float *dh, float *dc, float *di, int D) {
   const float *i = save, *f = save + D, *g = save + 2 * D, *o = save + 3 * D, *cell = save + 4 * D;
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
     float t = mn_tanhf(cell[d]), dcell = dc[d] + dh[d] * o[d] * (1 - t * t);
     di[d] = dcell * g[d] * i[d] * (1 - i[d]);
@@ -91,7 +93,10 @@ static void undo_row(void *arg, int b, int worker) {
   long D = DIM(c, 'D'), row = (long)j->t * DIM(c, 'B') + b;
   const float *dy = c->out[OUT_Y].grad;
   float *dh = j->dh + b * D;
-  for (long d = 0; dy && d < D; d++) dh[d] += dy[row * D + d];
+  if (dy) {
+    MN_PRAGMA(omp simd)
+    for (long d = 0; d < D; d++) dh[d] += dy[row * D + d];
+  }
   undo(c->out[OUT_SAVE].data + row * SAVED * D, j->cell + b * D, dh, j->dc + b * D, j->di + row * 4 * D, (int)D);
 }
 

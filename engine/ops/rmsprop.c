@@ -12,8 +12,10 @@ static void forward(mn_call *c) {
   const float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
   const long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 8.0 * n)
-  for (long i0 = 0; i0 < n; i0 += 4096)
-    for (long i = i0; i < n && i < i0 + 4096; i++) {
+  for (long i0 = 0; i0 < n; i0 += 4096) {
+    const long end = n - i0 < 4096 ? n : i0 + 4096;
+    MN_PRAGMA(omp simd)
+    for (long i = i0; i < end; i++) {
       const float d = g[i] * scale + decay * w[i];
       float size = v[i] = (1 - a) * v[i] + a * d * d;
       if (mean) {
@@ -24,6 +26,7 @@ static void forward(mn_call *c) {
       if (m) step = m[i] = momentum * m[i] + step;
       w[i] -= lr * step;
     }
+  }
 }
 
 const mn_op mn_op_rmsprop = {

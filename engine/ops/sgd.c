@@ -14,8 +14,10 @@ static void forward(mn_call *c) {
   const bool ahead = OPT(c, 0) != 0;
   const long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 4.0 * n)
-  for (long i0 = 0; i0 < n; i0 += 4096)
-    for (long i = i0; i < n && i < i0 + 4096; i++) {
+  for (long i0 = 0; i0 < n; i0 += 4096) {
+    const long end = n - i0 < 4096 ? n : i0 + 4096;
+    MN_PRAGMA(omp simd)
+    for (long i = i0; i < end; i++) {
       float d = g[i] * scale + decay * w[i];
       if (v) {
         v[i] = keep * v[i] + take * d;
@@ -23,6 +25,7 @@ static void forward(mn_call *c) {
       }
       w[i] -= lr * d;
     }
+  }
 }
 
 const mn_op mn_op_sgd = {
