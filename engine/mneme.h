@@ -50,7 +50,8 @@ void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow 
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
-/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process */
+/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process,
+   and so does a minute (or ten times the longest span between two calls of mn_interrupted) without a call of mn_interrupted */
 void        mn_watch_signals(bool on);
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 
@@ -257,6 +258,7 @@ double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
 int         mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes, int m, const char *const *others);
+bool        mn_file_unsynced(void);                /* once true: a file was written where the file system cannot sync */
 int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */

@@ -46,10 +46,24 @@ static int open_folder(const char *path) {
 enum { TOGETHER = 16 };
 typedef struct { int fd, error; } sync_job;
 
+static int not_synced;                   /* 1: a file could not be synced, 2: and that was said */
+
 static void *sync_one(void *at) {
   sync_job *j = at;
-  j->error = fsync(j->fd) && errno != EINVAL ? errno : 0;      /* EINVAL: a file system without such a thing */
+  struct stat s;
+  j->error = fsync(j->fd) ? errno : 0;
+  if (j->error == EINVAL) {              /* a file system without such a thing; of folders many have none */
+    int none = 0;
+    j->error = 0;
+    if (!fstat(j->fd, &s) && S_ISREG(s.st_mode)) __atomic_compare_exchange_n(&not_synced, &none, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
   return NULL;
+}
+
+/* Is this the first call after a file could not be synced? */
+bool mn_file_unsynced(void) {
+  int one = 1;
+  return __atomic_compare_exchange_n(&not_synced, &one, 2, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Sync some files and folders and close them.  All wait at a time: a disk writes its journal once for them, and one after another each

@@ -30,6 +30,20 @@ local function check_version(version, archive)
     works("sweep two.lua run=again import=two.jsonl estimate=0 jobs=0", "4 of the 4 runs of two.jsonl were open here and are taken")
   end)
 
+  if files.is_file(dir .. "/tuned/declaration.json") then
+    t.test(version .. ": a tuning goes on where it stopped and is reported; a causal map is taken as it is", function()
+      works "check tuned"
+      works("tune agent.lua run=tuned core=gru,lstm lr=1e-4..1e-2:log budget=2x1024 fresh=1 top=1 estimate=0", "6 of 6 runs done")
+      works("report tuned", "tuned/report.html")
+      local map = ("%s/a2c/where/%s"):format(dir, files.list(dir .. "/a2c/where")[1])
+      local before = files.read(map)
+      works("where a2c episodes=8", "0 of 75 cells stand out")
+      t.eq(files.read(map), before)
+      t.eq(#files.list(dir .. "/a2c/where"), 1)
+      works("compare tuned a2c")
+    end)
+  end
+
   for _, run in ipairs(runs) do
     t.test(version .. ": " .. run .. " is checked, evaluated, shown and exported", function()
       works("check " .. run, "^ok ")

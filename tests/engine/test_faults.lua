@@ -167,6 +167,51 @@ t.test("a file system without locks is a warning", function()
   goes_on "without locks"
 end)
 
+t.test("a file system that cannot sync is a warning, once", function()
+  if not built then t.skip "no C compiler" end
+  local said, status = under({ "unsynced" }, 1, { line = small .. "run=it" })
+  t.eq(status, 0, said)
+  t.eq(select(2, said:gsub("warning: it/[^:\n]+: this file system cannot sync files", "")), 1, said)
+  goes_on "without syncs"
+end)
+
+files.write(here .. "/stuck.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 1e5, num_envs = 2, num_steps = 32, hidden = 4, threads = 1 }
+local steps = 0
+local env = mn.env { name = "stuck", observation = { 1 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+  reset = function(self) self.time = 0; return { 0 } end,
+  step = function(self)
+    self.time, steps = self.time + 1, steps + 1
+    if steps > 2000 then
+      assert(io.open("stuck", "w")):close()
+      while true do end
+    end
+    return { 0 }, 0, self.time > 5
+  end }
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+]] })
+
+-- "hurry" makes the minute that a first signal waits a second.
+local function stuck(preload, after)
+  if not built then t.skip "no C compiler" end
+  clear()
+  shell.run(here, "rm -f stuck")
+  return shell.run(here, ("%s '%s' run stuck.lua run=it & p=$!; while [ ! -e stuck ]; do sleep 0.05; done; kill -TERM $p; %s wait $p"):format(
+    preload, shell.program, after))
+end
+
+t.test("a loop of a script that never ends: the second signal ends it", function()
+  local said, status = stuck("", "while kill -TERM $p 2>/dev/null; do sleep 0.1; done;")
+  t.eq(status, 143, said)
+end)
+
+t.test("a loop of a script that never ends: one signal ends it after a while", function()
+  local said, status = stuck(("MNEME_FAULT='hurry 0' LD_PRELOAD='%s %s'"):format(preloaded, library), "")
+  t.eq(status, 143, said)
+  t.ok(said:find "mneme: finishing first; a second signal %(Ctrl%-C%) stops at once, without saving\nmneme: it did not finish", said)
+end)
+
 t.test("what is printed goes nowhere: the run does not mind", function()
   clear()
   local said, status = shell.run(here, ("'%s' %s run=it > /dev/full"):format(shell.program, small))

@@ -109,11 +109,15 @@ ssize_t write(int fd, const void *data, size_t bytes) {
 }
 
 int fsync(int fd) {
+  if (our_file(fd) && is("unsynced")) return fails(EINVAL);
   if (our_file(fd) && now("fsync")) return fails(EIO);
   int result = REAL(fsync)(fd);
   killed(our_file(fd));
   return result;
 }
+
+/* Who waits a minute waits a second. */
+unsigned alarm(unsigned seconds) { return REAL(alarm)(is("hurry") && seconds ? 1 : seconds); }
 
 /* A file system without locks. */
 int fcntl(int fd, int command, ...) {

@@ -53,6 +53,9 @@ function files.write(path, pieces, after)
   end
   after = after or {}
   check(C.mn_file_write_after(engine.ctx, path, n, at, bytes, #after, ffi.new("const char *[?]", #after, after)))
+  if C.mn_file_unsynced() then
+    io.stderr:write(("mneme: warning: %s: this file system cannot sync files; what is written may be lost in a power cut\n"):format(path))
+  end
 end
 
 ---A name that no file has: STEM.KIND, or with a number, STEM-2.KIND.
