@@ -1,7 +1,7 @@
 -- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y ...] [out=FILE].
 --   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
 --                        side by side in the same environments with one clock
---   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
+--   erase=PART at=STEP   and swap= hold= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
 --                        from this step on, the untouched and the altered agent side by side
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
