@@ -286,13 +286,14 @@ local function tell(o, env, asked, result)
   local map = result.map
   if map.measure == "kl" or #map.steps == 0 then return true end
   if map.test_of == "hold" then print(wrap(memory_story.lost(map, result.cells, result.what))) return true end
-  print(wrap(memory_story.kept(map, result.cells, result.what)))
-  if not memory_story.fails(map) then return true end
-  o.measure = asked
-  local held = measure(o, env, o.checkpoint, nil, "hold")
-  if not held then return false end
-  local text, lost = memory_story.lost(held.map, held.cells, held.what)
-  print(wrap(text))
+  local held
+  if memory_story.fails(map) then
+    o.measure = asked
+    held = measure(o, env, o.checkpoint, nil, "hold")
+    if not held then return false end
+  end
+  local sentences, lost = memory_story.sentences(result, held, result.what)
+  for _, text in ipairs(sentences) do print(wrap(text)) end
   if lost then print(("see it: mneme view %s hold=%s at=%d"):format(o.folder, lost.row.word, lost.last)) end
   return true
 end

@@ -45,8 +45,6 @@ local function found(map, cells)
   return list
 end
 
-local function signed(x) return ((x < 0 and "−%.2f" or "+%.2f"):format(math.abs(x))) end
-
 -- The mean over the episodes that reach a column.
 local function base_of(map, c)
   local sum, list = 0, map.columns[c].base
@@ -73,13 +71,14 @@ end
 ---@param cells table[][] of Map:cells, after Map:test
 ---@param what string "the cue"
 ---@return string
+---@return boolean decided
 function memory_story.kept(map, cells, what)
   local list = found(map, cells)
-  if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure) end
+  if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
   local top = list[1]
   local text = ("%s holds %s %s: erased there, it costs up to %.2f of %s"):format(first_upper(top.row.text), what, steps(map, top), top.most, map.measure)
   local more = names(list, 2, function(of) return ("%s, %.2f"):format(steps(map, of), of.most) end)
-  return text .. (more ~= "" and "; also " .. more or "") .. "."
+  return text .. (more ~= "" and "; also " .. more or "") .. ".", true
 end
 
 ---Which part lost what success needs, and when.
@@ -98,17 +97,31 @@ function memory_story.lost(map, cells, what)
   end
   local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
   local name, text = first_upper(top.row.text), nil
-  local here = ("if it keeps what it holds at step %d, %s is %.2f in place of %.2f"):format(at, map.measure, base + cell.loss, base)
+  local here = ("kept as it is before step %d, %s is %.2f in place of %.2f"):format(at, map.measure, base + cell.loss, base)
   if gone then
-    text = ("%s loses %s between steps %d and %d: %s; what it holds at step %d changes it by %s"):format(name, what, at, map.steps[gone], here,
-      map.steps[gone], signed(top.cells[gone].loss))
+    local later = map.steps[gone]
+    text = ("%s loses %s between steps %d and %d: %s; kept as it is before step %d, %.2f"):format(name, what, at, later, here, later,
+      base_of(map, gone) + top.cells[gone].loss)
   elseif top.last == #map.steps then
-    text = ("%s has %s to the last step, %d, and loses it in that step: %s"):format(name, what, at, here)
+    text = ("%s loses %s in the last step, %d: %s"):format(name, what, at, here)
   else
     text = ("%s loses %s after step %d, by which step is not decided: %s"):format(name, what, at, here)
   end
   local more = names(list, 2, function(of) return "after step " .. map.steps[of.last] end)
   return text .. (more ~= "" and "; so do " .. more or "") .. ".", { row = top.row, last = at, gone = gone and map.steps[gone] }
+end
+
+---What both maps say, in sentences: of an agent that fails first what was lost.
+---@param kept table { map, cells } of erasing
+---@param held table? { map, cells } of holding; nil: not measured
+---@param what string "the cue"
+---@return string[] sentences
+---@return table? lost as of memory_story.lost
+function memory_story.sentences(kept, held, what)
+  local first, holds = memory_story.kept(kept.map, kept.cells, what)
+  if not held then return { first } end
+  local second, lost = memory_story.lost(held.map, held.cells, what)
+  return not lost and { first, second } or holds and { second, first } or { second }, lost
 end
 
 ---Whether so many episodes fail that it is worth asking what was lost.
