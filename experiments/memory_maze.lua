@@ -38,7 +38,7 @@ return mn.study {
     sight = { "cells a side that the agent sees ahead of it: 3, 5 or 7", range = { 3, 7 }, whole = true },
     cue_frames = { "steps that a new target is shown for; 0: always", range = { 0, 1e6 }, whole = true },
     levels = { "mazes there are; 0: a new one in each episode", range = { 0, 100000 }, whole = true },
-    previous = { "inputs besides the observation: the last action, reward, both or none" },
+    previous = { "inputs besides the observation: the last action, reward, both or, left empty, neither" },
   },
   seeds = { 3, quick = 5 },
   run = function(cfg)

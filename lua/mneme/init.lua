@@ -90,6 +90,7 @@ local parts = {
     learning_speed = { "mneme.commands.bench.train", "learning" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
+    gradient_error = { "mneme.measure.gradient_error", fields = { "of", "watch" } },
     gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },

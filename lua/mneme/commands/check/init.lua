@@ -7,7 +7,8 @@
 --   core=FILE.lua          the contract that every core keeps, one property a line; other keys are the
 --                          core's settings
 -- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);
--- the groups are output.*, final.* and grad.*.
+-- the groups are output.*, final.* and grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of
+-- inputs, parameters and states changes: an error of that size is rounding, whatever the file's tolerance.
 local check_file = require "mneme.commands.check.file"
 local check_run = require "mneme.commands.check.run"
 local check_attention = require "mneme.commands.check.attention"
@@ -29,6 +30,7 @@ local below, flags, gradients, need = check_file.below, check_file.flags, check_
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
 
 local FAR = 1e37           -- a value beyond it stands for infinity
+local DRAWS = 3            -- of rounded inputs, where a core's values differ from the file's
 
 local function largest(list)
   local top = 0
@@ -63,7 +65,7 @@ local function compare(got, file)
     if not got[name] then list[#list + 1] = { name = name, error = math.huge, note = "missing" }
     else
       local floor = math.max(largest(w.values), 1e-3 * top[name:match "^%a+"], 1e-30)
-      list[#list + 1] = { name = name, error = difference(got[name], w) / floor }
+      list[#list + 1] = { name = name, error = difference(got[name], w) / floor, floor = floor }
     end
   end
   for name in pairs(got) do
@@ -92,11 +94,43 @@ local function run_core(name, config, file)
   return got
 end
 
+-- A fixture whose inputs, parameters and states differ in about their last bit, up or down by pseudo-random numbers.
+local function shaken(file, draw)
+  local other, seed = {}, draw
+  for _, name in ipairs(tables.keys(file)) do
+    local x = file[name]
+    other[name] = x
+    if x:dtype() == "f32" and (name:find "^param%." or name:find "^state%." or name == "input.x") then
+      local y = tensor.new { shape = x:shape() }:copy(x)
+      local p = y:data()
+      for i = 0, y:size() - 1 do
+        seed = (seed * 1103515245 + 12345) % 2 ^ 31
+        p[i] = p[i] * (1 + (seed < 2 ^ 30 and 1 or -1) * 2 ^ -24 * 1.5)
+      end
+      other[name] = y
+    end
+  end
+  return other
+end
+
+-- How far the worst tensor moves where only the last bit of what a core is given changes: an error of that size is the rounding of its inputs.
+local function conditioning(name, config, file, got, worst)
+  if not worst.floor then return nil end
+  local most = 0
+  for draw = 1, DRAWS do
+    tensor.clear_tape()
+    local other = run_core(name, config, shaken(file, draw))
+    most = math.max(most, difference(other[worst.name], got[worst.name]) / worst.floor)
+  end
+  return most
+end
+
 -- ---- the command ----
 
 ---Compare one fixture with the results of this engine.
 ---@param path string
----@return table { ok, worst = { name, error, note }, tolerance, core, list }
+---@return table { ok, worst = { name, error, note }, tolerance, core, list, rounding = of a core that is not ok: how far the worst tensor moves with the
+---  last bit of what the core is given }
 local function check(path)
   local file = safetensors.load(path)
   local meta = file.metadata
@@ -123,9 +157,11 @@ local function check(path)
     got = run_core(meta.core, config, file.tensors)
   end
   local list = compare(got, file.tensors)
+  local rounding = not kind and list[1] and list[1].error > tolerance and conditioning(meta.core, config, file.tensors, got, list[1]) or nil
   tensor.clear_tape()
   if #list == 0 then errors.fail(path .. ": there is nothing to compare") end
-  return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list }
+  return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list,
+    rounding = rounding }
 end
 
 -- `mneme check core=FILE.lua [key=value ...]`: the contract, one line a property.
@@ -177,8 +213,9 @@ local function main(words)
       status = math.max(status, result.status)
     elseif folder then status = math.max(status, result)
     else
-      print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g"):format(result.ok and "ok" or "MISMATCH", path, result.core,
-        result.worst.error, result.worst.name, result.worst.note and " (" .. result.worst.note .. ")" or "", result.tolerance))
+      print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g%s"):format(result.ok and "ok" or "MISMATCH", path, result.core,
+        result.worst.error, result.worst.name, result.worst.note and " (" .. result.worst.note .. ")" or "", result.tolerance,
+        result.rounding and ("; the last bit of its inputs moves it by %.1e"):format(result.rounding) or ""))
       if not result.ok then status = math.max(status, 1) end
     end
   end
