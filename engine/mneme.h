@@ -51,7 +51,7 @@ void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range 
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
 /* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process,
-   and so does a minute (or ten times the longest span between two calls of mn_interrupted) without a call of mn_interrupted */
+   and so does a minute (and ten times the longest span so far) without a call of mn_interrupted */
 void        mn_watch_signals(bool on);
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 

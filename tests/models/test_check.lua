@@ -83,6 +83,16 @@ t.test("a number that is wrong by more than the tolerance is found, one that is 
   end
 end)
 
+t.test("of a core that differs the line says how far rounding of its inputs moves the same value", function()
+  for _, name in ipairs { "gru", "agalite_code_r4" } do
+    local result = check.check(changed(name, function(_, meta) meta.tolerance = "1e-12" end))
+    t.ok(not result.ok and result.rounding > 1e-8 and result.rounding < 1e-4, result.rounding)
+    local _, said = run(path)
+    t.ok(said:find "tolerance 1e%-12; the last bit of its inputs moves it by %d%.%de%-0%d\n", said)
+  end
+  t.eq(check.check(root .. "gru.safetensors").rounding, nil)
+end)
+
 t.test("a NaN fails, wherever it stands", function()
   for _, name in ipairs { "output.y", "final.layers.0.s", "grad.input.x", "param.embed.bias", "input.x", "cotangent.y", "state.layers.0.C" } do
     says(1, "", "galite_separable", function(tensors) tensors[name]:data()[1] = 0 / 0 end)

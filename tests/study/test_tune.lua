@@ -196,6 +196,29 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
   t.ok(said:find("mneme sweep tuned.lua", 1, true), said)
 end)
 
+t.test("a file of a study that tunes has its picks: imported, nothing is tuned again, more seeds run with them, and other ranges are refused", function()
+  local said, status = mneme "report runs/tuned export=tuned.jsonl"
+  t.eq(status, 0, said)
+  os.remove(path "marks")
+  said, status = mneme "sweep tuned.lua import=tuned.jsonl run=taken jobs=0"
+  t.eq(status, 0, said)
+  t.ok(said:find "4 of the 4 runs" and not files.is_file(path "marks"), said)
+  said, status = mneme "sweep tuned.lua run=taken seeds=3 estimate=0"
+  t.eq(status, 0, said)
+  t.eq(#marks(), 2)
+  local tuned = journal.tuned(path "taken")
+  for _, run in ipairs(folder.load(path "taken").runs) do
+    t.eq(run:info().config.lr, tonumber(tuned.points[run.labels.core == "gru" and 1 or 2].picks[1].values.lr))
+  end
+  said, status = mneme "report taken export=again.jsonl"
+  t.eq(status, 0, said)
+  t.eq(files.read(path "again.jsonl"):match '[^\n]*"tuned"[^\n]*', files.read(path "tuned.jsonl"):match '[^\n]*"tuned"[^\n]*')
+  files.write(path "tuned.jsonl", { (files.read(path "tuned.jsonl"):gsub('"budget": ?"10x20"', '"budget":"9x20"')) })
+  said, status = mneme "sweep tuned.lua import=tuned.jsonl run=refused jobs=0"
+  t.eq(status, 2, said)
+  t.ok(said:find "tuned.jsonl: it was tuned with budget=9x20, not 10x20", said)
+end)
+
 t.test("tune: what a study cannot mean", function()
   local function refused(spec, why) t.raises(tuning.check, why, spec) end
   refused({ lr = "1..2" }, "tune has no budget")

@@ -3,10 +3,12 @@
 -- import=FILE` restores the run folders, so that these runs are not run again.  A run is imported only if the script still
 -- gives it the same settings.
 --   { run, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
+--   { tuned = what a study's tuning picked, study }
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local journal = require "mneme.study.tuning_journal"
 local json = require "mneme.base.json"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -70,32 +72,35 @@ local function is_line(entry)
   return true
 end
 
--- The lines of a file, by the names of their runs.
+-- The lines of a file, by the names of their runs; and the line of a tuning.
 local function read(path)
-  local runs, n = {}, 0
+  local runs, n, tuned = {}, 0, nil
   for line in files.read(path):gmatch "([^\n]*)\n?" do
     n = n + 1
     if line:find "%S" then
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
-      if not is_line(entry) then
+      local tuning = type(entry) == "table" and journal.is_tuned(entry.tuned)
+      if tuning then tuned = { entry = entry, text = line }
+      elseif not is_line(entry) then
         errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
       end
-      runs[entry.run or entry.cell] = { entry = entry, text = line }
+      if not tuning then runs[entry.run or entry.cell] = { entry = entry, text = line } end
     end
   end
-  return runs
+  return runs, tuned
 end
 
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
----Write the runs of a study that are done; those that the file has of the same study besides them stay in it.
+---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.
 ---@param path string
 ---@param study table of folder.load
 ---@param names string[] of curves
 ---@return integer n runs in the file
 function archive.write(path, study, names)
-  local lines, name = files.is_file(path) and read(path) or {}, stem(study.info)
+  local name, tuned, lines, other = stem(study.info), journal.tuned(study.path), {}, nil
+  if files.is_file(path) then lines, other = read(path) end
   for run, line in pairs(lines) do
     if line.entry.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.entry.study), run), "export=ANOTHER") end
   end
@@ -108,8 +113,13 @@ function archive.write(path, study, names)
   end
   local out = {}
   for i, run in ipairs(tables.keys(lines)) do out[i] = lines[run].text .. "\n" end
+  local n = #out
+  if tuned then
+    tuned.kept = nil
+    out[n + 1] = json.encode { study = name, tuned = tuned } .. "\n"
+  elseif other then out[n + 1] = other.text .. "\n" end
   files.write(path, out)
-  return #out
+  return n
 end
 
 ---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
@@ -224,6 +234,16 @@ function archive.other_code(wanted)
   if other > 0 then parts[1] = ("%d of its runs were made by other code than is here (%s)"):format(other, table.concat(tables.keys(names), ", ")) end
   if without > 0 then parts[#parts + 1] = ("%d of its runs kept no code, which cannot be compared"):format(without) end
   return parts[1] and table.concat(parts, "; ")
+end
+
+---What a tuning picked, if the file has it.
+---@param file string
+---@return table? tuned as journal.tuned
+function archive.tuned(file)
+  local _, tuned = read(file)
+  if not tuned then return nil end
+  tuned.entry.tuned.kept = file
+  return tuned.entry.tuned
 end
 
 ---Put them where a sweep would have left them.

@@ -360,8 +360,10 @@ end
 local function tune_first(o, plan)
   local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
   fresh_runs.check(t, plan.seeds)
-  sweep.check_code({ run = t.base }, { runs = t:all_runs() })
-  if not t:is_over() then
+  local by_name, taken = {}, t:take(o.import and archive.tuned(o.import))
+  for _, point in ipairs(taken or {}) do by_name[point.name] = t.space:words(point.picks[1].values) end
+  if not taken then sweep.check_code({ run = t.base }, { runs = t:all_runs() }) end
+  if not taken and not t:is_over() then
     if o.cluster or o.only or o.jobs == 0 then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "mneme tune " .. o.script) end
     C.mn_watch_signals(true)
     local signal = t:work()
@@ -371,11 +373,13 @@ local function tune_first(o, plan)
       return signal
     end
   end
-  t:write()
-  local by_name = {}
-  for _, point in ipairs(t.points) do by_name[point.name] = t.space:words(t:picks(point)[1].values) end
+  if not taken then
+    t:write()
+    for _, point in ipairs(t.points) do by_name[point.name] = t.space:words(t:picks(point)[1].values) end
+  end
   for _, c in ipairs(plan.runs) do
-    for _, word in ipairs(by_name[tuning.point_name(c)]) do table.insert(c.words, word) end
+    local words = by_name[tuning.point_name(c)] or errors.usage(("%s: it has no tuning of %s"):format(o.import or o.run, tuning.point_name(c)))
+    for _, word in ipairs(words) do table.insert(c.words, word) end
   end
   return 0
 end

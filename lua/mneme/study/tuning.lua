@@ -329,6 +329,24 @@ function Tuning:write()
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
 end
 
+---Take what an imported file says that a tuning picked, where none was begun here; nil: there is none.
+---@param tuned table? of archive.tuned
+---@return table? points { name, picks }, of this tuning's ranges and budget
+function Tuning:take(tuned)
+  local there = journal.tuned(self.run)
+  local from = there and there.kept and there or not folder.info(self.base) and tuned
+  if not from then return nil end
+  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
+    if values.show(from.tune[key]) ~= values.show(self.about[key]) then
+      errors.usage(("%s: it was tuned with %s=%s, not %s"):format(from.kept, key, values.show(from.tune[key]), values.show(self.about[key])),
+        "without import= it is tuned again")
+    end
+  end
+  files.make_folder(self.base)
+  files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
+  return from.points
+end
+
 -- ---- running it ----
 
 -- Trials of a point: measured, of these failed.

@@ -50,15 +50,20 @@ local function is_point(x)
     and is_whole(x.seeds, 1)
 end
 
+---Is this what tuned.json holds?
+---@return boolean
+function journal.is_tuned(t)
+  local about = type(t) == "table" and t.tune
+  return type(about) == "table" and type(about.ranges) == "string" and type(about.by) == "string" and is_whole(t.trials, 1) and is_whole(t.first_seed, 0)
+    and (t.steps == nil or is_whole(t.steps, 1)) and list_of(t.points, 1, is_point)
+end
+
 ---What is known of a study's tuning; nil: it has none, or it is not over.
 ---@param path string of the study
----@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials } }
+---@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials }, kept = the file that it was taken from }
 function journal.tuned(path)
   local t = read_json(path .. "/tune/tuned.json")
-  if t == nil then return nil end
-  local about = type(t) == "table" and t.tune
-  if type(about) ~= "table" or type(about.ranges) ~= "string" or type(about.by) ~= "string" or not is_whole(t.trials, 1) or not is_whole(t.first_seed, 0)
-    or t.steps ~= nil and not is_whole(t.steps, 1) or not list_of(t.points, 1, is_point) then
+  if t ~= nil and not journal.is_tuned(t) then
     errors.fail(path .. "/tune/tuned.json: not the end of a tuning", "remove it: mneme tune writes it again")
   end
   return t
