@@ -176,22 +176,20 @@ end
 ---Write a text on several lines, broken between words.
 ---@param text string
 ---@param x number
----@param y number? of the first baseline; nil: only count the lines
+---@param y number of the first baseline
 ---@param size number of the letters, in design pixels
 ---@param color integer?
 ---@param room number width of a line in pixels
----@return integer lines
 function methods:paragraph(text, x, y, size, color, room)
-  local line, n, high = "", 1, 1.4 * size * self.unit
+  local line = ""
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
     if line ~= "" and self:text_width(longer, size) > room then
-      if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
-      line, n = word, n + 1
+      self:text(line, x, y, size, color, "left", room)
+      line, y = word, y + 1.4 * size * self.unit
     else line = longer end
   end
-  if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
-  return n
+  self:text(line, x, y, size, color, "left", room)
 end
 
 ---The longest beginning of a text that fits, with an ellipsis; "" if not even that fits.
