@@ -50,7 +50,8 @@ return mn.study {
     result.worst = math.max(unpack(errors.y))
     return result
   end,
-  metrics = { score = { "success, share of the oracle's return, or share of right answers", range = { 0, 1 } }, steps = { "steps of the run, to the end or until solved" },
+  metrics = { score = { "success, share of the oracle's return, or share of right answers", range = { 0, 1 } },
+    steps = { "steps of the run, to the end or until solved" },
     doublings = { "the logarithm of steps to base 2" }, worst = { "largest relative error of a gradient in bf16", range = { 0, math.huge }, goal = 0 } },
   figures = { { "lines", y = "gradient", x = "steps", by = "agent", log = "y", title = "relative error of a gradient in bf16, while learning" },
     { "bars", y = "steps", x = "agent", by = "precision", title = "steps until solved" }, { "bars", y = "score", x = "agent", by = "precision" } },
