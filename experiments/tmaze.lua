@@ -1,16 +1,6 @@
 -- Which memory carries the cue?   mneme run experiments/tmaze.lua core=gru corridor=20
 local mn = require "mneme"
 
-local published = {                        -- learner settings of the released configuration
-  agalite = { lr = 1e-4, entropy_coef = 0.001 },
-  galite = { lr = 1e-4, entropy_coef = 0.001 },
-  galite_released = { core = { "galite_released", eta = 2 }, lr = 1e-4, entropy_coef = 0.001 },
-  gru = { lr = 5e-4, entropy_coef = 0.01 },
-  gtrxl = { lr = 5e-4, entropy_coef = 0.01 },
-  ["gtrxl 256"] = { lr = 5e-4, entropy_coef = 0.001 },       -- core.memory=256
-  lstm = { lr = 1e-4, entropy_coef = 0.001 },
-}
-
 local cfg = mn.config({
   corridor = 160, core = { "agalite", eta = 4, r = 2 }, learner = "a2c",
   steps = 5e6, num_envs = 8, num_steps = 256, hidden = 128,
@@ -19,7 +9,14 @@ local cfg = mn.config({
   quick = { corridor = 10, steps = 2e5 },
 }, {
   corridor = { "cells from the cue to the junction", range = { 2, 256 } },
-  published = function(name, cfg) return published[name .. " " .. tostring(cfg.core.memory)] or published[name] end,
+  published = {                            -- learner settings of the released configuration
+    agalite = { lr = 1e-4, entropy_coef = 0.001 },
+    galite = { lr = 1e-4, entropy_coef = 0.001 },
+    galite_released = { core = { "galite_released", eta = 2 }, lr = 1e-4, entropy_coef = 0.001 },
+    gru = { lr = 5e-4, entropy_coef = 0.01 },
+    gtrxl = { lr = 5e-4, entropy_coef = 0.01 },   -- core.memory=256 was published with entropy_coef=0.001
+    lstm = { lr = 1e-4, entropy_coef = 0.001 },
+  },
 })
 
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
