@@ -44,8 +44,9 @@ return mn.study {
   figures = { { "curves", y = "charts/episodic_return", by = "core", where = { env = "craftax" }, title = "return while learning" },
     { "bars", y = "mean_return", x = "env", by = "core" } },
   references = {
-    { "PPO with a GTrXL of 5M parameters, 5 seeds", of = "mean_return", where = { env = "craftax" }, source = "transformerXL_PPO_JAX, "
-      .. "results_craftax/base_A100_1e9: mean of the episodes that end in an update, after 1e7 steps in 20 updates",
+    { "public PPO-GTrXL: 5M parameters, 1,024 environments, its first steps of 1e9", of = "mean_return", where = { env = "craftax" },
+      source = "github.com/Reytuag/transformerXL_PPO_JAX, results_craftax/base_A100_1e9: mean of 5 seeds, of the episodes that end in one update "
+        .. "(131,072 steps); from 1e7 steps on, in twenty",
       curve = { { 131072, 0.18 }, { 262144, 0.97 }, { 524288, 1.49 }, { 1048576, 2.39 }, { 2097152, 3.72 }, { 3.01e6, 4.23 }, { 5.11e6, 4.38 },
         { 1.01e7, 3.98 }, { 2.01e7, 3.46 }, { 3e7, 6.82 }, { 5.01e7, 13.97 }, { 1e8, 17.56 }, { 2e8, 20.74 }, { 3e8, 27.84 }, { 5e8, 35.92 },
         { 7e8, 38.98 }, { 1e9, 41.62 } } },

@@ -332,6 +332,10 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
   local rows = page.blocks[2].rows
   t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
   t.eq(rows[4][3][1], "–", "our runs do not say how many steps they made")
+  for _, r in ipairs(study.runs) do r.metrics.steps = 5e8 end
+  page = blocks.new ""
+  results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, words)
+  t.eq(page.blocks[2].rows[1][3][1], "0.2 after 500M steps")
   local function said(list)
     local judged = {}
     for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end

@@ -72,6 +72,29 @@ t.test("kept runs are taken, not lived again, and told as such; others are lived
   t.eq(status, 0, said) t.ok(said:find "0 of the 2 runs", said) t.eq(marks(), 0)
 end)
 
+t.test("runs whose core got its width by size= are taken, and not where another size is asked for", function()
+  local script = write("sized.lua", [[
+local mn = require "mneme"
+return mn.study {
+  title = "sizes", axes = { core = { { "agalite", label = "agalite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16 }, "gtrxl", "gru" } }, seeds = { 1 },
+  settings = { steps = 64, num_envs = 2, num_steps = 16, hidden = 8, learner = "a2c", threads = 1 },
+  run = function(cfg)
+    local env = mn.env("tmaze", { corridor = 2, num_envs = cfg.num_envs, seed = cfg.seed })
+    return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+  end,
+  metrics = { score = { "success" } },
+}
+]])
+  local function sized(words) return mneme(("sweep %s estimate=0 jobs=1 %s"):format(script, words)) end
+  local status, said = sized("run=" .. path "sizes")
+  t.eq(status, 0, said)
+  t.eq(mneme(("report %s export=%s"):format(path "sizes", path "sizes.jsonl")), 0)
+  status, said = sized(("run=%s import=%s"):format(path "sizes2", path "sizes.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find("3 of the 3 runs", 1, true), said)
+  status, said = sized(("size=published run=%s import=%s"):format(path "sizes3", path "sizes.jsonl"))
+  t.eq(status, 2) t.ok(said:find("size is published, there it was script", 1, true), said)
+end)
+
 t.test("what is written of a study is about the runs in docs/results: a page with others says so", function()
   files.make_folder(path "lab/experiments")
   files.make_folder(path "lab/docs/results")

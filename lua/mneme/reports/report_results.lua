@@ -67,11 +67,11 @@ local function at(study, where)
   return list
 end
 
--- What was published: a number, or a curve's value after as many steps as our runs have made at most.
+-- What was published: a number, or a curve's value after as many steps as our runs have made at most, and these steps.
 local function published_value(r, study)
   local steps = 0
   for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, folder.number(run, "steps") or 0) end
-  return r.y or references.at(r.curve, steps)
+  return r.y or references.at(r.curve, steps), r.curve and steps
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
@@ -83,7 +83,7 @@ function results.published(out, study, spec, words)
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
-    local y = published_value(r, study)
+    local y, steps = published_value(r, study)
     local list = r.where and r.of and seeds.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
     if y and #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
@@ -91,7 +91,8 @@ function results.published(out, study, spec, words)
       apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
       if low and low < high then apart = (y >= low and y <= high and words.inside or words.outside):format(apart) end
     end
-    rows[i] = { r[1], r.of or "–", { y and numbers.short(y, unit) or "–", class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
+    local published = y and numbers.short(y, unit) .. (steps and words.after_steps:format(numbers.short(steps)) or "") or "–"
+    rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
   end
   if #rows == 0 then return end
   out:heading(3, "published", words.published_values)

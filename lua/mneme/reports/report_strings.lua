@@ -15,6 +15,7 @@ return {
   episode_fold = "An episode to play: %s", episode_usual = "The first episode of %s, the run nearest to the mean of the claim's first side (%s %s)",
   episode_again = "An episode of %s stands with [claim %d](#verdict-%d).",
   reference = "for comparison", of = "of", published_values = "Published and measured values",
+  after_steps = " after %s steps",
   published = "published", ours = "ours (95 % interval)", distance = "ours against published", inside = "%s, within our interval",
   outside = "%s, outside our interval", references = "Values of others are lines in the figures.", no_number = "No run has a number yet.",
   claim = "claim", source = "source", test = "holds where", verdict = "verdict", seeds = "seeds", estimate = "estimate (95 % interval)",

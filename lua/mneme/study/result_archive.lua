@@ -172,7 +172,8 @@ local function difference(path, c, info)
     end
   end
   for _, key in ipairs(tables.keys(then_)) do
-    if not left_out[key] and now[key] ~= then_[key] then
+    local chosen = now[key] == nil and (info.values_from or {})[key] == "size"        -- a width that only a run chooses: size is compared
+    if not left_out[key] and now[key] ~= then_[key] and not chosen then
       return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
     end
   end
