@@ -77,7 +77,7 @@ end)
 
 t.test("a full disk, and one that cannot be written to: what is there stays, with room again the sweep goes on", function()
   files.make_folder(path "disk")
-  local said, status = shell.run(here, "mount -t tmpfs -o size=64k none disk")
+  local said, status = shell.run(here, "mount -t tmpfs -o size=160k none disk")
   if status ~= 0 then t.skip("no small disk can be made: " .. said:gsub("%s+$", "")) end
   local ok, problem = pcall(function()
     status, said = sweep "disk/study"
