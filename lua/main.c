@@ -110,6 +110,10 @@ int main(int argc, char **argv) {
                     " (MNEME_HOME=FOLDER names another place)\n", own);
     return 1;
   }
+  if (strpbrk(lua, ";?")) {
+    fprintf(stderr, "mneme: its Lua files lie in %s, and Lua finds none in a folder with ';' or '?' in its name: move it to another\n", lua);
+    return 1;
+  }
   if (exists(library, sizeof library, own, "libmneme.so")) setenv("MNEME_BUILD", own, 0);
   if (exists(font, sizeof font, own, "../lib/bundled/DejaVuSans.ttf")) setenv("MNEME_FONT", font, 0);      /* of a tarball */
   lua_State *L = luaL_newstate();
