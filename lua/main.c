@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Is there a file FOLDER/NAME?  `path` gets its name. */
@@ -95,12 +96,26 @@ static void open_streams(void) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+/* OpenBLAS takes 128 MiB of addresses when it is loaded, and asks for them for ever where a limit refuses them. */
+enum { LEAST_MIB = 240 };
+
+static long address_limit_mib(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 0;
+  return (long)(limit.rlim_cur >> 20);
+}
+
 int main(int argc, char **argv) {
   open_streams();
   signal(SIGXFSZ, SIG_IGN);            /* a file over its limit is an error of the write, which says so */
   if (lacks()) {
     fprintf(stderr, "mneme: this build is for CPUs with %s, which this one has not (`make clean && make` "
                     "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());
+    return 1;
+  }
+  long mib = address_limit_mib();
+  if (mib > 0 && mib < LEAST_MIB) {
+    fprintf(stderr, "mneme: the address space is limited to %ld MiB (ulimit -v), expected %d or more\n", mib, LEAST_MIB);
     return 1;
   }
   char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX], bundled[PATH_MAX], font[PATH_MAX];
