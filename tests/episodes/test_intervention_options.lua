@@ -436,8 +436,8 @@ t.test("the command line: shown from the step on, refused where it makes no sens
     t.raises(function() view.parse(given) end, pattern)
   end
   refuse("at which step", "RUN", "erase=all")
-  refuse("for=3 goes with force and freeze, not with erase", "RUN", "erase=all", "at=3", "for=3")
-  refuse("for=3 goes with force and freeze, not with nothing", "RUN", "at=3", "for=3")
+  refuse("for=3 goes with force, freeze and hold, not with erase", "RUN", "erase=all", "at=3", "for=3")
+  refuse("for=3 goes with force, freeze and hold, not with nothing", "RUN", "at=3", "for=3")
   refuse("side by side cannot be changed", "RUN", "OTHER", "erase=all", "at=3")
   refuse("walk.mnt is recorded", "walk.mnt", "erase=all", "at=3")
   refuse("unknown setting 'erased'; did you mean 'erase'", "RUN", "erased=all")

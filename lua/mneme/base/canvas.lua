@@ -176,20 +176,22 @@ end
 ---Write a text on several lines, broken between words.
 ---@param text string
 ---@param x number
----@param y number of the first baseline
+---@param y number? of the first baseline; nil: only count the lines
 ---@param size number of the letters, in design pixels
 ---@param color integer?
 ---@param room number width of a line in pixels
+---@return integer lines
 function methods:paragraph(text, x, y, size, color, room)
-  local line = ""
+  local line, n, high = "", 1, 1.4 * size * self.unit
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
     if line ~= "" and self:text_width(longer, size) > room then
-      self:text(line, x, y, size, color, "left", room)
-      line, y = word, y + 1.4 * size * self.unit
+      if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
+      line, n = word, n + 1
     else line = longer end
   end
-  self:text(line, x, y, size, color, "left", room)
+  if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
+  return n
 end
 
 ---The longest beginning of a text that fits, with an ellipsis; "" if not even that fits.
