@@ -96,7 +96,8 @@ function memory_story.lost(map, cells, what)
     if cell and cell.high and cell.high < top.most then gone = c break end
   end
   local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
-  local name, text = first_upper(top.row.text), nil
+  local name = first_upper(top.row.text)
+  local text
   local here = ("kept as it is before step %d, %s is %.2f in place of %.2f"):format(at, map.measure, base + cell.loss, base)
   if gone then
     local later = map.steps[gone]

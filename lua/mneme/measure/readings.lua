@@ -10,18 +10,16 @@ local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
 local ridge = require "mneme.measure.ridge"
+local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
 
-local C, ops = engine.C, tensor.ops
+local C = engine.C
 local readings = { most = 2048 }    -- episodes: inner products of all with all take memory by the square, and time by the cube
 local STEPS = 32                   -- that are read, of longer episodes
 local LEAST = 0.5                  -- of the episodes reach the last of them
 local SAMPLES = 16                 -- least number to learn from, and half of it to ask
 local ENTRIES, DRAWN = 12, 64      -- of a list: more are left out, evenly; of kept readings of all of the memory, for pictures of a world
 local CONTROLS = 3                 -- shufflings, of which the control is the mean
-local TRACE = tonumber(os.getenv "TRACE") or 0.01                 -- of what a part holds over the episode, root mean square: less is not read
-local OF = 4                       -- episodes from which that is taken
 local RIDGE, SHARE = 0.1, 0.7      -- of the mean square; of the episodes to learn from
 local KEPT = 2 ^ 18                -- values of a memory whose readings are kept, for pictures
 
@@ -37,64 +35,6 @@ Job.__index = Job
 
 local function pause(self)
   if C.mn_clock(false) > self.deadline then coroutine.yield() end
-end
-
--- ---- samples of one step ----
-
--- The values of a part in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
--- root of how many columns are read; and what was taken off and multiplied.  A trace of what the part holds at other steps is not read: what
--- forgets by a constant factor would otherwise be read for ever.
-local function samples(self, part, envs, train)
-  local p, n, d = self.stepper, #envs, part.size
-  local x = tensor.new { shape = { n, d } }
-  local to = x:data()
-  for i, b in ipairs(envs) do
-    interventions.gather(p.agent.core, part.parts, function(name) return self.values[name] end, b, p.num_envs, to + (i - 1) * d)
-  end
-  local mean, scale, live = ffi.new("float[?]", d), ffi.new("float[?]", d), 0
-  local least = TRACE * math.sqrt(part.squares / math.max(1, part.counted))
-  for j = 0, d - 1 do
-    local sum, squares = 0, 0
-    for i = 0, train - 1 do sum = sum + to[i * d + j] end
-    local middle = sum / train
-    for i = 0, train - 1 do squares = squares + (to[i * d + j] - middle) ^ 2 end
-    local deviation = math.sqrt(squares / train)
-    local by = deviation > math.max(1e-6 * (math.abs(middle) + 1e-6), least) and 1 / deviation or 0
-    if by - by ~= 0 then by = 0 end
-    mean[j], scale[j], live = middle, by, live + (by ~= 0 and 1 or 0)
-  end
-  local root = 1 / math.sqrt(math.max(1, live))
-  for j = 0, d - 1 do
-    local by, middle = scale[j] * root, mean[j]
-    scale[j] = by
-    for i = 0, n - 1 do to[i * d + j] = by == 0 and 0 or (to[i * d + j] - middle) * by end
-  end
-  return x, mean, scale
-end
-
--- The samples of all parts as one, each part with the same weight.
-local function together(self, list, n)
-  local d, at, weight = self.parts[1].size, 0, 1 / math.sqrt(#list)
-  local x, mean, scale = tensor.new { shape = { n, d } }, ffi.new("float[?]", d), ffi.new("float[?]", d)
-  local to = x:data()
-  for _, of in ipairs(list) do
-    local k, from = of.x:shape()[2], of.x:data()
-    for j = 0, k - 1 do
-      mean[at + j], scale[at + j] = of.mean[j], of.scale[j] * weight
-      for i = 0, n - 1 do to[i * d + at + j] = from[i * k + j] * weight end
-    end
-    at = at + k
-  end
-  return x, mean, scale
-end
-
--- The inner products of samples.
-local function products_of(x, n)
-  local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)
-  local kept, from = ffi.new("double[?]", n * n), products:data()
-  for i = 0, n * n - 1 do kept[i] = from[i] end
-  tensor.clear_tape()
-  return kept
 end
 
 -- ---- questions ----
@@ -330,14 +270,14 @@ local function read_step(self, k, envs, truths)
   local kept = self.keep and self.wants_all and {} or nil
   for at = 2, #self.parts do
     local part = self.parts[at]
-    local x, mean, scale = samples(self, part, order, train)
-    local products = products_of(x, n)
+    local x, mean, scale = samples.of(self, part, order, train)
+    local products = samples.products(x, n)
     sum_into(all.products, products, n, 1 / (#self.parts - 1))
     if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
     ask_part(part, products, x, mean, scale)
   end
   if kept then
-    local x, mean, scale = together(self, kept, n)
+    local x, mean, scale = samples.together(kept, n, self.parts[1].size)
     ask_part(self.parts[1], all.products, x, mean, scale)
   else ask_part(self.parts[1], all.products) end
 end
@@ -360,28 +300,11 @@ local function play(self, last, visit)
   end
 end
 
--- Adds what the parts hold in the first environments to the mean over the episodes.
-local function weigh(self, living)
-  local p = self.stepper
-  for name, t in pairs(p.after) do self.values[name] = t:data() end
-  for _, part in ipairs(self.parts) do
-    local x = ffi.new("float[?]", part.size)
-    for i = 1, math.min(OF, #living) do
-      interventions.gather(p.agent.core, part.parts, function(name) return self.values[name] end, living[i], p.num_envs, x)
-      for j = 0, part.size - 1 do
-        local square = x[j] * x[j]
-        if square - square == 0 then part.squares = part.squares + square end
-      end
-      part.counted = part.counted + part.size
-    end
-  end
-end
-
 local function work(self)
   local p = self.stepper
   play(self, self.last or math.huge, function(step, living)
     self.played = step + 1
-    weigh(self, living)
+    samples.weigh(self, living)
   end)
   local lengths = {}
   for b = 0, p.num_envs - 1 do lengths[b + 1] = self.lengths[b] or self.played end
@@ -447,16 +370,16 @@ function Job:of(fact, part, step, memory)
   end
   for i, map in ipairs(maps) do
     local scores, x = {}, values(map.part)
-    for c, of in ipairs(map) do
-      local sum = of.offset
-      for j = 0, of.n - 1 do sum = sum + of.weights[j] * x[j] end
+    for c, row in ipairs(map) do
+      local sum = row.offset
+      for j = 0, row.n - 1 do sum = sum + row.weights[j] * x[j] end
       scores[c] = sum
     end
     if not map.classes then list[i] = { entry = map.entry, scored = map.scored, value = scores[1] }
     else
-      local p, of = ridge.probabilities(scores, map.sharpness), {}
-      for c, class in ipairs(map.classes) do of[class] = p[c] end
-      list[i] = { entry = map.entry, scored = map.scored, p = of }
+      local p, by_class = ridge.probabilities(scores, map.sharpness), {}
+      for c, class in ipairs(map.classes) do by_class[class] = p[c] end
+      list[i] = { entry = map.entry, scored = map.scored, p = by_class }
     end
   end
   return list
