@@ -182,16 +182,14 @@ end
 ---@param room number width of a line in pixels
 ---@return integer lines
 function methods:paragraph(text, x, y, size, color, room)
-  local line, n, high = "", 1, 1.4 * size * self.unit
+  local lines, line = {}, ""
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
-    if line ~= "" and self:text_width(longer, size) > room then
-      if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
-      line, n = word, n + 1
-    else line = longer end
+    if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
-  if y then self:text(line, x, y + high * (n - 1), size, color, "left", room) end
-  return n
+  lines[#lines + 1] = line
+  for n = 1, y and #lines or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  return #lines
 end
 
 ---The longest beginning of a text that fits, with an ellipsis; "" if not even that fits.

@@ -163,7 +163,8 @@ function where.figure(result, title)
       faint[r][c] = cell and result.test and not cell.clear or false
     end
   end
-  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = map.test_of == "hold" and "held from step" or "erased at step", categories = x },
+  return { kind = "heat", title = title, cells = cells, faint = faint,
+    x = { label = map.test_of == "hold" and "held from step" or "erased at step", categories = x },
     y = { categories = y }, value = { label = what(map), range = { 0, math.max(result.most, 1e-6) } },
     note = ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
 end

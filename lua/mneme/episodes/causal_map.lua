@@ -214,8 +214,8 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase", seed = options.seed or 12345,
-    every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
+    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end

@@ -24,8 +24,8 @@ List.__index = List
 
 ---The keys of each kind besides at, kind and what.
 interventions.kinds = {
-  erase = {}, hold = { steps = true }, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
-  flip = {},
+  erase = {}, hold = { steps = true }, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true },
+  set = { to = true }, shift = { by = true }, flip = {},
 }
 
 -- ---- parts of a memory, and of a probe ----

@@ -20,7 +20,9 @@ local function stretch(map, cells, r)
   local of
   for c in ipairs(map.steps) do
     local cell = cells[r][c]
-    if cell and cell.clear and cell.loss > 0 and (not of or cell.loss > of.most) then of = { row = map.rows[r], cells = cells[r], most = cell.loss, best = c } end
+    if cell and cell.clear and cell.loss > 0 and (not of or cell.loss > of.most) then
+      of = { row = map.rows[r], cells = cells[r], most = cell.loss, best = c }
+    end
   end
   for c in ipairs(of and map.steps or {}) do
     local cell = cells[r][c]
@@ -89,7 +91,9 @@ end
 ---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
 function memory_story.lost(map, cells, what)
   local list = found(map, cells)
-  if #list == 0 then return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise."):format(what, map.measure) end
+  if #list == 0 then
+    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise."):format(what, map.measure)
+  end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
     local cell = top.cells[c]

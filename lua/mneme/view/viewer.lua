@@ -25,8 +25,9 @@ local DOUBLE = 0.4                           -- seconds between two clicks of a 
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see playback.lua; the first one's map = function(step): the map of a checkpoint, nil: there is none;
----  stored = maps may be stored in its folder; many = function(step): the agent of a checkpoint in many environments, nil: interventions are not counted; scenes = names of others to choose
+---@param tracks table[] see playback.lua; the first one's map = function(step, test): the map of a checkpoint, nil: there is none;
+---  stored = maps may be stored in its folder; many = function(step): the agent of a checkpoint in many environments, nil: interventions
+---  are not counted; scenes = names of others to choose
 ---@param options table? theme; controls = false: no bar; title of the window; seed of the episodes
 ---@return Viewer
 local function new(tracks, options)
@@ -311,7 +312,7 @@ function Viewer:without(kind, word, at, clock)
       self:seek(slot)
       local spec = { kind = kind, what = word }
       if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then
-        self.erased = kind == "erase" and { word = word, at = at } or nil
+        self.erased = { test = kind, word = word, at = at }
       end
       return
     end
