@@ -72,7 +72,7 @@ static void draw(const craftax_classic *w, const mn_io *io, mn_canvas *c) {
   char text[64];
   snprintf(text, sizeof text, "%s, step %d%s", light < 0.4f ? "night" : "day", w->steps, w->sleeping ? ", asleep" : "");
   mn_canvas_text(c, PALE, 0, 9.64f, 0.34f, text);
-  draw_items(w, c, 3.9f, 7.25f);
+  draw_items(w, c, 4.9f, 7.25f);
   draw_wall(w, c, 0, 10.1f);
 }
 
