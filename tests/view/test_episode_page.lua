@@ -139,7 +139,8 @@ local function check_world(data, list, frame, what)
     local s, kept = shapes[i], data.shapes[index + 1]
     t.ok(kept[1] == s.kind and (s.kind == IMAGE or kept[2] == ("#%08x"):format(s.color)), what .. ": kind and colour")
     if s.kind == IMAGE then check_image(kept, frame.canvas, s, what) end
-    for k, key in ipairs(s.kind == IMAGE and { "x", "y", "w", "h" } or { "x", "y", "w", "h", "data" }) do near(kept[2 + k], s[key], digits(s[key]), what .. " " .. key) end
+    local keys = s.kind == IMAGE and { "x", "y", "w", "h" } or { "x", "y", "w", "h", "data" }
+    for k, key in ipairs(keys) do near(kept[2 + k], s[key], digits(s[key]), what .. " " .. key) end
   end
 end
 

@@ -12,6 +12,9 @@ local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local stepper = require "mneme.episodes.stepper"
+local files = require "mneme.base.files"
+local layout = require "mneme.commands.layout"
+local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
@@ -100,11 +103,31 @@ local function line(mean, half, list)
   print(mean:format(m) .. (high and half:format(high - m) or ""))
 end
 
+-- outcomes=1
+local function tabulate(o, env)
+  C.mn_watch_signals(true)
+  local function check(path)
+    run_folder.read_info(path)
+    env_settings.check("eval", path, env, o.known)
+  end
+  local text, csv = outcomes_table.make(o, env, check, eval.play)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if not text then return status end
+  print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
+  io.write(layout.table(text))
+  if o.out then
+    files.write(o.out, { table.concat(csv, "\n") .. "\n" })
+    print(o.out)
+  end
+  return status
+end
+
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
   local o, env = read(words)
-  if o.outcomes then return require("mneme.commands.eval_outcomes").main(o, env) end
+  if o.outcomes then return tabulate(o, env) end
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   env_settings.check("eval", o.folder, env, o.known)

@@ -89,9 +89,9 @@ local function read_to_know(text)
 end
 
 local function words(text)
-  local list = {}
-  for word in text:gmatch "%S+" do list[#list + 1] = word end
-  return list
+  local found = {}
+  for word in text:gmatch "%S+" do found[#found + 1] = word end
+  return found
 end
 
 local function number_of_env(name)

@@ -1,15 +1,10 @@
--- eval_outcomes.lua -- `mneme eval RUN|STUDY ... outcomes=1 [out=FILE.csv]`: the share of fresh episodes that reach each outcome which the
+-- outcomes_table.lua -- of `mneme eval RUN|STUDY ... outcomes=1 [out=FILE.csv]`: the share of fresh episodes that reach each outcome which the
 -- environment declares, such as an achievement, as papers tabulate it.  A column for each run, or for each point of a study with its seeds.
-local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
-local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local layout = require "mneme.commands.layout"
-local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
 local study_folder = require "mneme.study.folder"
-local C = engine.C
 
 local outcomes = {}
 
@@ -41,14 +36,13 @@ local function columns_of(path, list)
 end
 
 -- What the episodes of one run came to: its names, percents[i] of names[i], mean return and score; nil after a signal.
-local function measure(path, o, env)
-  env_settings.check("eval", path, env, o.known)
+local function measure(path, o, env, play)
   local p = stepper.from_run(path, { num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
     best = o.best, settings = env })
   local names = p.env.outcomes
   if #names == 0 then errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "engine/env.h: .outcomes") end
   local reached = p.env:keep_outcomes()
-  local out, m = require("mneme.commands.eval").play(p, o.episodes, nil, reached), { names = names, reached = {}, percent = {} }
+  local out, m = play(p, o.episodes, nil, reached), { names = names, reached = {}, percent = {} }
   if #out.score < o.episodes then return nil end
   for i = 1, #names do
     m.reached[i] = 0
@@ -100,25 +94,26 @@ local function is_number(x) return x ~= nil and x == x end
 
 ---@param o table what eval.lua read: folders, episodes, seed, num_envs, greedy, best, out, known
 ---@param env table<string, any> settings of the environment
----@return integer status
-function outcomes.main(o, env)
+---@param check fun(path: string) that these are settings of that run's environment
+---@param play function that plays episodes: eval.play
+---@return string[][]? text rows of the table, the first of them its head; nil after a signal
+---@return string[] csv its lines
+function outcomes.make(o, env, check, play)
   local columns = {}
   for _, path in ipairs(o.folders) do columns_of(path, columns) end
   for _, column in ipairs(columns) do
-    for _, path in ipairs(column.paths) do run_folder.read_info(path) end            -- a mistake is said before hours of play
+    for _, path in ipairs(column.paths) do check(path) end            -- a mistake is said before hours of play
   end
-  C.mn_watch_signals(true)
   for _, column in ipairs(columns) do
     column.runs = {}
     for k, path in ipairs(column.paths) do
-      column.runs[k] = measure(path, o, env)
-      if not column.runs[k] then return errors.status_of(C.mn_interrupted()) end
+      column.runs[k] = measure(path, o, env, play)
+      if not column.runs[k] then return nil, {} end
       if table.concat(column.runs[k].names, " ") ~= table.concat(columns[1].runs[1].names, " ") then
         errors.usage(("eval: outcomes=1: %s has other outcomes than %s"):format(path, columns[1].paths[1]), "one table a kind of environment")
       end
     end
   end
-  C.mn_watch_signals(false)
   local text, csv = { { "" } }, { "outcome,of,estimate,low,high,runs,episodes" }
   for c, column in ipairs(columns) do text[1][c + 1] = column.name end
   for _, row in ipairs(rows_of(columns[1].runs[1].names)) do
@@ -132,13 +127,7 @@ function outcomes.main(o, env)
     end
     text[#text + 1] = cells
   end
-  print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
-  io.write(layout.table(text))
-  if o.out then
-    files.write(o.out, { table.concat(csv, "\n") .. "\n" })
-    print(o.out)
-  end
-  return 0
+  return text, csv
 end
 
 return outcomes
