@@ -24,7 +24,7 @@ local core = cores({}, 128, nil, 200)
 core.quick = cores({ n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }, 128, 64, 100)
 
 local function solves(id, text, a, b)
-  return { id = id, text = text, source = "paper, figure 1; ours with longer gates", test = { "solves", metric = "score", above = 0.97,
+  return { id = id, text = text, source = id == "paper" and "paper, figure 1" or "ours", test = { "solves", metric = "score", above = 0.97,
     a = { core = a }, b = { core = b } } }
 end
 
