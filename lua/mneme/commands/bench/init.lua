@@ -2,7 +2,7 @@
 --   cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]
 --   eager [threads=1]
 --   envs [NAME ...] [device=cuda]
---   peers torch=PYTHON|official=PYTHON agalite=FOLDER [core=agalite] [rounds=5] [threads=1] [steps=10000]
+--   peers torch=PYTHON|official=PYTHON agalite=FOLDER [rounds=5] [threads=1] [steps=10000]
 --   ranks [num_envs=8,16,32] [updates=12]
 --   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
 --   recur [threads=1] [torch=PYTHON]

@@ -1,7 +1,7 @@
 -- peers.lua -- training next to other programs, by turns, on one machine; medians of rounds, start and imports left out:
 --   mneme bench peers torch=PYTHON [rounds=5] [threads=1] [steps=10000]: PPO and A2C with a GRU of 64 on CartPole without velocities, 8
 --     environments x 128 steps, 4 epochs and minibatches.  PYTHON has torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)
---   mneme bench peers official=PYTHON agalite=FOLDER [core=agalite] [rounds=5]: A2C on the T-Maze in published size next to AGaLiTe's released
+--   mneme bench peers official=PYTHON agalite=FOLDER [rounds=5]: A2C with AGaLiTe on the T-Maze in published size next to the released
 --     code, which FOLDER has and PYTHON can run (tests/reference/bench_official.py); it compiles for minutes first
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -72,14 +72,14 @@ local function official(o)
     return line
   end
   os.execute("mkfifo " .. pipe)
-  local process = io.popen(("AGALITE=%s %s %s %d %s <%s 2>%s.log"):format(shell_word(o.agalite), shell_word(o.official),
-    shell_word(registry.root .. "tests/reference/bench_official.py"), UPDATES, o.core, pipe, pipe))
+  local process = io.popen(("AGALITE=%s %s %s %d <%s 2>%s.log"):format(shell_word(o.agalite), shell_word(o.official),
+    shell_word(registry.root .. "tests/reference/bench_official.py"), UPDATES, pipe, pipe))
   local go = io.open(pipe, "w")                                    -- waits for the reader
   told(process)                                                     -- "ready"
-  local l = train.published_learner(o.core)
+  local l = train.published_learner "agalite"
   l:begin()
   for _ = 1, 3 do l:rollout() l:update() end
-  by_turns(o.rounds, "A2C, " .. o.core, function() return ours(l, 10) end, "AGaLiTe's released code, " .. o.core, function()
+  by_turns(o.rounds, "A2C, agalite", function() return ours(l, 10) end, "AGaLiTe's released code", function()
     go:write "go\n"
     go:flush()
     local steps, cpu, wall = told(process):match "^(%d+) ([%d.]+) ([%d.]+)$"
@@ -92,19 +92,14 @@ local function official(o)
 end
 
 local function parse(words)
-  local o = { rounds = 5, threads = 1, steps = 10000, core = "agalite" }
+  local o = { rounds = 5, threads = 1, steps = 10000 }
   for _, word in ipairs(words) do
     local key, value = word:match "^(%w+)=(.*)$"
     if key == "torch" or key == "official" or key == "agalite" then o[key] = value
-    elseif key == "core" then
-      if value ~= "agalite" and value ~= "gtrxl" and value ~= "gru" and value ~= "lstm" then
-        errors.unknown("core of bench peers", value, { "agalite", "gtrxl", "gru", "lstm" })
-      end
-      o.core = value
     elseif o[key] then
       o[key] = tonumber(value)
       if not o[key] or o[key] < 1 or o[key] % 1 ~= 0 then errors.usage(("bench peers: %s, expected a whole number of at least 1"):format(word)) end
-    else errors.unknown("setting of bench peers:", word, { "torch=PYTHON", "official=PYTHON", "agalite=FOLDER", "core=agalite", "rounds=5", "threads=1",
+    else errors.unknown("setting of bench peers:", word, { "torch=PYTHON", "official=PYTHON", "agalite=FOLDER", "rounds=5", "threads=1",
       "steps=10000" }) end
   end
   if not o.torch and not o.official then
