@@ -41,7 +41,7 @@ return mn.study {
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },
   figures = { { "bars", y = "score", by = "core", title = "success at the end, ten fresh seeds" },
     { "bars", y = "steps", by = "core", title = "steps until solved, at most the run's" },
-    { "solved", y = "score", by = "core", title = "who has solved it, and when" }, { "curves", y = "charts/score", by = "core" } },
+    { "solved", y = "score", by = "core", title = "seeds that have solved it, against steps" }, { "curves", y = "charts/score", by = "core" } },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
   claims = {
     solves("paper", "AGaLiTe as published solves more often than GTrXL with 128 steps.", "agalite", "gtrxl"),
