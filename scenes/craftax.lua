@@ -6,10 +6,10 @@ local panels = mn.scene.panels
 local function draw(view, now)
   local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
   panels.header(view, header, now)
-  local world, mind = view:split(body, "columns", { "5*", "2*" })
+  local world, mind = view:split(body, "columns", { "21*", "10*" })
   local earned = now.truth.achieved
   panels.world(view, world, now, { title = "world", note = earned and ("floor %d, %d of 67 achievements"):format(now.truth.floor, earned) })
-  local policy, value, memory = view:split(mind, "rows", { "5*", "2*", "2*" })
+  local policy, value, memory = view:split(mind, "rows", { "7*", "2*", "2*" })
   panels.policy(view, policy, now)
   panels.value(view, value, now)
   panels.memory(view, memory, now)

@@ -1,16 +1,31 @@
-/* craftax.h -- what Craftax and Craftax Classic share: daylight, and Perlin noise of one octave on a square map, the ground of both
-** (Perlin, SIGGRAPH 2002; Craftax's util/noise.py), with the bits that JAX gives them. */
+/* craftax.h -- what Craftax and Craftax Classic share: the names of the first blocks, actions and achievements, daylight, and Perlin
+** noise of one octave on a square map, the ground of both (Perlin, SIGGRAPH 2002; Craftax's util/noise.py), with the bits that JAX
+** gives them. */
 #ifndef MN_WORLDS_CRAFTAX_H
 #define MN_WORLDS_CRAFTAX_H
 #include "worlds/dice.h"
 
-/* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it; step 0: the constant that it folds. */
+enum { INVALID, OUT_OF_BOUNDS, GRASS, WATER, STONE, TREE, WOOD, PATH, COAL, IRON, DIAMOND, TABLE, FURNACE, SAND, LAVA, PLANT, RIPE,
+       SHARED_BLOCKS };
+enum { NOOP, LEFT, RIGHT, UP, DOWN, DO, SLEEP, PLACE_STONE, PLACE_TABLE, PLACE_FURNACE, PLACE_PLANT, MAKE_WOOD_PICKAXE,
+       MAKE_STONE_PICKAXE, MAKE_IRON_PICKAXE, MAKE_WOOD_SWORD, MAKE_STONE_SWORD, MAKE_IRON_SWORD, SHARED_ACTIONS };
+enum { COLLECT_WOOD, PLACED_TABLE, EAT_COW, COLLECT_SAPLING, COLLECT_DRINK, MADE_WOOD_PICKAXE, MADE_WOOD_SWORD, PLACED_PLANT,
+       DEFEAT_ZOMBIE, COLLECT_STONE, PLACED_STONE, EAT_PLANT, DEFEAT_SKELETON, MADE_STONE_PICKAXE, MADE_STONE_SWORD, WAKE_UP,
+       PLACED_FURNACE, COLLECT_COAL, COLLECT_IRON, COLLECT_DIAMOND, MADE_IRON_PICKAXE, MADE_IRON_SWORD, SHARED_ACHIEVEMENTS };
+
+MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
+MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
+MN_FN int absolute(int x) { return x < 0 ? -x : x; }
+MN_FN int sign(int x) { return (x > 0) - (x < 0); }
+MN_FN int least(int a, int b) { return a < b ? a : b; }
+MN_FN int most(int a, int b) { return a > b ? a : b; }
+
+/* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
 MN_FN float daylight_at(int step) {
   const float days = (float)step * (1.0f / 300), part = days - (float)(int)days + 0.3f;
   float sine, cosine;
   mn_jax_sincos(3.1415927f * part, &sine, &cosine);
   cosine = cosine < 0 ? -cosine : cosine;
-  if (step == 0) return 0.79692519f;
   return MN_FMA(-(cosine * cosine), cosine, 1.0f);
 }
 

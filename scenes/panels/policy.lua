@@ -1,29 +1,44 @@
--- policy.lua -- the probability of each action now; a triangle marks the action taken.
+-- policy.lua -- the probability of each action now; a triangle marks the action taken.  Many actions stand in columns, each name on its bar.
+local FEW = 12                               -- more have columns
+
+-- A name, its bar and its share from x to x + wide; the bar begins where `left` is, or under the name.
+local function row(view, now, i, at, left)
+  local theme, u, p, chosen = view.theme, view.unit, now.policy[i], now.action == i - 1
+  local base, bar = at.y + at.high / 2 + at.size * u * 0.36, left and math.min(at.high * 0.56, 20 * u) or at.high * 0.86
+  local from, ink = left or at.x + 12 * u, chosen and theme.text or theme.dim
+  local length, top = at.x + at.wide - (left and at.percent or 0) - from, at.y + (at.high - bar) / 2
+  if chosen then view:triangle(at.x, at.y + at.high / 2 - 5 * u, 9 * u, 10 * u, 0, theme.warm) end
+  view:rect(from, top, length, bar, theme.grid)
+  view:rect(from, top, length * math.max(0, math.min(1, p)), bar, at.fade(chosen and theme.warm or theme.accent, left and 1 or 0.55))
+  view:text(at.names[i], at.x + 16 * u, base, at.size, (left or p < 0.02) and ink or theme.text, "left", at.room)
+  view:text(("%.0f %%"):format(p * 100), at.x + at.wide - (left and 0 or 4 * u), base, at.size, ink, "right")
+  if now.keys then view:spot({ x = at.x, y = at.y, w = at.wide, h = at.high }, { action = i - 1 }) end
+end
+
 return function(view, box, now)
-  local theme, u = view.theme, view.unit
+  local u, n = view.unit, #now.policy
   local inner = view:card(box, "policy", { "probability of each action", "probability" })
-  local n = math.min(#now.policy, 12)
-  if n == 0 then return view:text("no policy", inner.x, inner.y + 16 * u, 12, theme.dim) end
-  local row = math.min(inner.h / n, 44 * u)
-  local top = inner.y + (inner.h - row * n) / 2
-  local size = math.min(13, row / u * 0.62)
-  local wide, names = 0, {}
+  if n == 0 then return view:text("no policy", inner.x, inner.y + 16 * u, 12, view.theme.dim) end
+  local columns = n <= FEW and 1 or math.max(2, math.min(math.ceil(n / math.max(1, math.floor(inner.h / (12 * u)))), 8))
+  local rows, gap = math.ceil(n / columns), 10 * u
+  local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = {}, fade = require("mneme").ui.canvas.fade }
+  at.size = math.min(13, at.high / u * 0.62)
+  at.percent = view:text_width("100 %", at.size) + 10 * u
+  local widest = 0
   for i = 1, n do                                        -- with its key where a person plays
-    names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
-    wide = math.max(wide, view:text_width(names[i], size))
+    at.names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
+    widest = math.max(widest, view:text_width(at.names[i], at.size))
   end
-  wide = math.min(wide, inner.w * 0.35)
-  local left, percent = inner.x + 16 * u + wide + 10 * u, view:text_width("100 %", size) + 10 * u
-  local length = inner.x + inner.w - percent - left
+  at.room = columns == 1 and math.min(widest, inner.w * 0.35) + 1 or at.wide - 20 * u - at.percent
+  if columns > 1 and widest > at.room then               -- as large as the longest name allows, where that can be read
+    local size = math.max(8.5, at.size * at.room / widest)
+    at.size, at.percent = size, view:text_width("99 %", size) + 6 * u
+    at.room = at.wide - 16 * u - at.percent
+  end
+  local left, top = columns == 1 and inner.x + 16 * u + at.room + 9 * u or nil, inner.y + (inner.h - at.high * rows) / 2
   for i = 1, n do
-    local y, p, chosen = top + (i - 1) * row, now.policy[i], now.action == i - 1
-    local base, bar = y + row / 2 + size * u * 0.36, math.min(row * 0.56, 20 * u)
-    local color, ink = chosen and theme.warm or theme.accent, chosen and theme.text or theme.dim
-    if chosen then view:triangle(inner.x, y + row / 2 - 5 * u, 9 * u, 10 * u, 0, theme.warm) end
-    view:text(names[i], inner.x + 16 * u, base, size, ink, "left", wide + 1)
-    if now.keys then view:spot({ x = inner.x, y = y, w = inner.w, h = row }, { action = i - 1 }) end
-    view:rect(left, y + (row - bar) / 2, length, bar, theme.grid)
-    view:rect(left, y + (row - bar) / 2, length * math.max(0, math.min(1, p)), bar, color)
-    view:text(("%.0f %%"):format(p * 100), inner.x + inner.w, base, size, ink, "right")
+    local column = math.floor((i - 1) / rows)
+    at.x, at.y = inner.x + column * (at.wide + gap), top + (i - 1 - column * rows) * at.high
+    row(view, now, i, at, left)
   end
 end

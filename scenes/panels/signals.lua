@@ -35,7 +35,10 @@ local function range(now, options)
       last = math.max(last, entry.step)
     end
   end
-  for _, level in ipairs { options.level, options.holds } do least, most = math.min(least, level), math.max(most, level) end
+  for _, what in ipairs { "level", "holds" } do
+    local value = options[what]
+    if value then least, most = math.min(least, value), math.max(most, value) end
+  end
   return least, most, last, known
 end
 

@@ -64,14 +64,16 @@ local WHERE = "%s of environment %d after %d steps, %d of its episode"
 
 local function compare(path)
   local bytes = files.read(path)
-  t.eq(bytes:sub(1, 8), "craftax1")
-  local whole = math.floor((#bytes - 20) / (9 * ffi.cast("const uint32_t *", ffi.cast("const char *", bytes) + 8)[1]))
+  t.eq(bytes:sub(1, 8), "craftax3")
   local head = ffi.cast("const uint32_t *", ffi.cast("const char *", bytes) + 8)
-  local n, steps, seed, at, compared = math.min(head[0], whole), head[1], head[2], 20, 0
+  local steps, seed, at, compared = head[1], head[2], 20, 0
+  local n = math.min(head[0], math.floor((#bytes - 20) / (4 + 9 * steps)))
   local final = ffi.new "float[1345]"
   for e = 0, n - 1 do
     local rig = forge.rig(envs.new("craftax_classic", { num_envs = 1, random = "jax" }))
     rig.env:reset_raw(rig.obs, seed + e)
+    t.eq(lockstep.sum_of_floats(rig.obs, 1345), ffi.cast("const uint32_t *", ffi.cast("const char *", bytes) + at)[0], "first observation " .. e)
+    at = at + 4
     local action = ffi.cast("const uint8_t *", bytes) + at
     local want = ffi.new("uint32_t[?]", 2 * steps)
     ffi.copy(want, ffi.cast("const char *", bytes) + at + steps, 8 * steps)

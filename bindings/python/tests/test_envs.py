@@ -237,7 +237,7 @@ def test_threads_read_their_own_errors():
 
 
 def weights(n):
-    """What tests/reference/craftax.py weighs the values of a sum by."""
+    """What tests/reference/craftax_recorder.py weighs the values of a sum by."""
     x = np.arange(1, n + 1, dtype=np.uint64) * 0x9E3779B1 & 0xFFFFFFFF
     x = ((x ^ x >> 15) * 0x2C1B3C6D) & 0xFFFFFFFF
     return (x ^ x >> 12) | 1
@@ -257,11 +257,12 @@ def test_seeds_of_jax_are_those_of_the_original(game, steps, least):
     """Observations, rewards and ends equal the recordings of Craftax 1.6.1 in JAX, seed by seed and step by step."""
     data = (pathlib.Path(__file__).parents[3] / "tests/fixtures/envs" / f"{game}.bin").read_bytes()
     count, recorded, seed = np.frombuffer(data, "<u4", 3, 8)
-    each = recorded * (1 + 8)
+    rows = np.frombuffer(data, np.uint8, offset=20).reshape(count, 4 + recorded * 9)         # first observation, actions, two sums a step
     envs = gym.make_vec(f"mneme/{game}-v1", num_envs=int(count), random="jax")
-    envs.reset(seed=[int(seed) + e for e in range(count)])
-    actions = np.stack([np.frombuffer(data, np.uint8, recorded, 20 + e * each) for e in range(count)])
-    sums = np.stack([np.frombuffer(data, "<u4", 2 * recorded, 20 + e * each + recorded).reshape(recorded, 2)[:, 1] for e in range(count)])
+    obs, _ = envs.reset(seed=[int(seed) + e for e in range(count)])
+    assert [total(halves(o)) for o in obs] == np.ascontiguousarray(rows[:, :4]).view("<u4").ravel().tolist()
+    actions = rows[:, 4:4 + recorded]
+    sums = np.ascontiguousarray(rows[:, 4 + recorded:]).view("<u4").reshape(count, recorded, 2)[:, :, 1]
     plain = [e for e in range(count) if actions[e, :steps].max() < envs.single_action_space.n]      # others are given things by the script
     assert len(plain) >= least
     ends = 0

@@ -1,48 +1,19 @@
 /* draw.h -- the picture: what the player sees, the map of its floor, what it has, and the wall of achievements.  A seen cell is 1 by 1. */
 #ifndef MN_CRAFTAX_DRAW_H
 #define MN_CRAFTAX_DRAW_H
+#include "worlds/craftax_draw.h"
 #include "view_codes.h"
 #include "tables.h"
-#include <stdio.h>
-
-static const uint32_t INK = 0x10161DFF, PALE = 0xC5CFDAFF, DIM = 0x5C6875FF;
 
 /* 0xRRGGBB */
 static uint32_t block_colour(int block) {
-  static const uint32_t colour[BLOCKS] = {
-    0x10161D, 0x10161D, 0x5E9B45, 0x3D77C2, 0x7D8590, 0x2F6B35, 0x8A6238, 0xB9A78A, 0x7D8590, 0x7D8590, 0x7D8590, 0x9A6A36, 0x59606B,
-    0xDCCB8C, 0xE2622B, 0x5E9B45, 0x5E9B45, 0x4A4F63, 0x05070A, 0x4A5F55, 0x8F8577, 0x7D8590, 0x7D8590, 0xB9A78A, 0xB9A78A, 0x9B5A3A,
-    0xBFD8E6, 0x8A8A8A, 0x9B5A3A, 0xBFD8E6, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A };
-  return colour[block];
+  static const uint32_t colour[BLOCKS - SHARED_BLOCKS] = {
+    0x4A4F63, 0x05070A, 0x4A5F55, 0x8F8577, 0x7D8590, 0x7D8590, 0xB9A78A, 0xB9A78A, 0x9B5A3A, 0xBFD8E6, 0x8A8A8A, 0x9B5A3A, 0xBFD8E6, 0xB9A78A,
+    0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A, 0xB9A78A };
+  return block < SHARED_BLOCKS ? shared_colour(block) : colour[block - SHARED_BLOCKS];
 }
 
-/* Of what lies in a block, for the small map too; 0: nothing. */
-static uint32_t grain_colour(int block) {
-  switch (block) {
-  case COAL: return 0x1E242BFF;
-  case IRON: return 0xE3A77DFF;
-  case DIAMOND: return 0xB8F4FFFF;
-  case SAPPHIRE: return 0x3F6BFFFF;
-  case RUBY: return 0xE5294EFF;
-  default: return 0;
-  }
-}
-
-static void draw_tree(mn_canvas *c, uint32_t leaves, float x, float y) {
-  mn_canvas_add(c, MN_RECT, 0x6B4A2AFF, x + 0.42f, y + 0.6f, 0.16f, 0.36f);
-  mn_canvas_add(c, MN_DISC, leaves, x + 0.5f, y + 0.4f, 0.34f, 0.34f);
-}
-
-static void draw_grains(mn_canvas *c, uint32_t colour, float x, float y) {
-  mn_canvas_add(c, MN_DISC, colour, x + 0.3f, y + 0.35f, 0.13f, 0.13f);
-  mn_canvas_add(c, MN_DISC, colour, x + 0.68f, y + 0.45f, 0.13f, 0.13f);
-  mn_canvas_add(c, MN_DISC, colour, x + 0.42f, y + 0.72f, 0.13f, 0.13f);
-}
-
-static void draw_plant(mn_canvas *c, bool ripe, float x, float y) {
-  mn_canvas_add(c, MN_RECT, 0x2F6B35FF, x + 0.46f, y + 0.4f, 0.08f, 0.5f);
-  mn_canvas_add(c, MN_DISC, ripe ? 0xE05A8CFF : 0x8FD06BFF, x + 0.5f, y + 0.36f, ripe ? 0.22f : 0.16f, 0);
-}
+static uint32_t grain_colour(int block) { return block == SAPPHIRE ? 0x3F6BFF : block == RUBY ? 0xE5294E : shared_grain(block); }
 
 /* A block on the floor around it: a box with a mark. */
 static void draw_box(mn_canvas *c, uint32_t colour, uint32_t mark, float x, float y) {
@@ -62,16 +33,15 @@ static void draw_boss(mn_canvas *c, bool open, float x, float y) {
 }
 
 static void draw_block(mn_canvas *c, int block, bool boss_is_open, float x, float y) {
+  if (block < SHARED_BLOCKS) {
+    draw_shared_block(c, block, x, y);
+    return;
+  }
   mn_canvas_add(c, MN_RECT, block_colour(block) << 8 | 0xFF, x, y, 1, 1);
-  if (grain_colour(block)) draw_grains(c, grain_colour(block), x, y);
+  if (grain_colour(block)) draw_grains(c, grain_colour(block) << 8 | 0xFF, x, y);
   switch (block) {
-  case TREE: draw_tree(c, 0x3F8A45FF, x, y); break;
   case FIRE_TREE: draw_tree(c, 0xE2622BFF, x, y); break;
   case ICE_SHRUB: draw_tree(c, 0x7FB6D6FF, x, y); break;
-  case PLANT: case RIPE: draw_plant(c, block == RIPE, x, y); break;
-  case TABLE: mn_canvas_add(c, MN_RECT, 0xC99A5BFF, x + 0.12f, y + 0.18f, 0.76f, 0.3f); break;
-  case FURNACE: mn_canvas_add(c, MN_RECT, 0xF0A030FF, x + 0.25f, y + 0.5f, 0.5f, 0.3f); break;
-  case WATER: mn_canvas_add(c, MN_RECT, 0x6FA3E0FF, x + 0.2f, y + 0.45f, 0.6f, 0.08f); break;
   case STALAGMITE: mn_canvas_add(c, MN_DISC, 0x5E564BFF, x + 0.5f, y + 0.55f, 0.3f, 0.3f); break;
   case CHEST: draw_box(c, 0xA9702CFF, 0xFFD870FF, x, y); break;
   case FOUNTAIN: draw_box(c, 0x8D94A0FF, 0x4F93E3FF, x, y); break;
@@ -98,19 +68,11 @@ static bool in_view(const craftax *w, int row, int col) {
   return absolute(row - w->row) <= ROWS / 2 && absolute(col - w->col) <= COLS / 2 && lit_at(w, row, col);
 }
 
-static void draw_mobs(const craftax *w, mn_canvas *c, const mob *of, int n, uint32_t colour, const char *signs) {
-  for (int i = 0; i < n; i++) {
-    if (!of[i].alive || !in_view(w, of[i].row, of[i].col)) continue;
-    const float x = (float)(of[i].col - w->col + COLS / 2), y = (float)(of[i].row - w->row + ROWS / 2);
-    const char sign[2] = { signs[of[i].type], 0 };
-    mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.42f, 0);
-    mn_canvas_add(c, MN_DISC, colour, x + 0.5f, y + 0.5f, 0.36f, 0);
-    mn_canvas_text(c, INK, x + 0.36f, y + 0.66f, 0.46f, sign);
-  }
+static void draw_mobs(const craftax *w, mn_canvas *c, const mob *of, int n, uint32_t colour, const char *letters) {
+  for (int i = 0; i < n; i++)
+    if (of[i].alive && in_view(w, of[i].row, of[i].col))
+      draw_creature(c, colour, letters[of[i].type], (float)(of[i].col - w->col + COLS / 2), (float)(of[i].row - w->row + ROWS / 2));
 }
-
-/* angle of MN_TRIANGLE, which points right */
-static float angle_of(int down, int right) { return right > 0 ? 0.0f : right < 0 ? 3.14159f : down > 0 ? 1.5708f : -1.5708f; }
 
 static uint32_t shot_colour(int type) {
   return type == FIREBALL || type == FIREBALL2 ? 0xFF7A3CFF : type == ICEBALL || type == ICEBALL2 ? 0x9CE3FFFF
@@ -118,12 +80,10 @@ static uint32_t shot_colour(int type) {
 }
 
 static void draw_shots(const craftax *w, mn_canvas *c, const shot *of) {
-  for (int i = 0; i < SHOTS; i++) {
-    if (!of[i].flies || !in_view(w, of[i].row, of[i].col)) continue;
-    mn_canvas_add(c, MN_TRIANGLE, shot_colour(of[i].type), (float)(of[i].col - w->col + COLS / 2) + 0.3f,
-                  (float)(of[i].row - w->row + ROWS / 2) + 0.3f, 0.4f, 0.4f);
-    mn_canvas_data(c, angle_of(of[i].down, of[i].right));
-  }
+  for (int i = 0; i < SHOTS; i++)
+    if (of[i].flies && in_view(w, of[i].row, of[i].col))
+      draw_arrow(c, shot_colour(of[i].type), of[i].down, of[i].right, (float)(of[i].col - w->col + COLS / 2),
+                 (float)(of[i].row - w->row + ROWS / 2), 0.4f);
 }
 
 static void draw_view(const craftax *w, float light, bool open, mn_canvas *c) {
@@ -140,54 +100,34 @@ static void draw_view(const craftax *w, float light, bool open, mn_canvas *c) {
   draw_mobs(w, c, w->at[w->floor].ranged, RANGEDS, 0xE0A0B8FF, "SAMKADFI");
   draw_shots(w, c, w->at[w->floor].theirs);
   draw_shots(w, c, w->at[w->floor].mine);
-  const float x = COLS / 2, y = ROWS / 2;
-  mn_canvas_add(c, MN_DISC, INK, x + 0.5f, y + 0.5f, 0.42f, 0);
-  mn_canvas_add(c, MN_TRIANGLE, w->sleeping || w->resting ? 0x9A86E8FF : 0xFFC857FF, x + 0.2f, y + 0.2f, 0.6f, 0.6f);
-  mn_canvas_data(c, angle_of(down_of(w->direction), right_of(w->direction)));
-  if (light < 1 && w->floor == 0) mn_canvas_add(c, MN_RECT, (uint32_t)((1 - light) * 150), 0, 0, COLS, ROWS);
+  draw_player(c, w->direction, w->sleeping || w->resting, ROWS, COLS);
+  if (w->floor == 0) draw_dusk(c, light, ROWS, COLS);
 }
 
 /* All of the floor, a pixel a cell, darker where no light is, with a frame around the view. */
 static void draw_map(const craftax *w, mn_canvas *c, float x, float y, float size) {
   uint8_t rgb[SIDE * SIDE * 3];
-  const float cell = size / SIDE;
   for (int i = 0; i < SIDE * SIDE; i++) {
-    const int block = w->at[w->floor].map[i / SIDE][i % SIDE], item = w->at[w->floor].item[i / SIDE][i % SIDE], shade = lit_at(w, i / SIDE, i % SIDE) ? 0 : 1;
-    uint32_t colour = grain_colour(block) ? grain_colour(block) >> 8 : block_colour(block);
-    if (item == LADDER_DOWN || item == LADDER_UP) colour = item == LADDER_DOWN ? 0xFF40FF : 0xFFFFFF;
-    for (int k = 0; k < 3; k++) rgb[3 * i + k] = (uint8_t)((colour >> (16 - 8 * k) & 0xFF) >> shade);
+    const int row = i / SIDE, col = i % SIDE, block = w->at[w->floor].map[row][col], item = w->at[w->floor].item[row][col];
+    const uint32_t seen = grain_colour(block) ? grain_colour(block) : block_colour(block);
+    put_pixel(rgb, i, item == LADDER_DOWN ? 0xFF40FF : item == LADDER_UP ? 0xFFFFFF : seen, lit_at(w, row, col) ? 0 : 1);
   }
-  mn_canvas_image(c, x, y, size, size, SIDE, SIDE, rgb);
-  mn_canvas_add(c, MN_FRAME, 0xFFFFFFFF, x + (float)(w->col - COLS / 2) * cell, y + (float)(w->row - ROWS / 2) * cell, COLS * cell, ROWS * cell);
-  mn_canvas_data(c, 0.06f);
-}
-
-/* A number as a row of lights, as many as it can be. */
-static void draw_need(mn_canvas *c, const char *name, int value, int whole, uint32_t colour, float x, float y) {
-  mn_canvas_text(c, PALE, x, y + 0.3f, 0.32f, name);
-  for (int i = 0; i < whole; i++)
-    mn_canvas_add(c, MN_RECT, i < value ? colour : 0x2A3440FF, x + 1.3f + 0.2f * (float)i, y + 0.05f, 0.15f, 0.27f);
+  draw_pixels(c, rgb, SIDE, w->row, w->col, ROWS, COLS, x, y, size);
 }
 
 static void draw_needs(const craftax *w, mn_canvas *c, float x, float y) {
-  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), 0xE0565BFF, x, y);
-  draw_need(c, "food", w->food, most_food(w), 0xE3A34FFF, x, y + 0.4f);
-  draw_need(c, "drink", w->drink, most_food(w), 0x4F93E3FF, x, y + 0.8f);
-  draw_need(c, "energy", w->energy, most_food(w), 0x9A86E8FF, x, y + 1.2f);
-  draw_need(c, "mana", w->mana, most_mana(w), 0x57C9C0FF, x, y + 1.6f);
-}
-
-static void draw_count(mn_canvas *c, int n, const char *name, float x, float y) {
-  char text[40];
-  snprintf(text, sizeof text, "%d %s", n, name);
-  mn_canvas_text(c, n ? 0xFFFFFFFF : DIM, x, y, 0.32f, text);
+  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), need_colour(HEALTH_COLOUR), x, y);
+  draw_need(c, "food", w->food, most_food(w), need_colour(FOOD_COLOUR), x, y + 0.4f);
+  draw_need(c, "drink", w->drink, most_food(w), need_colour(DRINK_COLOUR), x, y + 0.8f);
+  draw_need(c, "energy", w->energy, most_food(w), need_colour(ENERGY_COLOUR), x, y + 1.2f);
+  draw_need(c, "mana", w->mana, most_mana(w), need_colour(MANA_COLOUR), x, y + 1.6f);
 }
 
 static void draw_grade(mn_canvas *c, const char *grade, int magic, const char *name, float x, float y) {
   static const char *const spell[3] = { "", " of fire", " of ice" };
   char text[60];
   snprintf(text, sizeof text, "%s%s%s", grade, name, spell[magic]);
-  mn_canvas_text(c, grade[0] ? 0xFFFFFFFF : DIM, x, y, 0.32f, text);
+  mn_canvas_text(c, grade[0] ? BRIGHT : DIM, x, y, 0.32f, text);
 }
 
 static void draw_armour(const craftax *w, mn_canvas *c, float x, float y) {
@@ -233,10 +173,7 @@ static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
     "open chest", "drink potion", "enchant sword", "enchant armour", "knight", "knight archer" };
   for (int i = 0; i < ACHIEVEMENTS; i++) {
     const uint32_t gold = pay_of(i) == 1 ? 0xD9B45AFF : pay_of(i) == 3 ? 0xFFC857FF : pay_of(i) == 5 ? 0xFFE08AFF : 0xFFF6D0FF;
-    const bool lit = has_achieved(w, i);
-    const float left = x + 2.29f * (float)(i % 9), top = y + 0.46f * (float)(i / 9);
-    mn_canvas_add(c, MN_RECT, lit ? gold : 0x222B35FF, left, top, 2.22f, 0.4f);
-    mn_canvas_text(c, lit ? INK : 0x77838FFF, left + 0.08f, top + 0.29f, 0.24f, name[i]);
+    draw_stone(c, has_achieved(w, i), gold, name[i], x + 2.29f * (float)(i % 9), y + 0.46f * (float)(i / 9), 2.22f, 0.4f);
   }
 }
 
@@ -248,6 +185,7 @@ static const char *floor_name(int floor) {
 
 static void draw(const craftax *w, const mn_io *io, mn_canvas *c) {
   const float light = light_at(io, w->steps);
+  draw_ground(c, 9 * 2.29f, ROWS + 2.9f + 8 * 0.46f);
   draw_view(w, light, boss_open(w), c);
   draw_map(w, c, COLS + 0.3f, 0, ROWS);
   draw_needs(w, c, 0, ROWS + 0.7f);
@@ -317,6 +255,7 @@ static void see(const mn_io *io, mn_canvas *c) {
     put_seen(&w, obs + i * CELL, w.row - ROWS / 2 + i / COLS, w.col - COLS / 2 + i % COLS, count);
   put_carried(&w, obs + SEEN);
   w.sleeping = rest[1] > 0, w.resting = rest[2] > 0, w.learned[0] = rest[3] > 0, w.learned[1] = rest[4] > 0;
+  draw_ground(c, COLS + 6.8f, ROWS + 0.5f);
   draw_view(&w, times_10(rest[5]) ? 1 : rest[0], rest[7] > 0, c);
   for (int i = 0; i < ROWS * COLS; i++)
     for (int k = 0; k < 2 * TYPES; k++)

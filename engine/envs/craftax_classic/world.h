@@ -7,13 +7,7 @@ enum { RANDOM };                                 /* parameters */
 enum { SIDE = 64, ROWS = 7, COLS = 9, CELL = 21, LONGEST = 10000 };
 enum { ZOMBIES = 3, COWS = 3, SKELETONS = 2, ARROWS = 3, PLANTS = 10 };
 
-enum { INVALID, OUT_OF_BOUNDS, GRASS, WATER, STONE, TREE, WOOD, PATH, COAL, IRON, DIAMOND, TABLE, FURNACE, SAND, LAVA, PLANT,
-       RIPE, BLOCKS };
-enum { NOOP, LEFT, RIGHT, UP, DOWN, DO, SLEEP, PLACE_STONE, PLACE_TABLE, PLACE_FURNACE, PLACE_PLANT, MAKE_WOOD_PICKAXE,
-       MAKE_STONE_PICKAXE, MAKE_IRON_PICKAXE, MAKE_WOOD_SWORD, MAKE_STONE_SWORD, MAKE_IRON_SWORD, ACTIONS };
-enum { COLLECT_WOOD, PLACED_TABLE, EAT_COW, COLLECT_SAPLING, COLLECT_DRINK, MADE_WOOD_PICKAXE, MADE_WOOD_SWORD, PLACED_PLANT,
-       DEFEAT_ZOMBIE, COLLECT_STONE, PLACED_STONE, EAT_PLANT, DEFEAT_SKELETON, MADE_STONE_PICKAXE, MADE_STONE_SWORD, WAKE_UP,
-       PLACED_FURNACE, COLLECT_COAL, COLLECT_IRON, COLLECT_DIAMOND, MADE_IRON_PICKAXE, MADE_IRON_SWORD, ACHIEVEMENTS };
+enum { BLOCKS = SHARED_BLOCKS, ACTIONS = SHARED_ACTIONS, ACHIEVEMENTS = SHARED_ACHIEVEMENTS };
 enum { HAS_WOOD, HAS_STONE, HAS_COAL, HAS_IRON, HAS_DIAMOND, HAS_SAPLING, WOOD_PICKAXE, STONE_PICKAXE, IRON_PICKAXE, WOOD_SWORD,
        STONE_SWORD, IRON_SWORD, ITEMS };
 
@@ -73,12 +67,6 @@ MN_FN bool walkable(const craftax_classic *w, int row, int col) {
   return !solid(block) && block != LAVA && !taken(w, row, col);
 }
 
-MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
-MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
-MN_FN int absolute(int x) { return x < 0 ? -x : x; }
-MN_FN int sign(int x) { return (x > 0) - (x < 0); }
 MN_FN int distance(const craftax_classic *w, int row, int col) { return absolute(row - w->row) + absolute(col - w->col); }
 MN_FN void achieve(craftax_classic *w, int which, bool done) { w->achievements |= (uint32_t)done << which; }
-MN_FN int least(int a, int b) { return a < b ? a : b; }
-MN_FN int most(int a, int b) { return a > b ? a : b; }
 #endif

@@ -1,58 +1,25 @@
 #!/usr/bin/env python3
-"""craftax.py -- what Craftax (Matthews et al. 2024) itself does, step by step, for ours to do the same.
+"""craftax_full.py -- what Craftax (Matthews et al. 2024) itself does, step by step, for ours to do the same.
 
-    python3 -m venv ~/craftax && ~/craftax/bin/pip install "jax[cpu]==0.4.35" flax==0.8.2 matplotlib imageio pillow craftax==1.6.1
-    ~/craftax/bin/python tests/reference/craftax.py FILE [envs=161] [steps=1500] [seed=0]
+    python3 -m venv ~/craftax && ~/craftax/bin/pip install "jax[cpu]==0.4.35" flax==0.10.2 matplotlib imageio pillow craftax==1.6.1
+    ~/craftax/bin/python tests/reference/craftax_full.py FILE [envs=161] [steps=1500] [seed=0]
     MNEME_CRAFTAX_FULL=FILE luajit tests/run.lua tests/envs/test_craftax.lua
 
-CRAFTAX=FOLDER runs a checkout instead of the installed package.  Seven policies play in turn, an environment each.  Environment e has
-seed seed+e; its keys are those of random=jax: the first reset uses PRNGKey(seed), step s uses fold_in(PRNGKey(seed), s).
+craftax_recorder.py says what is in the file; here are the sums of a state, and seven policies.
 No policy of a page comes to the lower floors by itself.  So some steps begin with gifts, which bits of the action's byte tell: 64 opens
 the ladders and puts the player on the one down, 128 gives health, things and skills.
-The file: "craftax2", then envs, steps, seed (u32), then for each environment its actions [steps] (u8), and for each step two u32:
-the sums of map, items, places of mobs, light and all other state before it (of floors entered so far), and of the observation, reward
-and end after it.  The sum of values v[0..] is that of v[k] times weight(k), modulo 2^32; a float32 counts as its two halves, low half
-first.  DUMP=1 also saves states and observations.
+The sum of a state is that of map, items, places of mobs, light (of floors entered so far) and all else.
 """
-import os
-import struct
-import sys
-import time
-
-START = time.time()
-if os.environ.get('CRAFTAX'):
-    sys.path.insert(0, os.environ['CRAFTAX'])
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from craftax.craftax.constants import SOLID_BLOCK_MAPPING, Achievement, Action, BlockType, ItemType
+import craftax_recorder as recorder
+from craftax_recorder import halves, nearest, total, whole
+from craftax.craftax.constants import SOLID_BLOCK_MAPPING, Achievement, Action, BlockType
 from craftax.craftax.envs.craftax_symbolic_env import CraftaxSymbolicEnv
 
-U = jnp.uint32
 POLICIES = ('uniform', 'gather', 'combat', 'descend', 'suicide', 'boss', 'mixed')
-CHUNK = 250                                    # steps a call
 LADDER, ALL = 64, 128                          # gifts
-
-
-def weights(n):
-    k = np.arange(1, n + 1, dtype=np.uint64)
-    x = (k * 0x9E3779B1) & 0xFFFFFFFF
-    x = ((x ^ x >> 15) * 0x2C1B3C6D) & 0xFFFFFFFF
-    return ((x ^ x >> 12) | 1).astype(np.uint32)
-
-
-W = jnp.array(weights(32768))
-
-
-def total(values):
-    values = jnp.ravel(values).astype(jnp.int32).astype(U)
-    return jnp.sum(values * W[:values.size], dtype=U)
-
-
-def halves(x):
-    bits = jax.lax.bitcast_convert_type(jnp.ravel(x).astype(jnp.float32), U)
-    return jnp.stack([bits & 0xFFFF, bits >> 16], axis=1)
 
 
 ENTER = [Achievement.ENTER_DUNGEON, Achievement.ENTER_GNOMISH_MINES, Achievement.ENTER_SEWERS, Achievement.ENTER_VAULT,
@@ -81,7 +48,7 @@ def others(s):
     floats = [s.player_health, s.player_recover, s.player_hunger, s.player_thirst, s.player_fatigue, s.player_recover_mana,
               s.melee_mobs.health, s.passive_mobs.health, s.ranged_mobs.health]
     parts += [halves(jnp.concatenate([jnp.ravel(f).astype(jnp.float32) for f in floats]))]
-    return jnp.concatenate([jnp.ravel(jnp.asarray(p)).astype(jnp.int32) for p in parts])
+    return whole(parts)
 
 
 def sum_of_state(s):
@@ -129,27 +96,6 @@ def may_stand(s):
 
 # ---- policies: they see everything, and none is good; together they reach most rules ----
 
-def nearest(s, wanted):
-    """The vector to the nearest place where `wanted` is true, and its distance."""
-    row, col = jnp.mgrid[0:48, 0:48]
-    far = jnp.where(wanted, jnp.abs(row - s.player_position[0]) + jnp.abs(col - s.player_position[1]), 999)
-    at = jnp.argmin(far)
-    return jnp.array([at // 48, at % 48]) - s.player_position, far.ravel()[at]
-
-
-def toward(s, vector, distance, key):
-    """Face it, walk there, act on it; through what stands in the way."""
-    down, right = vector
-    by_row = jnp.where(jnp.abs(down) == jnp.abs(right), jax.random.bernoulli(key), jnp.abs(down) > jnp.abs(right))
-    way = jnp.where(by_row, jnp.where(down > 0, Action.DOWN.value, Action.UP.value), jnp.where(right > 0, Action.RIGHT.value, Action.LEFT.value))
-    step = jnp.array([[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]])[way]
-    ahead = jnp.clip(s.player_position + step, 0, 47)
-    block = s.map[s.player_level, ahead[0], ahead[1]]
-    blocked = SOLID_BLOCK_MAPPING[block] | (block == BlockType.WATER.value) | s.mob_map[s.player_level, ahead[0], ahead[1]]
-    act = (s.player_direction == way) & (blocked | (distance <= 1))
-    return jnp.where(distance > 900, 1 + jax.random.randint(key, (), 0, 4), jnp.where(act, Action.DO.value, way))
-
-
 def is_block(s, *kinds):
     return jnp.isin(s.map[s.player_level], jnp.array([k.value for k in kinds]))
 
@@ -160,7 +106,10 @@ def mobs(s, m):
 
 
 def seek(s, wanted, key):
-    return toward(s, *nearest(s, wanted), key)
+    def blocked(row, col):
+        block = s.map[s.player_level, row, col]
+        return SOLID_BLOCK_MAPPING[block] | (block == BlockType.WATER.value) | s.mob_map[s.player_level, row, col]
+    return recorder.seek(s, wanted, blocked, key)
 
 
 def of(key, *actions):
@@ -265,56 +214,11 @@ def choose(policy, s, key):
     return jnp.where((policy > 0) & (gift == 0) & jax.random.bernoulli(keys[1], 0.12), wander, a), gift
 
 
-# ---- the lockstep ----
-
-env = CraftaxSymbolicEnv()
-params = env.default_params
-
-
-def one(seed, policy, state, first):
-    base = jax.random.PRNGKey(seed)
-
-    def step(s, t):
-        a, gift = choose(policy, s, jax.random.fold_in(jax.random.PRNGKey(1000003), seed * 65536 + t))
-        s = given(s, gift)
-        key_step, key_reset = jax.random.split(jax.random.fold_in(base, t))
-        obs, after, reward, done, _ = env.step_env(key_step, s, a, params)
-        sums = jnp.stack([sum_of_state(s), total(halves(obs)) + total(jnp.concatenate([halves(reward).ravel(), jnp.asarray(done, U)[None]]))])
-        following = jax.lax.cond(done, lambda: env.reset_env(key_reset, params)[1], lambda: after)
-        dump = (s.map[s.player_level], s.item_map[s.player_level], s.mob_map[s.player_level], s.light_map[s.player_level] > 0.05, others(s), obs,
-                reward, done) if DUMP else ()
-        return following, ((a + gift).astype(jnp.uint8), sums, after.achievements) + dump
-
-    return jax.lax.scan(step, state, first + jnp.arange(CHUNK))
-
-
-DUMP = bool(os.environ.get('DUMP'))
-reset = jax.jit(lambda seed: env.reset_env(jax.random.PRNGKey(seed), params)[1])
-play = jax.jit(one)
-
-
-def main():
-    path, o = sys.argv[1], dict(w.split('=') for w in sys.argv[2:])
-    n, steps, seed = int(o.get('envs', 161)), int(o.get('steps', 1500)), int(o.get('seed', 0))
-    earned = np.zeros(67, bool)
-    with open(path, 'wb') as f:
-        f.write(b'craftax2' + struct.pack('<3I', n, steps, seed))
-        for e in range(n):
-            state, actions, sums = reset(seed + e), [], []
-            for first in range(0, steps, CHUNK):
-                state, (a, s, achievements, *dump) = play(seed + e, e % len(POLICIES), state, 1 + first)
-                actions.append(np.asarray(a))
-                sums.append(np.asarray(s))
-                earned |= np.asarray(achievements).any(axis=0)
-                if DUMP:
-                    np.savez('%s.%d.%d.npz' % (path, e, first), **dict(zip(('map', 'item', 'mob', 'lit', 'others', 'obs', 'reward', 'done'), dump)),
-                             actions=a)
-            f.write(np.concatenate(actions)[:steps].tobytes() + np.concatenate(sums)[:steps].astype('<u4').tobytes())
-            f.flush()
-            print('%.0f s: environment %d, %s: %d achievements so far' % (time.time() - START, e, POLICIES[e % len(POLICIES)], earned.sum()), flush=True)
-    print('%s: %d environments, %d steps each, achievements of no episode: %s' %
-          (path, n, steps, [Achievement(i).name for i in np.flatnonzero(~earned)]))
+def dump(s):
+    f = s.player_level
+    return dict(map=s.map[f], item=s.item_map[f], mob=s.mob_map[f], lit=s.light_map[f] > 0.05, others=others(s))
 
 
 if __name__ == '__main__':
-    main()
+    recorder.main(CraftaxSymbolicEnv(), POLICIES, choose, given, sum_of_state, dump, [a.name for a in Achievement],
+                  dict(envs=161, steps=1500, seed=0))
