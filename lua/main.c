@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Is there a file FOLDER/NAME?  `path` gets its name. */
@@ -95,6 +96,15 @@ static void open_streams(void) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+/* OpenBLAS takes 128 MiB of addresses when it is loaded, and asks for them for ever where a limit refuses them. */
+enum { LEAST_MIB = 240 };
+
+static long address_limit_mib(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 0;
+  return (long)(limit.rlim_cur >> 20);
+}
+
 int main(int argc, char **argv) {
   open_streams();
   signal(SIGXFSZ, SIG_IGN);            /* a file over its limit is an error of the write, which says so */
@@ -103,11 +113,20 @@ int main(int argc, char **argv) {
                     "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());
     return 1;
   }
+  long mib = address_limit_mib();
+  if (mib > 0 && mib < LEAST_MIB) {
+    fprintf(stderr, "mneme: the address space is limited to %ld MiB (ulimit -v), expected %d or more\n", mib, LEAST_MIB);
+    return 1;
+  }
   char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX], bundled[PATH_MAX], font[PATH_MAX];
   if (own_folder(own, sizeof own)) own[0] = 0;
   if (find_lua(lua, sizeof lua, own)) {
     fprintf(stderr, "mneme: its Lua files are missing: looked in ../lua and ../share/mneme/lua of %s"
                     " (MNEME_HOME=FOLDER names another place)\n", own);
+    return 1;
+  }
+  if (strpbrk(lua, ";?")) {
+    fprintf(stderr, "mneme: its Lua files lie in %s, and Lua finds none in a folder with ';' or '?' in its name: move it to another\n", lua);
     return 1;
   }
   if (exists(library, sizeof library, own, "libmneme.so")) setenv("MNEME_BUILD", own, 0);

@@ -4,7 +4,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local body = mn.scene.body(view, now)
+  local body = mn.scene.body(view, now, { story = true })
 
   local left, right = view:split(body, "columns", { "2*", "5*" })
   local world, seen, policy, value = view:split(left, "rows", { "4*", "2*", "3*", "4*" })

@@ -4,9 +4,8 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
-  local header, world, mind, memory = view:split(page, "rows", { 44, "1.5*", "1.7*", "3*" })
-  panels.header(view, header, now)
+  local body = mn.scene.body(view, now, { story = true })
+  local world, mind, memory = view:split(body, "rows", { "1.5*", "1.7*", "3*" })
 
   local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")
   panels.world(view, world, now, {

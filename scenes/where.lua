@@ -5,7 +5,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local body = mn.scene.body(view, now)
+  local body = mn.scene.body(view, now, { story = true })
   local above, causes = view:split(body, "rows", { "2*", "3*" })
   local world, policy = view:split(above, "columns", { "1*", "1*" })
   panels.world(view, world, now)

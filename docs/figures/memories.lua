@@ -247,11 +247,11 @@ local function draw(paper, map, x, y)
 end
 
 -- A text as lines of at most so many letters.
-local function wrapped(text, letters)
+local function wrapped(text, most)
   local lines = { "" }
   for word in text:gmatch "%S+" do
     local longer = lines[#lines] .. (lines[#lines] == "" and "" or " ") .. word
-    if #longer > letters then lines[#lines + 1] = word else lines[#lines] = longer end
+    if #longer > most then lines[#lines + 1] = word else lines[#lines] = longer end
   end
   return lines
 end

@@ -241,7 +241,7 @@ int mn_folder_make(mn_ctx *mn, const char *path) {
   char part[4096];
   struct stat s;
   size_t n = strlen(path);
-  int parents[TOGETHER], made = 0;
+  int parents[TOGETHER] = {0}, made = 0;
   if (n == 0 || n >= sizeof part) return why(mn, path, "made", n ? ENAMETOOLONG : ENOENT);
   memcpy(part, path, n + 1);
   while (n > 1 && part[n - 1] == '/') part[--n] = 0;

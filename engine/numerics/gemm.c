@@ -1,7 +1,7 @@
-/* gemm.c -- matrix products: our own kernel with AVX-512, else OpenBLAS, called with one thread at a time.
-** How work is divided depends on the sizes only, so the bits do not depend on the number of threads.  OpenBLAS
-** is loaded at run time, so that it can be set to one thread and a machine
-** without it still works.  MNEME_BLAS=openblas prefers it everywhere; another value names a library, or none. */
+/* gemm.c -- matrix products: our own kernel, in which the bits of a row do not depend on how many rows there are.
+** How work is divided depends on the sizes only, so the bits do not depend on the number of threads.  MNEME_BLAS=openblas
+** takes OpenBLAS instead, as fast but with other bits for other numbers of rows; another value names a library, or none.
+** It is loaded at run time, so that it can be set to one thread and a machine without it still works. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -79,7 +79,7 @@ static void rows_with(mn_ctx *mn, const float *panels, bool ta, int M, int N, in
     (bf16 ? bf16->rows : mn_gemm_panel_rows)((int)m, m + ROWS < M ? (int)m + ROWS : M, N, K, A, lda, ta, panels, C, ldc, add));
 }
 
-static bool by_own(mn_ctx *mn) { return mn_bf16_of(mn) || (MN_LANES == 16 && !prefer_blas); }
+static bool by_own(mn_ctx *mn) { return mn_bf16_of(mn) || !prefer_blas; }
 
 const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb) {
   return by_own(mn) ? packed(mn, scratch, tb, N, K, B, ldb) : NULL;

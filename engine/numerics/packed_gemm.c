@@ -7,9 +7,9 @@
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
 #if MN_LANES == 16
-enum { ROWS = 8, FEWER = 4 };    /* 8 x 2 sums fill half of the 32 registers */
+enum { ROWS = 8, FOUR_ACROSS = 4, TWO_ACROSS = 4 };    /* 8 x 2 sums fill half of the 32 registers, as 4 x 4 do */
 #else
-enum { ROWS = 4, FEWER = 2 };    /* 4 x 2 sums fill half of 16; 2 x 4 take as many loads as multiplications */
+enum { ROWS = 6, FOUR_ACROSS = 2, TWO_ACROSS = 4 };    /* 6 x 2 sums, two vectors of a panel and one of A: 15 of 16 registers */
 #endif
 
 /* One panel of n columns; `transposed`: those columns are stored as rows. */
@@ -99,11 +99,11 @@ MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int 
 /* All rows with one panel, or with two, n columns of the last. */
 MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A, long row, long col,
                           const float *panel, long stride, float *C, int ldc, bool add) {
-  const int all = panels * WIDE, few = all < 4 ? all : 4;
+  const int all = panels * WIDE, four = all < FOUR_ACROSS ? all : FOUR_ACROSS, two = all < TWO_ACROSS ? all : TWO_ACROSS;
   n += (panels - 1) * MN_PANEL;
   int m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
-  m = blocks(FEWER, few, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
-  m = blocks(2, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(4, four, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(2, two, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
   blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
 }
 

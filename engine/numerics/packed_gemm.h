@@ -1,7 +1,7 @@
 /* packed_gemm.h -- our own matrix product, with the matrix on the right packed into panels of 32 columns.
 ** While acting, a few rows are multiplied with the same matrix again and again: it is packed once, and each product
 ** streams it once with the rows' sums in registers.  A BLAS packs at every call, which for 8 rows costs more
-** than the product.  With AVX-512 the same kernel also computes whole batches (gemm.c). */
+** than the product.  The same kernel computes whole batches (gemm.c). */
 #ifndef MN_PACKED_GEMM_H
 #define MN_PACKED_GEMM_H
 #include "bf16_gemm.h"

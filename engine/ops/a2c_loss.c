@@ -19,15 +19,18 @@ static void forward(mn_call *c) {
   long n = c->in[2].n;
   const float *logits = c->in[0].data, *values = c->in[1].data, *returns = c->in[2].data;
   const int32_t *action = c->in[3].i32;
-  float *p = mn_scratch(c->ctx, 0, A);
+  float *room = mn_scratch(c->ctx, 0, mn_policies_room(A));
   double actor = 0, value = 0, entropy = 0;
-  for (long i = 0; i < n; i++) {
-    const float *logit = logits + i * A;
-    float lse = mn_policy(logit, p, A), advantage = returns[i] - values[i];
-    float chosen = mn_chosen(logit, action[i], A);
-    actor += (double)((lse - chosen) * advantage);
-    value += (double)(advantage * advantage);
-    entropy += (double)mn_entropy(logit, p, lse, A);
+  mn_policies of;
+  for (long from = 0; from < n; from += MN_POLICIES) {
+    const int rows = n - from < MN_POLICIES ? (int)(n - from) : MN_POLICIES;
+    mn_policies_of(logits + from * A, rows, A, room, &of);
+    for (int i = 0; i < rows; i++) {
+      float advantage = returns[from + i] - values[from + i], chosen = mn_chosen(logits + (from + i) * A, action[from + i], A);
+      actor += (double)((of.lse[i] - chosen) * advantage);
+      value += (double)(advantage * advantage);
+      entropy += (double)of.entropy[i];
+    }
   }
   actor /= (double)n;
   value /= (double)n;
@@ -44,16 +47,19 @@ static void backward(mn_call *c) {
   long n = c->in[2].n, B = DIM(c, 'B');
   const float *values = c->in[1].data, *returns = c->in[2].data;
   float *dlogits = c->in[0].grad, *dvalues = c->in[1].grad, scale = c->out[0].grad[0] / (float)n;
-  float e = (float)OPT(c, 0), v = (float)OPT(c, 1), *p = mn_scratch(c->ctx, 0, A);
-  for (long i = 0; i < n; i++) {
-    const float *logit = c->in[0].data + i * A;
-    float advantage = returns[i] - values[i];
-    if (dvalues) dvalues[i] = -2 * v * scale * advantage;
-    if (!dlogits) continue;
-    float lse = mn_policy(logit, p, A), h = mn_entropy(logit, p, lse, A);
+  float e = (float)OPT(c, 0), v = (float)OPT(c, 1), *room = mn_scratch(c->ctx, 0, mn_policies_room(A));
+  mn_policies of;
+  for (long i = 0; dvalues && i < n; i++) dvalues[i] = -2 * v * scale * (returns[i] - values[i]);
+  for (long from = 0; dlogits && from < n; from += MN_POLICIES) {
+    const int rows = n - from < MN_POLICIES ? (int)(n - from) : MN_POLICIES;
+    mn_policies_of(c->in[0].data + from * A, rows, A, room, &of);
     for (int a = 0; a < A; a++) {
-      float chosen = a == c->in[3].i32[i], spread = p[a] > 0 ? p[a] * (logit[a] - lse + h) : 0;
-      dlogits[i * A + a] = scale * (advantage * (p[a] - chosen) + e * spread);
+      const float *l = of.logit + a * MN_POLICIES, *p = of.p + a * MN_POLICIES;
+      for (int i = 0; i < rows; i++) {
+        const float advantage = returns[from + i] - values[from + i], chosen = a == c->in[3].i32[from + i];
+        const float spread = p[i] > 0 ? p[i] * (l[i] - of.lse[i] + of.entropy[i]) : 0;
+        dlogits[(from + i) * A + a] = scale * MN_FMA(advantage, p[i] - chosen, e * spread);
+      }
     }
   }
   if (dlogits) memset(dlogits + n * A, 0, (size_t)(B * A) * sizeof *dlogits);

@@ -5,13 +5,14 @@
 #include "numerics/activation.h"
 #include "numerics/recurrent_cells.h"
 
-/* save: r, z, n and w_n h + bias of one row, D each. */
+/* save: r, z, n and w_n h + bias of one row, D each.  In two loops: a round of all three gates is so long a chain that a processor
+** would wait for it with few others in flight. */
 static void step(const float *i, const float *pre, const float *bias, const float *h, float *save, float *out, int D) {
   float *r = save, *z = save + D, *n = save + 2 * D, *q = save + 3 * D;
   MN_PRAGMA(omp simd)
+  for (int d = 0; d < 2 * D; d++) save[d] = mn_sigmoidf(i[d] + pre[d]);
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
-    r[d] = mn_sigmoidf(i[d] + pre[d]);
-    z[d] = mn_sigmoidf(i[D + d] + pre[D + d]);
     q[d] = pre[2 * D + d] + bias[d];
     n[d] = mn_tanhf(i[2 * D + d] + r[d] * q[d]);
     out[d] = (1 - z[d]) * n[d] + z[d] * h[d];

@@ -9,18 +9,19 @@ enum { IN_I, IN_W, IN_DONE, IN_H, IN_C };
 enum { OUT_Y, OUT_H, OUT_C, OUT_SAVE, OUT_PACKED };
 enum { SAVED = 5 };                 /* i, f, g, o after their activations, and c: D each */
 
-/* z: the recurrent part of the gates; save: one row; c: in the cell before. */
+/* z: the recurrent part of the gates; save: one row; c: in the cell before.  In several loops, as in gru.c. */
 static void step(const float *x, const float *z, const float *c, float *save, float *h, int D) {
   float *i = save, *f = save + D, *g = save + 2 * D, *o = save + 3 * D, *cell = save + 4 * D;
   MN_PRAGMA(omp simd)
+  for (int d = 0; d < 2 * D; d++) save[d] = mn_sigmoidf(x[d] + z[d]);
+  MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
-    i[d] = mn_sigmoidf(x[d] + z[d]);
-    f[d] = mn_sigmoidf(x[D + d] + z[D + d]);
     g[d] = mn_tanhf(x[2 * D + d] + z[2 * D + d]);
     o[d] = mn_sigmoidf(x[3 * D + d] + z[3 * D + d]);
     cell[d] = f[d] * c[d] + i[d] * g[d];
-    h[d] = o[d] * mn_tanhf(cell[d]);
   }
+  MN_PRAGMA(omp simd)
+  for (int d = 0; d < D; d++) h[d] = o[d] * mn_tanhf(cell[d]);
 }
 
 static int shape(mn_call *c) {

@@ -4,20 +4,43 @@
 #include "numerics/fast_math.h"
 #include "op.h"
 
-/* p = softmax(logit), and log(sum of e^logit) */
-static inline float mn_policy(const float *logit, float *p, int A) {
-  float top = logit[0], sum = 0;
-  for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
-  for (int a = 0; a < A; a++) sum += p[a] = mn_expf(logit[a] - top);
-  for (int a = 0; a < A; a++) p[a] /= sum;
-  return top + mn_logf(sum);
-}
+/* Of n <= MN_POLICIES rows p = softmax(logit), lse = log(sum of e^logit) and entropy = -sum p log p, a vector of rows at a time; value a of
+** row i is at a * MN_POLICIES + i of `logit` and `p`. */
+enum { MN_POLICIES = 64 };
+typedef struct mn_policies { float *logit, *p, lse[MN_POLICIES], entropy[MN_POLICIES]; } mn_policies;
 
-/* -sum p log p */
-static inline float mn_entropy(const float *logit, const float *p, float lse, int A) {
-  float h = 0;
-  for (int a = 0; a < A; a++) h += p[a] > 0 ? p[a] * (lse - logit[a]) : 0;
-  return h;
+static inline long mn_policies_room(int A) { return 2L * A * MN_POLICIES; }
+
+static inline void mn_policies_of(const float *logits, int n, int A, float *room, mn_policies *to) {
+  float *const l = to->logit = room, *const p = to->p = room + (long)A * MN_POLICIES, *const lse = to->lse, *const h = to->entropy;
+  float top[MN_POLICIES], sum[MN_POLICIES] = { 0 };
+  for (int i = 0; i < n; i++) for (int a = 0; a < A; a++) l[a * MN_POLICIES + i] = logits[i * A + a];
+  for (int i = 0; i < n; i++) top[i] = l[i];
+  for (int a = 1; a < A; a++) {
+    const float *x = l + a * MN_POLICIES;
+    MN_PRAGMA(omp simd)
+    for (int i = 0; i < n; i++) top[i] = x[i] > top[i] ? x[i] : top[i];
+  }
+  for (int a = 0; a < A; a++) {
+    const float *x = l + a * MN_POLICIES;
+    float *e = p + a * MN_POLICIES;
+    MN_PRAGMA(omp simd)
+    for (int i = 0; i < n; i++) sum[i] += e[i] = mn_expf(x[i] - top[i]);
+  }
+  MN_PRAGMA(omp simd)
+  for (int i = 0; i < n; i++) lse[i] = top[i] + mn_logf(sum[i]);
+  for (int i = 0; i < n; i++) h[i] = 0;
+  for (int a = 0; a < A; a++) {
+    const float *x = l + a * MN_POLICIES;
+    float *e = p + a * MN_POLICIES, *const part = top;              /* rounded before it is added, on every machine */
+    MN_PRAGMA(omp simd)
+    for (int i = 0; i < n; i++) {
+      e[i] /= sum[i];
+      part[i] = e[i] * (lse[i] - x[i]);
+    }
+    MN_PRAGMA(omp simd)
+    for (int i = 0; i < n; i++) h[i] += e[i] > 0 ? part[i] : 0;
+  }
 }
 
 /* The action's logit, or NaN where a replayed plan meets an action that does not exist. */

@@ -13,7 +13,7 @@
 enum { IN_LOGITS, IN_VALUES, IN_ACTIONS, IN_OLD_LOG_PROBS, IN_OLD_VALUES, IN_ADVANTAGES, IN_RETURNS };
 enum { CLIP, ENTROPY_COEF, VALUE_COEF, CLIP_VALUES, NORMALISE, OVER_RANKS };
 
-static float clipped(float x, float low, float high) { return mn_at_most(mn_at_least(x, low), high); }
+MN_MATH float clipped(float x, float low, float high) { return mn_at_most(mn_at_least(x, low), high); }
 
 /* (exp(x) - 1) - x, from its series where the difference would lose its digits; r = exp(x). */
 static double excess(double x, double r) {
@@ -37,64 +37,83 @@ static void normaliser(const mn_call *c, double *mean, double *scale) {
 }
 
 /* The value loss of one row; its derivative by V in *slope. */
-static float value_error(const mn_call *c, long i, float *slope) {
-  float v = c->in[IN_VALUES].data[i], old = c->in[IN_OLD_VALUES].data[i], g = c->in[IN_RETURNS].data[i];
-  float clip = (float)OPT(c, CLIP), error = v - g;
-  *slope = error;
-  if (OPT(c, CLIP_VALUES) == 0) return 0.5f * error * error;
-  float near = old + clipped(v - old, -clip, clip) - g;
-  if (near * near <= error * error) return 0.5f * error * error;
-  *slope = v - old > -clip && v - old < clip ? near : 0;
-  return 0.5f * near * near;
+MN_MATH float value_error(float v, float old, float g, float clip, bool clips, float *slope) {
+  const float error = v - g, near = old + clipped(v - old, -clip, clip) - g;
+  const bool whole = !clips || near * near <= error * error;
+  *slope = whole ? error : v - old > -clip && v - old < clip ? near : 0;
+  return whole ? 0.5f * error * error : 0.5f * near * near;
+}
+
+/* What forward and backward read of rows from .. from + n - 1: policies, log r, r, A as it counts, the value loss and its derivative. */
+typedef struct block { mn_policies of; float log_ratio[MN_POLICIES], r[MN_POLICIES], advantage[MN_POLICIES], value[MN_POLICIES], slope[MN_POLICIES]; } block;
+
+static void block_of(const mn_call *c, long from, int n, double mean, double scale, float *room, block *k) {
+  const int A = DIM(c, 'A');
+  const float *old = c->in[IN_OLD_LOG_PROBS].data + from, *adv = c->in[IN_ADVANTAGES].data + from, clip = (float)OPT(c, CLIP);
+  const float *v = c->in[IN_VALUES].data + from, *before = c->in[IN_OLD_VALUES].data + from, *g = c->in[IN_RETURNS].data + from;
+  const bool clips = OPT(c, CLIP_VALUES) != 0;
+  mn_policies_of(c->in[IN_LOGITS].data + from * A, n, A, room, &k->of);
+  for (int i = 0; i < n; i++) {
+    k->log_ratio[i] = mn_chosen(c->in[IN_LOGITS].data + (from + i) * A, c->in[IN_ACTIONS].i32[from + i], A) - k->of.lse[i] - old[i];
+    k->advantage[i] = (float)((adv[i] - mean) * scale);
+  }
+  MN_PRAGMA(omp simd)
+  for (int i = 0; i < n; i++) k->r[i] = mn_expf(k->log_ratio[i]);
+  MN_PRAGMA(omp simd)
+  for (int i = 0; i < n; i++) k->value[i] = value_error(v[i], before[i], g[i], clip, clips, &k->slope[i]);
 }
 
 static void forward(mn_call *c) {
-  int A = DIM(c, 'A');
-  long n = c->in[IN_VALUES].n;
-  float *p = mn_scratch(c->ctx, 0, A), clip = (float)OPT(c, CLIP), unused;
+  const int A = DIM(c, 'A');
+  const long all = c->in[IN_VALUES].n;
+  float *room = mn_scratch(c->ctx, 0, mn_policies_room(A)), clip = (float)OPT(c, CLIP);
   double mean, scale, policy = 0, value = 0, entropy = 0, kl = 0, outside = 0;
+  block k;
   normaliser(c, &mean, &scale);
-  for (long i = 0; i < n; i++) {
-    const float *logit = c->in[IN_LOGITS].data + i * A;
-    float lse = mn_policy(logit, p, A);
-    float log_ratio = mn_chosen(logit, c->in[IN_ACTIONS].i32[i], A) - lse - c->in[IN_OLD_LOG_PROBS].data[i];
-    float r = mn_expf(log_ratio), advantage = (float)((c->in[IN_ADVANTAGES].data[i] - mean) * scale);
-    policy += (double)mn_at_least(-advantage * r, -advantage * clipped(r, 1 - clip, 1 + clip));
-    value += (double)value_error(c, i, &unused);
-    entropy += (double)mn_entropy(logit, p, lse, A);
-    kl += excess((double)log_ratio, (double)r);
-    outside += r - 1 > clip || r - 1 < -clip;
+  for (long from = 0; from < all; from += MN_POLICIES) {
+    const int n = all - from < MN_POLICIES ? (int)(all - from) : MN_POLICIES;
+    block_of(c, from, n, mean, scale, room, &k);
+    for (int i = 0; i < n; i++) {
+      const float r = k.r[i], advantage = k.advantage[i];
+      policy += (double)mn_at_least(-advantage * r, -advantage * clipped(r, 1 - clip, 1 + clip));
+      value += (double)k.value[i];
+      entropy += (double)k.of.entropy[i];
+      kl += excess((double)k.log_ratio[i], (double)r);
+      outside += r - 1 > clip || r - 1 < -clip;
+    }
   }
-  policy /= (double)n, value /= (double)n, entropy /= (double)n;
+  const double n = (double)all;
+  policy /= n, value /= n, entropy /= n;
   c->out[0].data[0] = (float)(policy - OPT(c, ENTROPY_COEF) * entropy + OPT(c, VALUE_COEF) * value);
   c->out[1].data[0] = (float)policy;
   c->out[2].data[0] = (float)value;
   c->out[3].data[0] = (float)entropy;
-  c->out[4].data[0] = (float)(kl / (double)n);
-  c->out[5].data[0] = (float)(outside / (double)n);
+  c->out[4].data[0] = (float)(kl / n);
+  c->out[5].data[0] = (float)(outside / n);
 }
 
 /* Over n: dlogit = -A r ([chosen] - p) where the unclipped part counts, + entropy_coef p (log p + H). */
 static void backward(mn_call *c) {
-  int A = DIM(c, 'A');
-  long n = c->in[IN_VALUES].n;
-  float *dlogits = c->in[IN_LOGITS].grad, *dvalues = c->in[IN_VALUES].grad, share = c->out[0].grad[0] / (float)n;
-  float *p = mn_scratch(c->ctx, 0, A), clip = (float)OPT(c, CLIP), e = (float)OPT(c, ENTROPY_COEF);
+  const int A = DIM(c, 'A');
+  const long all = c->in[IN_VALUES].n;
+  float *dlogits = c->in[IN_LOGITS].grad, *dvalues = c->in[IN_VALUES].grad, share = c->out[0].grad[0] / (float)all;
+  float *room = mn_scratch(c->ctx, 0, mn_policies_room(A)), clip = (float)OPT(c, CLIP), e = (float)OPT(c, ENTROPY_COEF), v = (float)OPT(c, VALUE_COEF);
   double mean, scale;
+  block k;
   normaliser(c, &mean, &scale);
-  for (long i = 0; i < n; i++) {
-    const float *logit = c->in[IN_LOGITS].data + i * A;
-    float slope, advantage = (float)((c->in[IN_ADVANTAGES].data[i] - mean) * scale);
-    value_error(c, i, &slope);
-    if (dvalues) dvalues[i] = (float)OPT(c, VALUE_COEF) * share * slope;
-    if (!dlogits) continue;
-    int action = c->in[IN_ACTIONS].i32[i];
-    float lse = mn_policy(logit, p, A), h = mn_entropy(logit, p, lse, A);
-    float r = mn_expf(mn_chosen(logit, action, A) - lse - c->in[IN_OLD_LOG_PROBS].data[i]);
-    float counts = -advantage * r >= -advantage * clipped(r, 1 - clip, 1 + clip) ? advantage * r : 0;
-    for (int a = 0; a < A; a++) {
-      float chosen = a == action, spread = p[a] > 0 ? p[a] * (logit[a] - lse + h) : 0;
-      dlogits[i * A + a] = share * (counts * (p[a] - chosen) + e * spread);
+  for (long from = 0; from < all; from += MN_POLICIES) {
+    const int n = all - from < MN_POLICIES ? (int)(all - from) : MN_POLICIES;
+    const int32_t *action = c->in[IN_ACTIONS].i32 + from;
+    block_of(c, from, n, mean, scale, room, &k);
+    for (int i = 0; dvalues && i < n; i++) dvalues[from + i] = v * share * k.slope[i];
+    for (int a = 0; dlogits && a < A; a++) {
+      const float *l = k.of.logit + a * MN_POLICIES, *p = k.of.p + a * MN_POLICIES;
+      for (int i = 0; i < n; i++) {
+        const float r = k.r[i], advantage = k.advantage[i], chosen = a == action[i];
+        const float counts = -advantage * r >= -advantage * clipped(r, 1 - clip, 1 + clip) ? advantage * r : 0;
+        const float spread = p[i] > 0 ? p[i] * (l[i] - k.of.lse[i] + k.of.entropy[i]) : 0;
+        dlogits[(from + i) * A + a] = share * MN_FMA(counts, p[i] - chosen, e * spread);
+      }
     }
   }
   for (int i = IN_OLD_LOG_PROBS; i <= IN_RETURNS; i++)

@@ -67,8 +67,27 @@ t.test("solve: a task is solved, and what cannot be is refused", function()
   end
 end)
 
+t.test("solve: a peer that cannot run is an error, after our seed", function()
+  local said, status = shell.mneme(".", "bench solve noisy_cartpole seeds=1 torch=/bin/false")
+  t.eq(status, 2, said) t.ok(said:find("tests/reference/bench_peers.py said", 1, true), said)
+end)
+
+t.test("small: steps a second, operations and their share of the bound; two threads next to one", function()
+  local said, status = shell.mneme(".", "bench small widths=8 rounds=1")
+  t.eq(status, 0, said)
+  for _, name in ipairs { "PPO", "A2C" } do t.ok(said:find(name .. "  GRU 8 +%d+ steps/s +%d+ GFLOP/s of +%d+ +%d+ %% %(%d+ %- %d+%)\n"), said) end
+  said, status = shell.mneme(".", "bench small widths=8 rounds=1 threads=2")
+  t.eq(status, 0, said)
+  t.ok(said:find "\nA2C  GRU 8 +%d+ steps/s on one thread, +%d+ on two, by the clock: %d+%.%d%d times", said)
+  for words, what in pairs { ["threads=3"] = "expected 1 or 2", ["widths=8,x"] = "whole numbers", ["rounds=1,2"] = "a whole number", ["width=8"] = "unknown setting" } do
+    said, status = shell.mneme(".", "bench small " .. words)
+    t.eq(status, 2) t.ok(said:find(what, 1, true), said)
+  end
+end)
+
 t.test("peers: without a Python that has them", function()
-  for words, what in pairs { [""] = "expected torch=PYTHON", ["torch=/bin/false rounds=1"] = "tests/reference/README.md", ["torch=x rounds=0"] = "rounds=0" } do
+  for words, what in pairs { [""] = "expected torch=PYTHON", ["torch=/bin/false rounds=1"] = "tests/reference/README.md", ["torch=x rounds=0"] = "rounds=0",
+    ["official=/bin/false agalite=. rounds=1"] = "bench_official.py ended", ["official=x"] = "a clone of subho406/agalite" } do
     local said, status = shell.mneme(".", "bench peers " .. words)
     t.eq(status, 2, said) t.ok(said:find(what, 1, true), said)
   end

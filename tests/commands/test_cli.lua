@@ -174,6 +174,14 @@ t.test("the program finds its files in an installation, through a link, and by M
   local lost, rc = sh(clean .. "LD_LIBRARY_PATH=usr/lib usr/bin/mneme --version")
   t.ok(rc == 1 and lost:find "Lua files are missing" or lost:find "^mneme %d", lost)
   t.eq(select(2, sh("MNEME_BUILD=" .. build .. " MNEME_HOME=" .. root .. " LD_LIBRARY_PATH=usr/lib elsewhere/mneme --version")), 0)
+  for _, name in ipairs { "semi;colon", "quest?ion" } do
+    sh(("mkdir '%s'; cp elsewhere/mneme '%s'; cp -r elsewhere/lua '%s'"):format(name, name, name))
+    lost, rc = sh(("env -u MNEME_BUILD MNEME_HOME='%s' ./'%s'/mneme --version"):format(name, name))
+    t.ok(rc == 1 and lost:find "Lua finds none in a folder with ';' or '%?' in its name", lost)
+  end
+  sh [[mkdir "o'neil"; cp -r usr elsewhere/lua "o'neil/"; mkdir -p "o'neil/usr/share/mneme"; mv "o'neil/lua" "o'neil/usr/share/mneme/"]]
+  lost = sh(clean .. [["./o'neil/usr/bin/mneme" list cores]])
+  t.ok(lost:find "^agalite " and not lost:find "[Uu]nterminated", lost)
 end)
 
 -- ---- training ----

@@ -67,3 +67,11 @@ t.test("help knows the words that pages and messages use", function()
     "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
   t.ok(help.text "jobs":find "mneme sweep +jobs=N: runs at a time" and help.text "jobs":find "mneme tune +jobs=N: trials at a time", help.text "jobs")
 end)
+
+t.test("help knows the classes that the comments of functions name", function()
+  for _, class in ipairs(require("mneme.commands.api").classes()) do
+    local text = help.text(class.name)
+    for _, method in ipairs(class.methods) do t.ok(text:find(method.name, 1, true), class.name .. " lacks " .. method.name) end
+  end
+  t.ok(help.text "Tensor":find ":backward%(options%)", help.text "Tensor")
+end)

@@ -381,7 +381,7 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
   t.eq(select(2, mneme "report pair export=pair.jsonl"), 0)
   t.eq(select(2, mneme "sweep pair.lua run=taken import=pair.jsonl jobs=0"), 0)
   said, status = mneme "check taken"
-  t.ok(status == 0 and said:find "note: it was imported from pair.jsonl: settings and results, without code" and not said:find "is not there", said)
+  t.ok(status == 0 and said:find "note: all 2 runs: it was imported from pair.jsonl: settings and results, without code" and not said:find "is not there", said)
 end)
 
 files.remove_folder(dir)

@@ -381,7 +381,7 @@ t.test("the command line", function()
   refuse("force=layers.0.beta: expected a number after a colon", "RUN", "force=layers.0.beta", "at=1")
   refuse("set=cue: no value", "RUN", "set=cue", "at=1")
   refuse("erase=all:3: takes no value", "RUN", "erase=all:3", "at=1")
-  refuse("for=2 goes with force and freeze, not with erase", "RUN", "erase=all", "at=1", "for=2")
+  refuse("for=2 goes with force, freeze and hold, not with erase", "RUN", "erase=all", "at=1", "for=2")
   refuse("one run, got 'A' and 'B'", "A", "B")
 end)
 

@@ -105,8 +105,13 @@ put("study", json.encode { mneme = "0.2", script = "fuzz.lua", title = "t", sett
   runs = { { name = "a=1,seed=1", labels = { a = "1" }, seed = 1, words = { "a=1" } }, { name = "a=2,seed=1", labels = { a = "2" }, seed = 1, words = {} } } })
 put("result", json.encode { status = "done", point = { a = "1" }, seed = 1, words = { "a=1" }, metrics = { score = 0.5 },
   series = { s = { x = { 1, 2 }, y = { 3, 4 } } }, resources = { wall_s = 1, cpu_s = 1, peak_mib = 9 }, estimate = { wall_s = 1, peak_mib = 9 } })
-put("archive", json.encode { run = "a=1,seed=1", study = "fuzz", seed = 1, info = { config = { a = 1 }, commit = "c", host = "h" }, metrics = { score = 1 },
-  resources = { wall_s = 1 }, curves = { step = { 1, 2 }, score = { 0.5, json.null } } } .. "\n")
+local tuned = { tune = { ranges = "lr=1e-5..1e-2:log", by = "score", minimise = false }, trials = 4, steps = 64, first_seed = 1001, points = { {
+  name = "core=gru", labels = { core = "gru" }, seeds = 2, trials = 4, picks = { { setting = 1, values = { lr = "1e-3" }, mean = 0.5, seeds = 2, expected = 0.4,
+  sd = 0.1 } } } } }
+local kept = json.encode { run = "a=1,seed=1", study = "fuzz", seed = 1, info = { config = { a = 1 }, commit = "c", host = "h" }, metrics = { score = 1 },
+  resources = { wall_s = 1 }, curves = { step = { 1, 2 }, score = { 0.5, json.null } } } .. "\n"
+put("archive", kept)
+put("archive", kept .. json.encode { study = "fuzz", tuned = tuned } .. "\n")
 local map = forge.causal_map()
 files.make_folder(folder .. "/map-of-a-run")
 local map_path = causal_map_file.attach(map, folder .. "/map-of-a-run")
@@ -114,9 +119,7 @@ map:work()
 put("causal_map", (files.read(map_path)))
 files.remove_folder(folder .. "/map-of-a-run")
 put("tuning", json.encode { setting = 1, values = { lr = "1e-3", core = "gru" }, seeds = { 1001, 1002 }, why = "start" })
-put("tuning", json.encode { tune = { ranges = "lr=1e-5..1e-2:log", by = "score", minimise = false }, trials = 4, steps = 64, first_seed = 1001, points = { {
-  name = "core=gru", labels = { core = "gru" }, seeds = 2, trials = 4, picks = { { setting = 1, values = { lr = "1e-3" }, mean = 0.5, seeds = 2, expected = 0.4,
-  sd = 0.1 } } } } })
+put("tuning", json.encode(tuned))
 put("run_list", json.encode { config = { core = { name = "gru" }, steps = 64, stop_score = 1 }, script = "a/b.lua", host = "h" } .. "\0"
   .. '{"step": 32, "charts/score": 0.5}\n{"step": 64, "charts/score": 1}\n')
 put("run_list", json.encode { script = "a/b.lua", runs = { { name = "a=1,seed=1" } } })

@@ -3,7 +3,7 @@
 
     git clone https://github.com/subho406/agalite && git -C agalite checkout 101acbe
     python3 -m venv ~/official && ~/official/bin/pip install jax==0.4.26 jaxlib==0.4.26 flax==0.8.2 'numpy<2' 'scipy<1.13' optax==0.2.2 \\
-        rlax==0.1.6 orbax-checkpoint==0.5.9 gymnasium==0.29.1 omegaconf wandb
+        rlax==0.1.6 orbax-checkpoint==0.5.9 gymnasium==0.29.1 omegaconf wandb tqdm pytz
     AGALITE=agalite ~/official/bin/python tests/reference/official_agalite.py FILE [start=both|published|long] [seeds=1..5] [corridor=60]
         [steps=1000000] [size=small|published] [stop=0.97]
 

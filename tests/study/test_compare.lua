@@ -51,6 +51,18 @@ t.test("seeds of the same settings are a group with an interval", function()
   t.ok(compare.text({ a[1] }, { all = true }):find "losses/loss")
 end)
 
+t.test("who solved it is counted by the score that stopped a run, not by the log's last line", function()
+  local stopped = {}
+  for seed, score in ipairs { 0.97, 0.98, 0.5 } do
+    stopped[seed] = run("stopped" .. seed, seed, seed == 2 and 0.99 or 0.96, { config = { learner = { name = "a2c", stop_score = 0.97 } } })
+    files.write(stopped[seed] .. "/result.json", { json.encode { status = "done", metrics = { score = score } } })
+  end
+  t.ok(compare.text(stopped):find("solved by 2 of 3 seeds", 1, true), compare.text(stopped))
+  files.remove(stopped[1] .. "/result.json")
+  t.ok(compare.text(stopped):find("solved by 1 of 3 seeds", 1, true), "by the log where a run recorded no score")
+  for _, path in ipairs(stopped) do files.remove_folder(path) end
+end)
+
 t.test("supervised runs: what evaluations told, and which environment it was", function()
   local dir = shell.folder()
   files.write(dir .. "/letters", { ("the quick brown fox jumps over the lazy dog. "):rep(60) })

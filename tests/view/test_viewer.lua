@@ -379,7 +379,7 @@ end)
 
 t.test("a scene without the panel costs nothing", function()
   local opened = {}
-  local r = rig { cue_track("tmaze", opened) }
+  local r = rig { cue_track("memory_maze", opened) }
   for _ = 1, 20 do
     r.clock = r.clock + 0.02
     r.v:tick(r.clock, engine.C.mn_clock(false) + 0.002)

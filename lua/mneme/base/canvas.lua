@@ -176,20 +176,20 @@ end
 ---Write a text on several lines, broken between words.
 ---@param text string
 ---@param x number
----@param y number of the first baseline
+---@param y number? of the first baseline; nil: only count the lines
 ---@param size number of the letters, in design pixels
 ---@param color integer?
 ---@param room number width of a line in pixels
+---@return integer lines
 function methods:paragraph(text, x, y, size, color, room)
-  local line = ""
+  local lines, line = {}, ""
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
-    if line ~= "" and self:text_width(longer, size) > room then
-      self:text(line, x, y, size, color, "left", room)
-      line, y = word, y + 1.4 * size * self.unit
-    else line = longer end
+    if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
-  self:text(line, x, y, size, color, "left", room)
+  lines[#lines + 1] = line
+  for n = 1, y and #lines or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  return #lines
 end
 
 ---The longest beginning of a text that fits, with an ellipsis; "" if not even that fits.

@@ -265,6 +265,23 @@ function api.text(name)
   end
 end
 
+---A class of objects that a script holds: what it is, its fields, and a line for each method.
+---@param name string "Tensor"
+---@return string?
+function api.class_text(name)
+  for _, class in ipairs(api.classes()) do
+    if class.name == name then
+      local out = { name .. (class.doc ~= "" and ": " .. class.doc or "") .. "\n" }
+      for _, field in ipairs(class.fields) do out[#out + 1] = "  " .. field:gsub("^@field%s+", "") end
+      for _, m in ipairs(class.methods) do
+        out[#out + 1] = ("  :%s(%s)  %s"):format(m.name, m.arguments, (table.concat(m.comment, " "):gsub("%s*@.*$", ""):match "^(.-%.)%s" or
+          table.concat(m.comment, " "):gsub("%s*@.*$", "")))
+      end
+      return table.concat(out, "\n") .. "\n"
+    end
+  end
+end
+
 ---All of it as Markdown.
 ---@return string
 function api.page()

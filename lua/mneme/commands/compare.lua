@@ -222,11 +222,13 @@ local function differences(groups, name)
   return rows
 end
 
--- Groups whose runs stop when they solve their task: how many did.
+-- Groups whose runs stop when they solve their task: how many did.  charts/score is of the episodes since the log's last line, so it only
+-- stands in where a run did not record the score of its last hundred, which stopped it.
 local function solved(groups)
   local rows = {}
   for _, g in ipairs(groups) do
-    local threshold, list = seeds.stop_score(g.runs[1].path), finals(g, "charts/score")
+    local threshold, list = seeds.stop_score(g.runs[1].path), finals(g, RESULT)
+    if #list < #g.runs then list = finals(g, "charts/score") end
     if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s"):format(values.show(threshold), seeds.solved(list, threshold)) } end
   end
   return rows
@@ -351,7 +353,7 @@ function compare.text(paths, options)
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
   local solvers = solved(groups)
-  if #solvers > 0 then add("charts/score reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
+  if #solvers > 0 then add("score reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
   if by then
     out[#out + 1] = "\n" .. sparks(groups, by)
     local rows = differences(groups, by)

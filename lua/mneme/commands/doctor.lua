@@ -51,7 +51,7 @@ local function parts()
     { "bf16", bf16 ~= "" and bf16 or nil, "a CPU with AVX512-BF16 or AMX-BF16 (emulate=1 is for tests)", "precision=bf16" },
     { "threads", ("%d of %d processors"):format(C.mn_threads(engine.ctx), about.cores) },
     { "memory", memory "MemTotal" .. ", " .. memory "MemAvailable" .. " available" },
-    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "fast large matrix products" },
+    { "blas", about.blas ~= "built-in" and about.blas, apt "libopenblas0-pthread", "products of many small matrices" },
     { "disk", writable and free and ("%.1f GiB free here"):format(free / 2 ^ 20), "cd to a writable folder", "run folders" },
     { "open files", output "sh -c 'ulimit -n'" },
     { "gpu", gpu ~= "" and gpu or nil, "an NVIDIA GPU with its driver, and `make gpu`", "device=cuda" },

@@ -314,6 +314,8 @@ function help.text(topic, kind)
   if not found then
     local text = require("mneme.commands.api").text("mn." .. topic)          -- cat, as mn.cat
     if text then return fold(text) end
+    text = require("mneme.commands.api").class_text(topic)                    -- Tensor, as the arguments of functions name it
+    if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")

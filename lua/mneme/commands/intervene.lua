@@ -3,6 +3,7 @@
 -- random numbers: the two are equal up to that step, and every later difference is the intervention's effect.
 --   erase=PART swap=PART             a part of the memory: all, layers.2, layers.2.head.1, a state's name;
 --                                    erase sets it to its initial value, swap to that of another episode
+--   hold=PART                        it keeps what it holds before step `at`: what did it lose later?  for=STEPS
 --   force=PROBE:NUMBER freeze=PROBE  a gate: layers.0.beta, layers.0.head.1.beta; from step `at` on, or
 --                                    for=STEPS
 --   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)
@@ -63,7 +64,7 @@ function intervene.parse(words)
   end
   if not o.folder then errors.usage("intervene: which run?", USAGE) end
   if #list == 0 then
-    errors.usage("intervene: no intervention is given", "erase= swap= force= freeze= set= shift= flip=; mneme help intervene")
+    errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip=; mneme help intervene")
   end
   if not at then errors.usage("intervene: at which step?", "at=40") end
   if o.record == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
@@ -139,7 +140,7 @@ function intervene.main(words)
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "record", "at", "for", "erase", "swap", "force",
+  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "record", "at", "for", "erase", "swap", "hold", "force",
     "freeze", "set", "shift", "flip" })
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
   local made = interventions.new(p, list)

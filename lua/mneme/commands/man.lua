@@ -43,7 +43,7 @@ OMP_NUM_THREADS, SLURM_CPUS_PER_TASK
 CPU threads, unless threads=N is given
 .TP
 MNEME_BLAS
-the library for large matrix products in place of OpenBLAS
+openblas: matrix products by OpenBLAS in place of the engine's own; or a library to take for OpenBLAS, or none
 .TP
 MNEME_FONT
 the font of the window, a .ttf file

@@ -15,9 +15,11 @@ local files = require "mneme.base.files"
 local figures = require "mneme.figures"
 local json = require "mneme.base.json"
 local progress = require "mneme.base.progress"
+local in_words = require "mneme.measure.readings_in_words"
+local layout = require "mneme.commands.layout"
 local readings = require "mneme.measure.readings"
 local stepper = require "mneme.episodes.stepper"
-local columns = require("mneme.commands.layout").table
+local columns = layout.table
 
 local C = engine.C
 local probe = {}
@@ -140,7 +142,11 @@ function probe.main(words)
   C.mn_watch_signals(false)
   if not done then errors.stop(status) end
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))
-  for _, fact in ipairs(job.facts) do io.stdout:write("\n", probe.report(job, fact)) end
+  for _, fact in ipairs(job.facts) do
+    local sentence = in_words.of(job, fact)
+    io.stdout:write("\n", probe.report(job, fact), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
+  end
+  print(("what can be read need not be used: mneme where %s"):format(o.folder))
   if o.out then write(job, o, p) end
   return status
 end

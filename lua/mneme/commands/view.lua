@@ -1,7 +1,7 @@
 -- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y ...] [out=FILE].
 --   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
 --                        side by side in the same environments with one clock
---   erase=PART at=STEP   and swap= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
+--   erase=PART at=STEP   and swap= hold= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
 --                        from this step on, the untouched and the altered agent side by side
 --   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
@@ -118,11 +118,11 @@ end
 -- The map of a checkpoint of a run: see episodes/causal_map.lua.
 local function map_of(o, run)
   local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
-  return function(step)
+  return function(step, test)
     local function agent()
       return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
     end
-    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED })
+    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED, test = test })
     require("mneme.episodes.causal_map_file").attach(map, run, true)
     return map
   end
@@ -157,7 +157,7 @@ local function track_of(o, thing)
     local what, open = scene.load(name), opener(o, thing)
     local source = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and trainer(thing)
     return { source = source or open {}, scene = what, open = open, map = map_of(o, thing), many = many_of(o, thing),
-      scenes = scene.suiting(id), scene_name = name }
+      scenes = scene.suiting(id), scene_name = name, stored = files.is_folder(thing .. "/where") }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end

@@ -3,6 +3,8 @@
 --   episodes=64 seed=N greedy=1   which episodes; best=1 checkpoint=STEPS: which checkpoint
 --   by=head|layer                 the parts: heads (or groups of channels) and layers, or layers alone
 --   every=N                       steps between columns; default: about 24 columns
+--   test=erase|hold               hold: what is gained when each part keeps, from that step on, what it holds there: which part lost it, and when.
+--                                 Where more than one episode in twenty fails, that is measured as well, and said in a sentence
 --   measure=success|return|kl     what is lost; default: success where each score is 0 or 1, else the return.  kl: how far the policy is from
 --                                 the untouched one (nats, added up over the steps that follow, same actions): a few episodes are enough
 --   checkpoints=1                 a map of each kept checkpoint, as a film: out=FILE.gif or .mp4
@@ -17,6 +19,7 @@ local files = require "mneme.base.files"
 local figures = require "mneme.figures"
 local json = require "mneme.base.json"
 local map_file = require "mneme.episodes.causal_map_file"
+local memory_story = require "mneme.episodes.memory_story"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local scene = require "mneme.view.scene"
@@ -25,6 +28,7 @@ local stepper = require "mneme.episodes.stepper"
 local window = require "mneme.view.window"
 local columns = require("mneme.commands.layout").table
 local width = require("mneme.commands.layout").width
+local function wrap(text) return table.concat(require("mneme.commands.layout").wrap(text, width()), "\n") end
 
 local C = engine.C
 local where = {}
@@ -35,9 +39,9 @@ local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, fram
 local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure", png = "picture", gif = "film", mp4 = "film" }
 
 local command = { name = "where",
-  usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [checkpoints=1] [out=FILE.svg]",
+  usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [test=hold] [checkpoints=1] [out=FILE.svg]",
   whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
-for _, key in ipairs { "by", "measure" } do command.other[key] = function(o, text) o[key] = text end end
+for _, key in ipairs { "by", "measure", "test" } do command.other[key] = function(o, text) o[key] = text end end
 for _, key in ipairs { "size", "theme", "scale" } do command.other[key] = function(o, text) window.option(o, key, text) end end
 function command.other.out(o, text)
   o.out, o.kind = text, kinds[text:lower():match "%.(%w+)$" or ""]
@@ -49,18 +53,19 @@ local function read(words)
     width = scene.default_width, height = scene.default_height })
   if o.checkpoints and (o.best or o.checkpoint) then errors.usage "where: checkpoints=1 is a map of each, expected no best= and no checkpoint=" end
   arguments.check(command, o, env, "to erase in")
+  if o.test == "hold" and o.measure == "kl" then errors.usage "where: test=hold asks what is gained, expected measure=success or measure=return" end
   return o, env
 end
 
 -- ---- measuring ----
 
 -- The map of one checkpoint, at the steps of another map or its own; resumed where it was begun.
-local function open(o, env, checkpoint, steps)
+local function open(o, env, checkpoint, steps, test)
   local function agent()
     return stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = checkpoint,
       settings = env })
   end
-  local map = causal_map.new(agent(), agent(), { by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
+  local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
   local path, found = map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then io.stderr:write(("mneme: %s: %d of %d columns were there\n"):format(path, found, #map.steps)) end
   return map, path
@@ -71,7 +76,10 @@ end
 local names = { success = "success", ["return"] = "return", kl = "nats of policy" }
 
 -- The loss in words, for titles and axes.
-local function what(map) return map.measure == "kl" and "change of the policy, in nats" or names[map.measure] .. " lost" end
+local function what(map)
+  if map.measure == "kl" then return "change of the policy, in nats" end
+  return ("%s %s"):format(names[map.measure], map.test_of == "hold" and "gained" or "lost")
+end
 
 ---A map with its cells and test, as pictures and tables need them.
 ---@param map CausalMap
@@ -155,7 +163,8 @@ function where.figure(result, title)
       faint[r][c] = cell and result.test and not cell.clear or false
     end
   end
-  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = "erased at step", categories = x },
+  return { kind = "heat", title = title, cells = cells, faint = faint,
+    x = { label = map.test_of == "hold" and "held from step" or "erased at step", categories = x },
     y = { categories = y }, value = { label = what(map), range = { 0, math.max(result.most, 1e-6) } },
     note = ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
 end
@@ -168,7 +177,7 @@ local function numbers(result, o)
     for c = 1, #map.steps do list[c] = result.cells[r][c] or json.null end
     rows[r] = { part = row.word, layer = row.layer, head = row.head, cells = list }
   end
-  return { run = o.folder, checkpoint = map.carrier.steps, episodes = #map.outcomes, seed = map.seed, measure = map.measure,
+  return { run = o.folder, checkpoint = map.carrier.steps, episodes = #map.outcomes, seed = map.seed, measure = map.measure, test_of = map.test_of,
     steps = json.array(map.steps), rows = rows, outcomes = json.array(map.outcomes), test = result.test }
 end
 
@@ -212,7 +221,7 @@ local function write(o, results)
     for i, one in ipairs(results) do list[i] = numbers(one, o) end
     files.write(o.out, { json.encode(o.checkpoints and json.array(list) or list[1], " "), "\n" })
   elseif o.kind == "figure" then
-    figures.export(where.figure(result, ("Where %s remembers, at %.0f steps"):format(o.folder:match "([^/]+)/*$", result.map.carrier.steps)), o.out)
+    figures.export(where.figure(result, ("Where %s %s, at %.0f steps"):format(o.folder:match "([^/]+)/*$", result.map.carrier.steps)), o.out)
   else draw(o, results) end
   print(o.out)
 end
@@ -240,23 +249,32 @@ local function line(result)
     result.test and (", %d cells stand out"):format(result.test.clear) or "")
 end
 
+-- Measures the map of a checkpoint; nil where a signal came.
+local function measure(o, env, checkpoint, steps, test)
+  local map, path = open(o, env, checkpoint, steps, test)
+  if not progress.work(map, "cells", ("playing %d episodes, to see how they end"):format(o.episodes)) then
+    local cells, of = map:progress()
+    print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
+    return nil
+  end
+  local result, env_of = where.result(map), map.carrier.env
+  result.what = memory_story.what(env_of)
+  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil           -- their memory, before the next one's
+  return result
+end
+
 -- The maps of the checkpoints, oldest first: nil where a signal came.  The newest is measured first, and the others at its steps.
 local function measure_all(o, env, which)
   local results, steps = {}, nil
   for i = #which, 1, -1 do
-    local map, path = open(o, env, which[i] or nil, steps)
-    if not progress.work(map, "cells", ("playing %d episodes, to see how they end"):format(o.episodes)) then
-      local cells, of = map:progress()
-      print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
-      return nil
-    end
-    local result = where.result(map)
+    local result = measure(o, env, which[i] or nil, steps)
+    if not result then return nil end
+    local map = result.map
     table.insert(results, 1, result)
     steps, o.measure = map.steps, map.measure
-    map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil       -- their memory, before the next one's
     if i == #which then
-      print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part is erased"):format(o.folder, map.carrier.steps, o.episodes,
-        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), what(map)))
+      print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
+        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), what(map), map.test_of == "hold" and "keeps what it holds" or "is erased"))
       io.stdout:write(where.report(result))
     end
     if #which > 1 then print(line(result)) end
@@ -264,23 +282,41 @@ local function measure_all(o, env, which)
   return results
 end
 
+-- What maps say of the newest checkpoint, in sentences; where episodes fail, what was lost is measured for it.  False where a signal came.
+local function tell(o, env, asked, result)
+  local map = result.map
+  if map.measure == "kl" or #map.steps == 0 then return true end
+  if map.test_of == "hold" then print(wrap(memory_story.lost(map, result.cells, result.what))) return true end
+  local held
+  if memory_story.fails(map) then
+    o.measure = asked
+    held = measure(o, env, o.checkpoint, nil, "hold")
+    if not held then return false end
+  end
+  local sentences, lost = memory_story.sentences(result, held, result.what)
+  for _, text in ipairs(sentences) do print(wrap(text)) end
+  if lost then print(("see it: mneme view %s hold=%s at=%d"):format(o.folder, lost.row.word, lost.last)) end
+  return true
+end
+
 ---@param words string[]
 ---@return integer status
 function where.main(words)
   local o, env = read(words)
+  local asked, which = o.measure, { o.checkpoint or false }
   if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
-  local which = { o.checkpoint or false }
   if o.checkpoints then
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
   end
   C.mn_watch_signals(true)
   local results = measure_all(o, env, which)
+  local told = results and tell(o, env, asked, results[#results])
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
-  if not results then return status end
+  if not results or not told then return status end
   if o.out then write(o, results) end
   local word, at = top(results[#results])
-  if word then print(("see it: mneme view %s erase=%s at=%d"):format(o.folder, word, at)) end
+  if word then print(("see it: mneme view %s %s=%s at=%d"):format(o.folder, results[#results].map.test_of, word, at)) end
   return status
 end
 

@@ -1,6 +1,7 @@
--- causal_map.lua -- where is it remembered?  What an agent loses when each part of its memory is erased at each step: the same
--- episodes with the same random numbers, and each continues from the state kept at that step.  It is measured in small pieces, so that a
--- window can work on it between two frames, and column by column, so that a half-done map can be stored.
+-- causal_map.lua -- where is it remembered?  What an agent loses when each part of its memory is erased at each step; or where was it
+-- forgotten: what it gains when each part keeps, from each step on, what it holds there.  The same episodes with the same random numbers, and
+-- each continues from the state kept at that step.  It is measured in small pieces, so that a window can work on it between two frames, and
+-- column by column, so that a half-done map can be stored.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -15,9 +16,10 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 
 ---@class CausalMap
 ---@field rows MemoryRow[] the parts
----@field steps integer[]? in which they are erased, ascending; nil until the episodes without any intervention are over
+---@field test_of string "erase" or "hold"
+---@field steps integer[]? in which they are erased or held from, ascending; nil until the episodes without any intervention are over
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
----  loss = { [row] = what each of them loses } }
+---  loss = { [row] = what each of them loses, of hold: gains } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field done boolean
@@ -33,9 +35,12 @@ end
 
 -- Runs the episodes of some environments to their ends.
 ---@param watch fun(out: table)? called between forward() and step()
-local function finish(self, p, envs, watch)
-  local out, left = {}, #envs
+---@param before fun(k: integer)? called before step k of these
+local function finish(self, p, envs, watch, before)
+  local out, left, k = {}, #envs, 0
   while left > 0 do
+    if before then before(k) end
+    k = k + 1
     p:forward()
     if watch then watch(out) end
     p:step()
@@ -77,8 +82,11 @@ end
 
 -- ---- one column ----
 
-local function erase(worker, word, at, envs)
-  interventions.new(worker, { { kind = "erase", what = word, at = at } }):before(at, envs)
+-- What is called before each step of a cell, from step `at` on.  Held parts are put back at each of them, so the plan restarts there in the
+-- episodes without it, too (no environments).
+local function change(self, word, at, envs)
+  local list = interventions.new(self.worker, { { kind = self.test_of, what = word, at = at } })
+  return function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, envs) end end
 end
 
 local function value_of(self, outcome) return self.measure == "success" and outcome.score or outcome.ret end
@@ -125,16 +133,16 @@ end
 local function measure_column(self, at, envs)
   local p, moment, kept = self.worker, self.carrier:branch(), {}
   local by_policy = self.measure == "kl"
+  local held = self.test_of == "hold"
   p:restore(moment)
-  local without = finish(self, p, envs, by_policy and recorder(p, kept))
+  local without = finish(self, p, envs, by_policy and recorder(p, kept), held and change(self, "all", at, {}) or nil)
   local column = { at = at, envs = envs, base = {}, loss = {} }
   for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
   for r, row in ipairs(self.rows) do
     local total, loss = {}, {}
     p:restore(moment)
-    erase(p, row.word, at, envs)
-    local with = finish(self, p, envs, by_policy and comparer(p, kept, envs, total))
-    for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or column.base[i] - value_of(self, with[b]) end
+    local with = finish(self, p, envs, by_policy and comparer(p, kept, envs, total), change(self, row.word, at, envs))
+    for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
     column.loss[r] = loss
     self.cells_done = self.cells_done + 1
   end
@@ -171,15 +179,15 @@ end
 
 -- ---- a map ----
 
-local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true }
+local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true, test = true }
 local measures = { success = true, ["return"] = true, kl = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
 ---@param worker Stepper another one of the same agent, with equal settings
----@param options table? { by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|"return"|"kl", nil: success where
----  every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns, nil: about 24 columns; steps = those of
----  another map, in place of every; on_column = function(map) called after each column }.
+---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
+---  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
+---  nil: about 24 columns; steps = those of another map, in place of every; on_column = function(map) called after each column }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -187,7 +195,10 @@ function causal_map.new(carrier, worker, options)
   errors.need("causal map: the worker", worker, "agent", "a Stepper")
   options = options or {}
   for key in pairs(options) do
-    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps" }) end
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps", "test" }) end
+  end
+  if options.test and options.test ~= "erase" and options.test ~= "hold" then
+    errors.unknown("test of a causal map:", options.test, { "erase", "hold" })
   end
   if options.measure and not measures[options.measure] then
     errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
@@ -203,8 +214,9 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", seed = options.seed or 12345,
-    every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0, deadline = math.huge }, Map)
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
+    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0,
+    deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end

@@ -18,7 +18,8 @@ local function key_of(map)
   for i, row in ipairs(map.rows) do words[i] = row.word end
   return json.encode { parameters = bit.tohex(crc), env = p.env.id, settings = settings, greedy = p.greedy, seed = map.seed,
     rows = words, every = map.every or 0, steps = map.steps and json.array(map.steps) or "",
-    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece }
+    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece,
+    test = map.test_of ~= "erase" and map.test_of or nil }
 end
 
 -- A list of n numbers, whole ones where `most` is given, from 0.

@@ -39,7 +39,7 @@ end
 
 ---Sets the step of all interventions of a list.
 ---@param at integer
----@param steps integer? duration of those on gates
+---@param steps integer? duration of those that last
 ---@param command string
 function intervention_args.time(list, at, steps, command)
   local lasting = false
@@ -48,7 +48,7 @@ function intervention_args.time(list, at, steps, command)
     if interventions.kinds[spec.kind].steps then spec.steps, lasting = steps, true end
   end
   if steps and not lasting then
-    errors.usage(("%s: for=%d goes with force and freeze, not with %s"):format(command, steps, list[1] and list[1].kind or "nothing"))
+    errors.usage(("%s: for=%d goes with force, freeze and hold, not with %s"):format(command, steps, list[1] and list[1].kind or "nothing"))
   end
 end
 

@@ -108,6 +108,7 @@ function intervention_options.list(stepper, frame, selection)
   local all = selection.head and "head " .. selection.head .. " of every layer" or "all"
   if frame.step > 0 then                            -- at step 0 the memory is empty
     add(list, "erase", parts, all)
+    add(list, "hold", parts, all)
     add(list, "swap", parts, all)
   end
   for _, kind in ipairs(frame.gates) do
@@ -164,7 +165,7 @@ end
 ---@field settles boolean the agent's state is changed, so that its plan restarts
 ---@field refused fun(): string? why it had no effect, after it was applied
 
--- The interventions with their step; those on gates with their duration, swaps with their donor.
+-- The interventions with their step; those that last with their duration, swaps with their donor.
 local function specs_at(given, line, i, steps)
   local specs, step = {}, line.ticks[i].step
   for k, spec in ipairs(given) do
@@ -184,13 +185,13 @@ end
 ---@param option InterventionOption
 ---@param line Timeline
 ---@param i integer
----@param steps integer? for how many steps a gate is forced or frozen; nil: to the end of the episode
+---@param steps integer? for how many steps a gate is forced or frozen, or a part held; nil: to the end of the episode
 ---@return Change
 function intervention_options.change(option, line, i, steps)
   local specs, episode = specs_at(option.specs, line, i, steps), line.ticks[i].episode
   local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), settles = false, specs = specs }, nil
   for _, spec in ipairs(specs) do
-    change.settles = change.settles or spec.kind == "erase" or spec.kind == "swap"
+    change.settles = change.settles or spec.kind == "erase" or spec.kind == "hold" or spec.kind == "swap"
     if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end
   end
   function change.make(stepper)

@@ -2,7 +2,8 @@
 --   { at = 40, kind = "erase", what = "layers.2.head.1" }              reset to its initial value
 --   { at = 40, kind = "swap", what = "all" }                           take it from the next environment's episode, or from
 --                                                                      donor = { memory = as in a Frame, episode = number }
---   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }    steps: nil: to the end
+--   { at = 40, kind = "hold", what = "layers.2.head.1", steps = 10 }   keeps what it holds before step `at`; steps: nil: to the end
+--   { at = 40, kind = "force", what = "layers.0.beta", to = 0.5, steps = 10 }
 --   { at = 40, kind = "freeze", what = "layers.0.beta", steps = 10 }   keeps its value of step `at`
 --   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
 -- Each applies at step `at`, before the agent processes its observation; a change of the environment changes the observation, too.
@@ -23,8 +24,8 @@ List.__index = List
 
 ---The keys of each kind besides at, kind and what.
 interventions.kinds = {
-  erase = {}, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true }, set = { to = true }, shift = { by = true },
-  flip = {},
+  erase = {}, hold = { steps = true }, swap = { donor = true }, force = { to = true, steps = true }, freeze = { steps = true },
+  set = { to = true }, shift = { by = true }, flip = {},
 }
 
 -- ---- parts of a memory, and of a probe ----
@@ -256,7 +257,7 @@ local function resolve(stepper, given)
   if type(spec.what) ~= "string" and spec.kind ~= "flip" then
     errors.usage(("%s: what is %s, expected a text"):format(spec.kind, tostring(spec.what)))
   end
-  if spec.kind == "erase" or spec.kind == "swap" then
+  if spec.kind == "erase" or spec.kind == "hold" or spec.kind == "swap" then
     spec.parts = interventions.parts(stepper.agent.core, spec.what)
     if spec.donor then check_donor(stepper, spec) end
   elseif spec.kind == "force" or spec.kind == "freeze" then
@@ -327,6 +328,23 @@ function apply.erase(stepper, spec, envs)
   local function from(name) return stepper.start[name]:data() end
   for _, env in ipairs(envs) do notes[env] = put(stepper, spec, env, from, env, stepper.num_envs) end
   return notes
+end
+
+-- Nothing changes at this step; `again` puts back what is kept here before each step that follows.
+function apply.hold(stepper, spec, envs)
+  local notes, now = {}, {}
+  for _, part in ipairs(spec.parts) do now[part.name] = stepper.state[part.name] end
+  spec.kept, spec.held = tensor.keep(now), {}
+  for _, env in ipairs(envs) do notes[env], spec.held[env] = note(spec), true end
+  return notes
+end
+
+local function again(stepper, spec, envs)
+  local function from(name) return spec.kept[name]:data() end
+  stepper:restart_plan()
+  for _, env in ipairs(envs) do
+    if spec.held[env] then put(stepper, spec, env, from, env, stepper.num_envs) end
+  end
 end
 
 -- Each environment takes the memory of the next one in the list, or all take the donor's.
@@ -425,7 +443,9 @@ function List:before(step, envs)
       spec.done = spec.done + 1
       done[#done + 1] = { env = env, note = what }
     end
-    if spec.steps and step == spec.at + spec.steps then
+    local over = spec.steps and step >= spec.at + spec.steps
+    if spec.kind == "hold" and spec.kept and step > spec.at and not over then again(stepper, spec, envs) end
+    if spec.part and spec.steps and step == spec.at + spec.steps then
       for _, env in ipairs(envs) do release(stepper, spec, env) end
     end
   end

@@ -3,6 +3,7 @@
 local C = require("mneme.base.engine").C
 local contributions = require "mneme.episodes.contributions"
 local json = require "mneme.base.json"
+local memory_story = require "mneme.episodes.memory_story"
 local readings = require "mneme.measure.readings_of_frame"
 
 local episode_measures = {}
@@ -64,10 +65,17 @@ local function knowledge(job, frames, fact)
   return about
 end
 
-local lost = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" }
+local maps = {
+  erase = { title = "where it is remembered", name = "causes", define = "%s when that part is erased at that step",
+    what = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" } },
+  hold = { title = "where it is lost", name = "losses", define = "%s when that part keeps, from that step on, what it holds there",
+    what = { success = "success gained", ["return"] = "return gained" } },
+}
 
+-- A map as a panel; with its cells, if it is complete.
 local function causes(map, deadline)
-  local title, name = "where it is remembered", "causes"
+  local words = maps[map.test_of]
+  local title, name = words.title, words.name
   map:work(deadline)
   if not map.steps or #map.columns == 0 then
     local why = map.done and "the episodes end at step 0" or "not measured in the time that this page had; mneme where RUN stores it"
@@ -77,8 +85,8 @@ local function causes(map, deadline)
   local test = map.done and map:test(cells)
   for c = 1, #map.columns do steps[c] = map.steps[c] end
   local about = { title = title, name = name, words = "number", fixed = true, rows = names_of(map.rows), tips = {},
-    define = ("%s when that part is erased at that step, over %d episodes; what does not stand out of the noise has no colour."):format(
-      lost[map.measure], #map.outcomes) }
+    step = map.test_of == "hold" and "kept as it is before step" or "erased at step",
+    define = (words.define .. ", over %d episodes; what does not stand out of the noise has no colour."):format(words.what[map.measure], #map.outcomes) }
   local values = table_of(#map.rows, #steps, function(r, c)
     local cell = cells[r][c]
     return cell and (cell.clear or not test) and math.max(0, cell.loss) or cell and 0
@@ -95,15 +103,32 @@ local function causes(map, deadline)
   end
   local done, of = map:progress()
   about.variants = { { steps = json.array(steps), values = values, note = done < of and ("%d of %d cells"):format(done, of) or null } }
-  return about
+  return about, test and cells
+end
+
+-- The maps of a checkpoint, and what they say; of an agent whose episodes fail also what it lost.
+local function all_causes(map_of, checkpoint, deadline)
+  local map = map_of(checkpoint)
+  local about, cells = causes(map, deadline)
+  local list, story = { about }, nil
+  if cells then
+    local what, held, held_cells = memory_story.what(map.carrier.env), nil, nil
+    if memory_story.fails(map) then
+      held = map_of(checkpoint, "hold")
+      list[2], held_cells = causes(held, deadline)
+    end
+    story = table.concat(memory_story.sentences({ map = map, cells = cells }, held_cells and { map = held, cells = held_cells }, what), " ")
+    story = ("%d episodes: %s"):format(#map.outcomes, story)
+  end
+  return list, story
 end
 
 -- ---- all ----
 
 ---A function for episode_data.of that measures an episode.
----@param options table? { seconds = 10: what is not measured by then is left out, and the page says so; map = function(checkpoint): CausalMap }
+---@param options table? { seconds = 10: what is not measured by then is left out, and the page says so; map = function(checkpoint, test): CausalMap }
 ---@return fun(frames: Frame[]): table[] measures of the last frames of an episode's variants: { title, name, define, rows, variants = { { steps,
----  values[row][column], note } or { why } }, words, hi, tips, fixed = the same for all variants }
+---  values[row][column], note } or { why } }, words, hi, tips, fixed = the same for all variants }; and what the maps say, a text or nil
 function episode_measures.of(options)
   options = options or {}
   return function(frames)
@@ -117,9 +142,10 @@ function episode_measures.of(options)
     if not job and frames[1].run then
       list[#list + 1] = { title = "what the memory knows", name = "knowledge", define = problem, variants = { { why = problem } } }
     end
-    local map = options.map and frames[1].checkpoint and options.map(frames[1].checkpoint)
-    list[#list + 1] = map and causes(map, deadline) or nil
-    return list
+    local found, story = {}, nil
+    if options.map and frames[1].checkpoint then found, story = all_causes(options.map, frames[1].checkpoint, deadline) end
+    for _, about in ipairs(found) do list[#list + 1] = about end
+    return list, story
   end
 end
 

@@ -10,10 +10,10 @@ local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
 local ridge = require "mneme.measure.ridge"
+local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
 
-local C, ops = engine.C, tensor.ops
+local C = engine.C
 local readings = { most = 2048 }    -- episodes: inner products of all with all take memory by the square, and time by the cube
 local STEPS = 32                   -- that are read, of longer episodes
 local LEAST = 0.5                  -- of the episodes reach the last of them
@@ -35,41 +35,6 @@ Job.__index = Job
 
 local function pause(self)
   if C.mn_clock(false) > self.deadline then coroutine.yield() end
-end
-
--- ---- samples of one step ----
-
--- The values of a part in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
--- root of d; and what was taken off and multiplied.
-local function samples(self, part, envs, train)
-  local p, n, d = self.stepper, #envs, part.size
-  local x = tensor.new { shape = { n, d } }
-  local to = x:data()
-  for i, b in ipairs(envs) do
-    interventions.gather(p.agent.core, part.parts, function(name) return self.values[name] end, b, p.num_envs, to + (i - 1) * d)
-  end
-  local mean, scale, root = ffi.new("float[?]", d), ffi.new("float[?]", d), 1 / math.sqrt(d)
-  for j = 0, d - 1 do
-    local sum, squares = 0, 0
-    for i = 0, train - 1 do sum = sum + to[i * d + j] end
-    local middle = sum / train
-    for i = 0, train - 1 do squares = squares + (to[i * d + j] - middle) ^ 2 end
-    local deviation = math.sqrt(squares / train)
-    local by = deviation > 1e-6 * (math.abs(middle) + 1e-6) and root / deviation or 0
-    if by - by ~= 0 then by = 0 end
-    mean[j], scale[j] = middle, by
-    for i = 0, n - 1 do to[i * d + j] = by == 0 and 0 or (to[i * d + j] - middle) * by end
-  end
-  return x, mean, scale
-end
-
--- The inner products of samples.
-local function products_of(x, n)
-  local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)
-  local kept, from = ffi.new("double[?]", n * n), products:data()
-  for i = 0, n * n - 1 do kept[i] = from[i] end
-  tensor.clear_tape()
-  return kept
 end
 
 -- ---- questions ----
@@ -165,7 +130,7 @@ local function fit_classes(products, n, list, learn, l, diagonal, answers, class
       scores[i][k] = target[i] - fits[k].a[i - 1] / diagonal[i - 1]
     end
   end
-  fits.sharpness = ridge.sharpness(scores, answers)
+  fits.sharpness, fits.fit = ridge.sharpness(scores, answers)
   return fits
 end
 
@@ -217,11 +182,12 @@ end
 local function read_number(products, n, question, list, learn, l, dice, controls)
   local y = {}
   for i, s in ipairs(list) do y[i] = question.y[s] end
-  local found = fit(products, n, list, learn, l, y)
+  local found, diagonal, fits = fit(products, n, list, learn, l, y), ridge.inverse_diagonal(l, learn), 0
+  for i = 1, learn do fits = fits - (found.a[i - 1] / diagonal[i - 1]) ^ 2 / learn end          -- as predicted by a fit without this sample
   local p, control = explained(found.said, y, learn), 0
   if not p then return nil end
   for _ = 1, controls do control = control + explained(fit(products, n, list, learn, l, shuffled(y, learn, dice)).said, y, learn) / controls end
-  return { p = p, control = control, test = #list - learn }, { found }
+  return { p = p, control = control, test = #list - learn }, { found, fit = fits }
 end
 
 -- A fit as a map of the memory's values: offset, and a weight for each.
@@ -269,23 +235,30 @@ local function read_step(self, k, envs, truths)
     questions[f] = questions_of(fact, ordered, self.keep and DRAWN or ENTRIES)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
+  -- The best reading of each question that one part alone gives counts as one of all of the memory, where that of all parts together
+  -- predicts worse what it has not seen.
+  local best = {}
   local function ask_part(part, products, x, mean, scale)
-    local factors = {}
+    local factors, whole = {}, part.at == 1
     for f, fact in ipairs(self.facts) do
       local cells, maps = {}, {}
       for _, question in ipairs(questions[f]) do
         local list, count, key = asked(question, n, train)
-        if list and (question.scored or part.at == 1) then
+        if list and (question.scored or whole) then
           factors[key] = factors[key] or factor(products, n, list, count)
           local dice = draws.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
-          if question.scored then cells[#cells + 1] = cell end
+          local one = cell and { cell = cell, fit = fits.fit }
           if cell and self.keep and x then
-            local map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness }
-            for c, of in ipairs(fits) do map[c] = as_map(of, x, mean, scale, list, count) end
-            maps[#maps + 1] = map
+            one.map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness, part = part.at }
+            for c, of in ipairs(fits) do one.map[c] = as_map(of, x, mean, scale, list, count) end
           end
+          local other = best[question]
+          if whole and other and (not one or other.fit > one.fit) then one = other end
+          if one and not whole and not (other and other.fit >= one.fit) then best[question] = one end
+          if question.scored then cells[#cells + 1] = one and one.cell end
+          maps[#maps + 1] = one and one.map
         end
         pause(self)
       end
@@ -294,15 +267,17 @@ local function read_step(self, k, envs, truths)
     self.parts_read = self.parts_read + 1
     pause(self)
   end
+  local kept = self.keep and self.wants_all and {} or nil
   for at = 2, #self.parts do
     local part = self.parts[at]
-    local x, mean, scale = samples(self, part, order, train)
-    local products = products_of(x, n)
-    sum_into(all.products, products, n, part.size / self.parts[1].size)
+    local x, mean, scale = samples.of(self, part, order, train)
+    local products = samples.products(x, n)
+    sum_into(all.products, products, n, 1 / (#self.parts - 1))
+    if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
     ask_part(part, products, x, mean, scale)
   end
-  if self.keep and self.wants_all then
-    local x, mean, scale = samples(self, self.parts[1], order, train)
+  if kept then
+    local x, mean, scale = samples.together(kept, n, self.parts[1].size)
     ask_part(self.parts[1], all.products, x, mean, scale)
   else ask_part(self.parts[1], all.products) end
 end
@@ -327,7 +302,10 @@ end
 
 local function work(self)
   local p = self.stepper
-  play(self, self.last or math.huge, function(step) self.played = step + 1 end)
+  play(self, self.last or math.huge, function(step, living)
+    self.played = step + 1
+    samples.weigh(self, living)
+  end)
   local lengths = {}
   for b = 0, p.num_envs - 1 do lengths[b + 1] = self.lengths[b] or self.played end
   table.sort(lengths)
@@ -381,23 +359,27 @@ function Job:of(fact, part, step, memory)
   local maps = (self.maps[fact] or {})[k or 0]
   maps = maps and maps[part]
   if not maps or #maps == 0 then return nil end
-  local about = self.parts[part]
-  if not self.buffer or self.buffer_size < about.size then self.buffer, self.buffer_size = ffi.new("float[?]", about.size), about.size end
-  local x = self.buffer
-  interventions.gather(self.stepper.agent.core, about.parts, function(name) return memory[name].values end, 0, 1, x)
-  local list = {}
+  local list, of = {}, {}
+  local function values(at)
+    local about = self.parts[at]
+    if not of[at] then
+      of[at] = ffi.new("float[?]", about.size)
+      interventions.gather(self.stepper.agent.core, about.parts, function(name) return memory[name].values end, 0, 1, of[at])
+    end
+    return of[at]
+  end
   for i, map in ipairs(maps) do
-    local scores = {}
-    for c, of in ipairs(map) do
-      local sum = of.offset
-      for j = 0, of.n - 1 do sum = sum + of.weights[j] * x[j] end
+    local scores, x = {}, values(map.part)
+    for c, row in ipairs(map) do
+      local sum = row.offset
+      for j = 0, row.n - 1 do sum = sum + row.weights[j] * x[j] end
       scores[c] = sum
     end
     if not map.classes then list[i] = { entry = map.entry, scored = map.scored, value = scores[1] }
     else
-      local p, of = ridge.probabilities(scores, map.sharpness), {}
-      for c, class in ipairs(map.classes) do of[class] = p[c] end
-      list[i] = { entry = map.entry, scored = map.scored, p = of }
+      local p, by_class = ridge.probabilities(scores, map.sharpness), {}
+      for c, class in ipairs(map.classes) do by_class[class] = p[c] end
+      list[i] = { entry = map.entry, scored = map.scored, p = by_class }
     end
   end
   return list
@@ -440,7 +422,7 @@ function readings.new(stepper, options)
   end
   local total = 0
   for at, part in ipairs(self.parts) do
-    part.at, part.size = at, interventions.gather(core, part.parts, nil, 0, 1)
+    part.at, part.squares, part.counted, part.size = at, 0, 0, interventions.gather(core, part.parts, nil, 0, 1)
     if at > 1 then total = total + part.size end
   end
   self.keep, self.wants_all = options.keep and total <= KEPT, total <= KEPT

@@ -37,6 +37,7 @@ end
 ---@param scores number[][] of each sample, one for each class; of predictions that did not see the sample's answer
 ---@param answers integer[] the right class of each, from 1
 ---@return number
+---@return number likelihood the mean logarithm of the probabilities of the right classes with it
 function ridge.sharpness(scores, answers)
   local function cost(log)
     local sharpness, sum = math.exp(log), 0
@@ -62,7 +63,7 @@ function ridge.sharpness(scores, answers)
       fb = cost(b)
     end
   end
-  return math.exp((lo + hi) / 2)
+  return math.exp((lo + hi) / 2), -math.min(fa, fb) / #scores
 end
 
 return ridge

@@ -71,9 +71,9 @@ end
 
 -- The map of a run's memory, stored or to be measured.
 local function map_of(path)
-  return function(checkpoint)
+  return function(checkpoint, test)
     local function agent() return stepper.from_run(path, { num_envs = MAP_EPISODES, seed = MAP_SEED, checkpoint = checkpoint }) end
-    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED })
+    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
     causal_map_file.attach(map, path, true)
     return map
   end

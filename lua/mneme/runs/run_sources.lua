@@ -25,17 +25,24 @@ function run_sources.checksum(text, before) return ("%08x"):format(C.mn_crc32c(b
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
 local function place(path) return (path:gsub("^/+", ""):gsub("%.%.", "up")) end
 
+-- The checksum of a file, which may be large, after the text that has the checksum `before`; and its bytes.  nil: it is not there.
+local function sum_of(path, before)
+  local f = files.is_file(path) and io.open(path, "rb")
+  if not f then return nil end
+  local crc, bytes = before or "00000000", 0
+  for piece in function() return f:read(PIECE) end do crc, bytes = run_sources.checksum(piece, tonumber(crc, 16)), bytes + #piece end
+  f:close()
+  return crc, bytes
+end
+
 local program
 
 ---A checksum of the program: the engine's library and all files of lua/mneme.
 ---@return string
 function run_sources.program()
   if program then return program end
-  local crc = 0
-  local function add(path)
-    local text = files.read(path)
-    crc = C.mn_crc32c(crc, text, #text)
-  end
+  local crc = "00000000"
+  local function add(path) crc = sum_of(path, crc) end
   local function walk(folder)
     for _, name in ipairs(files.list(folder)) do
       local path = folder .. "/" .. name
@@ -44,7 +51,7 @@ function run_sources.program()
   end
   if files.is_file(engine.build .. "/libmneme.so") then add(engine.build .. "/libmneme.so") end
   walk(registry.root .. "lua/mneme")
-  program = ("%08x"):format(crc)
+  program = crc
   return program
 end
 
@@ -109,16 +116,6 @@ local function text_of(path)
   local text = f and f:read "*a"
   if f then f:close() end
   return text or nil
-end
-
--- The checksum of a file, which may be large, and its bytes; nil: it is not there.
-local function sum_of(path)
-  local f = files.is_file(path) and io.open(path, "rb")
-  if not f then return nil end
-  local crc, bytes = "00000000", 0
-  for piece in function() return f:read(PIECE) end do crc, bytes = run_sources.checksum(piece, tonumber(crc, 16)), bytes + #piece end
-  f:close()
-  return crc, bytes
 end
 
 local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end

@@ -176,6 +176,11 @@ end
 
 ---Refuse what is no cluster, and words that belong to another one.
 function cluster.check(o)
+  for what, path in pairs { run = o.run or "", ["the current directory"] = lfs.currentdir() } do
+    if path:find "%c" then
+      errors.usage(("sweep: %s has a line break or control character in its name, which no line of a job's script can hold"):format(what))
+    end
+  end
   if not kinds[o.cluster] then errors.unknown("cluster", o.cluster, { "parallel", "slurm" }) end
   for _, key in ipairs(o.cluster == "slurm" and { "hosts" } or { "time", "mem", "partition" }) do
     if o[key] then errors.usage(("sweep: %s= is not for cluster=%s"):format(key, o.cluster)) end

@@ -67,6 +67,7 @@ local function is_line(entry)
   if type(entry) ~= "table" or type(entry.run or entry.cell) ~= "string" then return false end          -- cell: files of earlier versions
   if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
   if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
+  for _, key in ipairs { "resources", "series", "estimate" } do if type(entry[key] or {}) ~= "table" then return false end end
   for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
   for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
   return true

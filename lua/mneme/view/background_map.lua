@@ -1,7 +1,10 @@
 -- background_map.lua -- the map of an agent's memory that a window measures while it is idle, of the checkpoint that is shown; while the
--- agent is being trained of the newest one, again and again, and the last complete map stays until the next is complete.
+-- agent is being trained of the newest one, again and again, and the last complete map stays until the next is complete.  Where episodes
+-- fail, a second map follows, of what is gained where parts keep what they hold, and both are put in words.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+
+local memory_story = require "mneme.episodes.memory_story"
 
 local C = engine.C
 local LOOK = 2                       -- seconds between two looks for a newer checkpoint
@@ -10,11 +13,12 @@ local LOOK = 2                       -- seconds between two looks for a newer ch
 local Background = {}
 Background.__index = Background
 
----@param open fun(step: number): CausalMap the map of a checkpoint, not begun
+---@param open fun(step: number, test: string?): CausalMap the map of a checkpoint, not begun
 ---@param steps fun(): number[] the run's checkpoints
+---@param test string? "hold"; nil: "erase", and after it the other one where episodes fail
 ---@return BackgroundMap
-local function new(open, steps)
-  return setmetatable({ open = open, steps = steps, looked = -math.huge, why = "the map begins as soon as the window is idle" }, Background)
+local function new(open, steps, test)
+  return setmetatable({ open = open, steps = steps, test = test, looked = -math.huge, why = "the map begins as soon as the window is idle" }, Background)
 end
 
 -- The map as a panel draws it.
@@ -22,8 +26,37 @@ local function state_of(map)
   local state = { map = map, cells = map:cells(), most = 0,
     title = map.carrier.steps and ("at %.0f steps"):format(map.carrier.steps) }
   for _, row in ipairs(state.cells) do for _, cell in pairs(row) do state.most = math.max(state.most, cell.loss) end end
-  if map.done then state.test = map:test(state.cells) end
+  if map.done then state.test, state.what = map:test(state.cells), memory_story.what(map.carrier.env) end
   return state
+end
+
+-- Is there more to measure once the map is complete?
+local function fails(self) return not self.test and self.state and self.state.test and memory_story.fails(self.state.map) end
+
+-- How far a map is, of which nothing is said yet.
+local function so_far(background)
+  local map = background.map
+  local done, of = 0, nil
+  if map then done, of = map:progress() end
+  return ("measured while nothing else is to be done: %d of %s cells"):format(done, of or "?")
+end
+
+---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.
+---@return table? story { sentences, lost = { row, last, gone } or nil, note = what is missing yet, episodes }; nil: nothing can be said
+function Background:story()
+  self.told = true
+  local state = self.state
+  if not (state and state.test) then
+    return not self.failed and { sentences = {}, note = "which part of the memory holds what success needs is " .. so_far(self) } or nil
+  end
+  local held = self:show_held()
+  held = held and held.test and held or nil
+  if not self.words or self.words.kept ~= state or self.words.held ~= held then
+    local sentences, lost = memory_story.sentences(state, held, state.what)
+    self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes }
+  end
+  self.words.note = fails(self) and not held and "which part lost " .. state.what .. " is " .. so_far(self.held or {}) or nil
+  return self.words
 end
 
 ---What a panel shows; that it is drawn makes the map worth measuring.
@@ -33,6 +66,10 @@ function Background:show()
   self.wanted = true
   return self.state, self.why
 end
+
+---The map of what is gained where parts keep what they hold, where it was worth measuring.
+---@return table? state as of show
+function Background:show_held() return self.held and self.held.of == self.of and self.held.state or nil end
 
 -- The checkpoint to measure: the one shown, or the newest of a training.
 local function choose(self, shown, clock)
@@ -45,17 +82,22 @@ local function choose(self, shown, clock)
   return self.newest
 end
 
----Measures until the deadline, if a panel shows the map.
+---Measures until the deadline, if a panel shows the map or what it says.
 ---@param shown number? the checkpoint of the displayed agent; nil: it is in training
 ---@param clock number seconds
 ---@param deadline number of engine.C.mn_clock(false)
 ---@return boolean changed there is something new to draw
 function Background:work(shown, clock, deadline)
-  if not self.wanted then return false end
+  if not self.wanted and not self.told then return false end
+  if fails(self) and self.told and shown and shown == self.of then
+    self.held = self.held or new(self.open, self.steps, "hold")
+    self.held.wanted = true
+    return self.held:work(shown, clock, deadline)
+  end
   local wish = choose(self, shown, clock)
   if not wish or wish == self.failed then return false end
   if wish ~= self.of and (shown or not self.map or self.map.done) then
-    local ok, map = pcall(self.open, wish)
+    local ok, map = pcall(self.open, wish, self.test)
     if not ok then
       if not errors.is(map) then error(map, 0) end
       self.failed, self.why = wish, map.message

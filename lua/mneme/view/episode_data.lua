@@ -370,7 +370,9 @@ function episode_data.of(shown, options)
   data.seen = shared.seen
   local ends = {}
   for k, one in ipairs(lists) do ends[k] = last_of(one) end
-  data.measures = json.array(options.measure and options.measure(ends) or {})
+  local measures, story = {}, nil
+  if options.measure then measures, story = options.measure(ends) end
+  data.measures, data.story = json.array(measures), story
   return data
 end
 

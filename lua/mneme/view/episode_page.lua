@@ -16,6 +16,7 @@ border-radius:6px;outline:0}
 .mn-episode h2{font-size:18px;line-height:1.3;margin:0;border:0;padding:0}
 .mn-episode .mn-dim,.mn-episode .mn-note{color:var(--mn-dim);font-size:12px}
 .mn-episode p{margin:4px 0}
+.mn-episode .mn-story{border-left:3px solid var(--mn-warm);padding-left:10px;margin:8px 0}
 .mn-episode .mn-controls{display:flex;gap:6px;align-items:center;margin:8px 0;position:sticky;top:0;background:var(--mn-page);padding:4px 0;z-index:1}
 .mn-episode input[type=range]{flex:1;min-width:60px;accent-color:var(--mn-warm)}
 .mn-episode button,.mn-episode select{font:inherit;color:inherit;background:var(--mn-card);border:1px solid var(--mn-line);border-radius:4px;
@@ -71,8 +72,9 @@ local function body(data, id, more)
   for _, v in ipairs(data.variants) do ends[#ends + 1] = outcome(v) end
   local notes = { data.source ~= json.null and data.source or nil }
   if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
-  return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n'):format(more.class or "", id,
-    more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; "))),
+  return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n%s'):format(more.class or "", id,
+    more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; ")),
+      data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or ""),
     ('<div class="mn-body"><p>%s</p><noscript><p>A script in this page draws the episode; it is switched off.</p></noscript></div>\n'):format(
       escape(table.concat(ends, "; "))),
     '<script type="application/json">', (json.encode(data):gsub("<", "\\u003c")), "</script>\n</section>\n" }

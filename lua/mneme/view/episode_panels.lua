@@ -203,7 +203,8 @@ function measuredPanel(e, about) {
     height: limit(11 * about.rows.length + 30, 90, 260), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
   if (about.tips) panel.tell = spot => {
     const v = e.shown()[0], c = at(v, spot.step);
-    return about.rows[spot.row] + ", erased at step " + (c < 0 ? "–" : about.variants[0].steps[c]) + ": " + (c < 0 ? "not measured" : about.tips[spot.row][c]);
+    const told = c < 0 ? "–: not measured" : about.variants[0].steps[c] + ": " + about.tips[spot.row][c];
+    return about.rows[spot.row] + ", " + about.step + " " + told;
   };
   return panel;
 }

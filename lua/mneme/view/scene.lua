@@ -17,11 +17,16 @@ local scene = { default_width = 1280, default_height = 800 }
 ---The frame of most pages: margins, and the header above.
 ---@param view Canvas
 ---@param now Frame
+---@param options table? story = true: below the header what the maps of the memory say, see scenes/panels/story.lua
 ---@return table box { x, y, w, h } of what is left
-function scene.body(view, now)
+function scene.body(view, now, options)
   local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
   scene.panels.header(view, header, now)
-  return body
+  local high = options and options.story and scene.panels.story(view, nil, now, body) or 0
+  if high == 0 then return body end
+  local story, rest = view:split(body, "rows", { high, "1*" }, 0)
+  scene.panels.story(view, story, now)
+  return rest
 end
 
 ---The names of all scenes, sorted.

@@ -25,8 +25,9 @@ local DOUBLE = 0.4                           -- seconds between two clicks of a 
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see playback.lua; the first one's map = function(step): the map of a checkpoint, nil: there is none;
----  many = function(step): the agent of a checkpoint in many environments, nil: interventions are not counted; scenes = names of others to choose
+---@param tracks table[] see playback.lua; the first one's map = function(step, test): the map of a checkpoint, nil: there is none;
+---  stored = maps may be stored in its folder; many = function(step): the agent of a checkpoint in many environments, nil: interventions
+---  are not counted; scenes = names of others to choose
 ---@param options table? theme; controls = false: no bar; title of the window; seed of the episodes
 ---@return Viewer
 local function new(tracks, options)
@@ -36,6 +37,7 @@ local function new(tracks, options)
   self.theme, self.bar, self.title, self.seed = options.theme, options.controls ~= false, options.title, options.seed or EFFECT_SEED
   self.many, self.scenes, self.scene_name = tracks[1].many, tracks[1].scenes or {}, tracks[1].scene_name
   local first = tracks[1]
+  self.stored = first.stored
   if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
   return self
 end
@@ -293,10 +295,11 @@ local function write_track(track, frame_number)
   return path .. (problem and " – " .. problem or whole and "" or (", first %d steps only"):format(rec.steps))
 end
 
----Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says.
+---Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says, or held from it on.
+---@param kind string "erase" or "hold"
 ---@param word string the part
 ---@param at integer
-function Viewer:erase(word, at, clock)
+function Viewer:without(kind, word, at, clock)
   if #self.tracks > 1 and self.original then self:close(1, clock) end
   local problem = self:unchangeable()
   if problem and not problem:find "ended" then return self:say(problem, clock) end
@@ -307,8 +310,10 @@ function Viewer:erase(word, at, clock)
     local tick = self.tracks[1].timeline.ticks[self.slots[slot][1]]
     if tick.step == at and not tick.ended and not tick.over then
       self:seek(slot)
-      local spec = { kind = "erase", what = word }
-      if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then self.erased = { word = word, at = at } end
+      local spec = { kind = kind, what = word }
+      if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then
+        self.erased = { test = kind, word = word, at = at }
+      end
       return
     end
   end
@@ -327,11 +332,14 @@ function Viewer:tick(clock, deadline)
   if self.causes and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
 end
 
----Completes the map of the memory, if the page shows it: for pictures.
+---Completes the maps of the memory, if the page shows them, or says what they say and they are stored: for pictures.
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean changed
 function Viewer:measure(deadline)
-  return self.causes ~= nil and self.causes:work(self:source().steps, 0, deadline or math.huge)
+  local causes, changed = self.causes, false
+  if not causes or not causes.wanted and not self.stored then return false end
+  while causes:work(self:source().steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
+  return changed
 end
 
 ---Save the displayed episode of every track as a trajectory.
@@ -444,7 +452,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
   elseif spot and spot.start then self:to_start(spot.start, clock)
   elseif spot and spot.scene then self:show_scene(spot.scene)
   elseif spot and spot.action and self.taken then self:act(spot.action, clock)
-  elseif spot and spot.erase then self:erase(spot.erase, spot.at, clock)
+  elseif spot and (spot.erase or spot.hold) then self:without(spot.erase and "erase" or "hold", spot.erase or spot.hold, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y }
   elseif what == "move" then hover(self, x, y) end

@@ -2,11 +2,12 @@
 --   cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON] [out=FILE.csv] [figure=FILE.svg]
 --   eager [threads=1]
 --   envs [NAME ...] [device=cuda]
---   peers torch=PYTHON [rounds=5] [threads=1] [steps=10000]
+--   peers torch=PYTHON|official=PYTHON agalite=FOLDER [rounds=5] [threads=1] [steps=10000]
 --   ranks [num_envs=8,16,32] [updates=12]
 --   scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000] [seconds=0.5] [updates=40]
 --   recur [threads=1] [torch=PYTHON]
---   solve [NAME ...] [seeds=5] [precision=fp32] [threads=1]
+--   small [widths=32,64,128,256] [rounds=5] [threads=1]
+--   solve [NAME ...] [seeds=5] [precision=fp32] [threads=1] [torch=PYTHON]
 --   sweep [runs=1000] [jobs=2] [seconds=1]
 --   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
 --   train [NAME ...] precision=bf16 (next to fp32, by turns)
@@ -32,7 +33,7 @@ local sections = {
 function bench.main(words)
   if words[1] == "one" then train.one(words[2]) return 0 end
   if words[1] == "window" then require("mneme.commands.bench.window").child(words[2]) return 0 end
-  for _, name in ipairs { "cores", "eager", "envs", "peers", "ranks", "recur", "scenes", "solve", "sweep", "torsos" } do
+  for _, name in ipairs { "cores", "eager", "envs", "peers", "ranks", "recur", "scenes", "small", "solve", "sweep", "torsos" } do
     if words[1] == name then return require("mneme.commands.bench." .. name).main { unpack(words, 2) } end
   end
   for i, word in ipairs(words) do
@@ -42,7 +43,7 @@ function bench.main(words)
       return 0
     end
   end
-  local chosen, known = {}, { "cores", "eager", "peers", "ranks", "recur", "solve", "sweep", "torsos" }
+  local chosen, known = {}, { "cores", "eager", "peers", "ranks", "recur", "small", "solve", "sweep", "torsos" }
   for _, word in ipairs(words) do chosen[word] = true end
   for _, s in ipairs(sections) do known[#known + 1] = s[1] end
   for _, word in ipairs(words) do

@@ -1,12 +1,16 @@
--- peers.lua -- `mneme bench peers torch=PYTHON [rounds=5] [threads=1] [steps=10000]`: training of small recurrent agents next to other
--- programs, by turns: PPO and A2C with a GRU of 64 on CartPole without velocities, 8 environments x 128 steps, 4 epochs and minibatches.
--- PYTHON has torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py); start and imports do not count.  Medians of rounds.
+-- peers.lua -- training next to other programs, by turns, on one machine; medians of rounds, start and imports left out:
+--   mneme bench peers torch=PYTHON [rounds=5] [threads=1] [steps=10000]: PPO and A2C with a GRU of 64 on CartPole without velocities, 8
+--     environments x 128 steps, 4 epochs and minibatches.  PYTHON has torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)
+--   mneme bench peers official=PYTHON agalite=FOLDER [rounds=5]: A2C with AGaLiTe on the T-Maze in published size next to the released
+--     code, which FOLDER has and PYTHON can run (tests/reference/bench_official.py); it compiles for minutes first
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local mn = require "mneme"
+local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local shell_word = require "mneme.base.shell_word"
+local small = require "mneme.commands.bench.small"
 local stats = require "mneme.stats"
+local train = require "mneme.commands.bench.train"
 
 local C = engine.C
 local peers = {}
@@ -17,16 +21,6 @@ local list = {
   { "torch_ppo", "PyTorch loop, PPO, GRU 64", "ppo" },
   { "torch_a2c", "PyTorch loop, A2C, GRU 64", "a2c" },
 }
-
-local function learner(name)
-  mn.manual_seed(1)
-  local env = mn.env("noisy_cartpole", { noise = 0, velocities = 0, num_envs = 8, seed = 1 })
-  local agent = mn.agent { env = env, core = { "gru", d_model = 64 }, hidden = 64 }
-  local l = mn[name]({ seed = 1, lr = 2.5e-4, num_steps = 128, epochs = name == "ppo" and 4 or nil, minibatches = name == "ppo" and 4 or nil }, env, agent)
-  l:begin()
-  for _ = 1, 10 do l:rollout() l:update() end
-  return l
-end
 
 -- Steps a second of processor time and of wall time, over `updates` updates.
 local function ours(l, updates)
@@ -49,17 +43,71 @@ local function theirs(o, name)
   return steps / cpu, steps / wall
 end
 
+-- Rounds of two programs by turns, each a function that returns steps a second of processor time and of wall time; a line.
+local function by_turns(rounds, our_name, our, their_name, their)
+  local a, b, ratio = { {}, {} }, { {}, {} }, {}
+  for k = 1, rounds do
+    a[1][k], a[2][k] = our()
+    b[1][k], b[2][k] = their()
+    ratio[k] = a[1][k] / b[1][k]
+  end
+  table.sort(ratio)
+  print(("mneme %s %8.0f (%.0f)   %-34s %6.0f (%.0f)   %.0f times (%.0f - %.0f)"):format(our_name, stats.median(a[1]), stats.median(a[2]), their_name,
+    stats.median(b[1]), stats.median(b[2]), stats.median(ratio), ratio[1], ratio[#ratio]))
+  io.stdout:flush()
+end
+
+-- The released code runs in a process of its own, compiled once, and makes UPDATES updates for each line that is written into a pipe.
+local UPDATES = 2
+
+local function official(o)
+  local pipe = os.tmpname()
+  files.remove(pipe)
+  local function told(from)
+    local line = from:read "*l"
+    if not line then
+      errors.raise(("official=%s agalite=%s: tests/reference/bench_official.py ended: see %s.log"):format(o.official, o.agalite, pipe), { status = 2,
+        where = false, hint = "a Python as in the script's header, and a clone of subho406/agalite" })
+    end
+    return line
+  end
+  os.execute("mkfifo " .. pipe)
+  local process = io.popen(("AGALITE=%s %s %s %d <%s 2>%s.log"):format(shell_word(o.agalite), shell_word(o.official),
+    shell_word(registry.root .. "tests/reference/bench_official.py"), UPDATES, pipe, pipe))
+  local go = io.open(pipe, "w")                                    -- waits for the reader
+  told(process)                                                     -- "ready"
+  local l = train.published_learner "agalite"
+  l:begin()
+  for _ = 1, 3 do l:rollout() l:update() end
+  by_turns(o.rounds, "A2C, agalite", function() return ours(l, 10) end, "AGaLiTe's released code", function()
+    go:write "go\n"
+    go:flush()
+    local steps, cpu, wall = told(process):match "^(%d+) ([%d.]+) ([%d.]+)$"
+    return steps / cpu, steps / wall
+  end)
+  go:close()
+  process:close()
+  files.remove(pipe)
+  files.remove(pipe .. ".log")
+end
+
 local function parse(words)
   local o = { rounds = 5, threads = 1, steps = 10000 }
   for _, word in ipairs(words) do
     local key, value = word:match "^(%w+)=(.*)$"
-    if key == "torch" then o.torch = value
+    if key == "torch" or key == "official" or key == "agalite" then o[key] = value
     elseif o[key] then
       o[key] = tonumber(value)
       if not o[key] or o[key] < 1 or o[key] % 1 ~= 0 then errors.usage(("bench peers: %s, expected a whole number of at least 1"):format(word)) end
-    else errors.unknown("setting of bench peers:", word, { "torch=PYTHON", "rounds=5", "threads=1", "steps=10000" }) end
+    else errors.unknown("setting of bench peers:", word, { "torch=PYTHON", "official=PYTHON", "agalite=FOLDER", "rounds=5", "threads=1",
+      "steps=10000" }) end
   end
-  if not o.torch then errors.usage "bench peers: expected torch=PYTHON, a Python with torch, gymnasium and sb3-contrib" end
+  if not o.torch and not o.official then
+    errors.usage "bench peers: expected torch=PYTHON, a Python with torch, gymnasium and sb3-contrib, or official=PYTHON agalite=FOLDER"
+  end
+  if o.official and not (o.agalite and files.is_folder(o.agalite)) then
+    errors.usage(("bench peers: agalite=%s, expected a folder: a clone of subho406/agalite"):format(o.agalite or ""))
+  end
   return o
 end
 
@@ -68,20 +116,12 @@ end
 function peers.main(words)
   local o = parse(words)
   engine.open("cpu", o.threads)
-  print(("training on CartPole without velocities, 8 environments x 128 steps, %d thread%s, %d rounds by turns; steps a second of processor time (wall):")
-    :format(o.threads, o.threads == 1 and "" or "s", o.rounds))
-  for _, peer in ipairs(list) do
-    local l, a, b, ratio = learner(peer[3]), { {}, {} }, { {}, {} }, {}
-    for k = 1, o.rounds do
-      a[1][k], a[2][k] = ours(l, 100)
-      b[1][k], b[2][k] = theirs(o, peer[1])
-      ratio[k] = a[1][k] / b[1][k]
-    end
-    table.sort(ratio)
-    print(("mneme %s, GRU 64 %8.0f (%.0f)   %-34s %6.0f (%.0f)   %.0f times (%.0f - %.0f)"):format(peer[3]:upper(), stats.median(a[1]), stats.median(a[2]),
-      peer[2], stats.median(b[1]), stats.median(b[2]), stats.median(ratio), ratio[1], ratio[#ratio]))
-    io.stdout:flush()
+  print(("training, %d thread%s, %d rounds by turns; steps a second of processor time (wall):"):format(o.threads, o.threads == 1 and "" or "s", o.rounds))
+  for _, peer in ipairs(o.torch and list or {}) do
+    local l = small.learner(peer[3], 64)
+    by_turns(o.rounds, peer[3]:upper() .. ", GRU 64", function() return ours(l, 100) end, peer[2], function() return theirs(o, peer[1]) end)
   end
+  if o.official then official(o) end
   return 0
 end
 

@@ -1,13 +1,16 @@
--- solve.lua -- `mneme bench solve [NAME ...] [seeds=5] [precision=fp32] [threads=1]`: seconds from the start of a process until its agent
+-- solve.lua -- `mneme bench solve [NAME ...] [seeds=5] [precision=fp32] [threads=1] [torch=PYTHON]`: seconds from the start of a process until its agent
 -- solves a task: a score of 0.95 over the last hundred episodes, or of a data set's validation part.
 -- Every seed is a run of its own in a process of its own.  Seconds of processor time do not depend on other programs as wall time does;
 -- both are printed.  A seed that does not solve its task within the steps allowed is counted, and its time is left out of the mean.
+-- torch=PYTHON: a loop in PyTorch solves noisy_cartpole too, seed by seed by turns (tests/reference/bench_peers.py); its imports do not count.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local pool = require "mneme.study.process_pool"
+local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
+local shell_word = require "mneme.base.shell_word"
 local stats = require "mneme.stats"
 
 local solve = {}
@@ -27,7 +30,8 @@ local tasks = {
   { "recall", "recall", "quick=1 core=gated_deltanet pairs=4 steps=2e6", what = "associative recall, 4 pairs: gated_deltanet", about = 8 },
   { "repeat_previous", "train", "env=repeat_previous core=gru core.d_model=64 learner=ppo hidden=64 num_envs=16 num_steps=128 epochs=4 minibatches=4 "
     .. "lr=2e-3 steps=1e6", what = "POPGym's RepeatPrevious: PPO, GRU of 64", about = 1 },
-  { "noisy_cartpole", "noisy_cartpole", "quick=1", what = "POPGym's NoisyPositionOnlyCartPole: PPO, GRU of 64", about = 1 },
+  { "noisy_cartpole", "noisy_cartpole", "quick=1", what = "POPGym's NoisyPositionOnlyCartPole: PPO, GRU of 64", about = 1,
+    peer = "solve_noisy_cartpole", peer_steps = 5e5 },
 }
 
 -- In the process of one run: train, and leave what came out.
@@ -78,18 +82,39 @@ local function seconds(list)
   return ("%.1f (%.1f - %.1f)"):format(mean, math.max(0, low), high)
 end
 
-local function solve_one(here, task, o)
-  local solved, failed = {}, {}
-  for seed = 1, o.seeds do
-    local r = one(here, task, seed, o)
-    table.insert(r.score >= SCORE and solved or failed, r)
+-- The same of the loop in PyTorch.
+local function peer_one(task, seed, o)
+  local pipe = io.popen(("%s %s %s %d %d %d 2>&1"):format(shell_word(o.torch), shell_word(registry.root .. "tests/reference/bench_peers.py"), task.peer,
+    task.peer_steps, o.threads, seed))
+  local said = pipe:read "*a"
+  pipe:close()
+  local steps, cpu, wall, score = said:match(task.peer .. " (%d+) ([%d.]+) ([%d.]+) ([%d.]+)")
+  if not steps then
+    errors.raise(("torch=%s: tests/reference/bench_peers.py said: %s"):format(o.torch, said:match "[^\n]*\n?$"), { status = 2, where = false,
+      hint = "a Python with torch and gymnasium, as in tests/reference/README.md" })
   end
-  print(("%-16s %d of %d   %-18s %-18s %-9s %s"):format(task[1], #solved, o.seeds, seconds(column(solved, "cpu")), seconds(column(solved, "wall")),
-    #solved > 0 and ("%.2gM"):format(stats.mean(column(solved, "steps")) / 1e6) or "-", task.what))
+  return { cpu = tonumber(cpu), wall = tonumber(wall), score = tonumber(score), steps = tonumber(steps) }
+end
+
+local function line(name, what, runs)
+  local solved, failed = {}, {}
+  for _, r in ipairs(runs) do table.insert(r.score >= SCORE and solved or failed, r) end
+  print(("%-16s %d of %d   %-18s %-18s %-9s %s"):format(name, #solved, #runs, seconds(column(solved, "cpu")), seconds(column(solved, "wall")),
+    #solved > 0 and ("%.2gM"):format(stats.mean(column(solved, "steps")) / 1e6) or "-", what))
   if #failed > 0 then
     print(("%-16s unsolved after %.1f s each on average, score %.2f"):format("", stats.mean(column(failed, "cpu")), stats.mean(column(failed, "score"))))
   end
   io.stdout:flush()
+end
+
+local function solve_one(here, task, o)
+  local ours, theirs = {}, {}
+  for seed = 1, o.seeds do
+    ours[seed] = one(here, task, seed, o)
+    if o.torch and task.peer then theirs[seed] = peer_one(task, seed, o) end
+  end
+  line(task[1], task.what, ours)
+  if theirs[1] then line("  in PyTorch", "the same agent and settings in a loop in PyTorch, Gymnasium's environments", theirs) end
 end
 
 local function parse(words)
@@ -102,11 +127,11 @@ local function parse(words)
       for _, task in ipairs(tasks) do found = found or task[1] == word and task end
       if not found then errors.unknown("task of bench solve", word, names) end
       chosen[#chosen + 1] = found
-    elseif key == "precision" then o.precision = value
+    elseif key == "precision" or key == "torch" then o[key] = value
     elseif key == "seeds" or key == "threads" then
       o[key] = tonumber(value)
       if not o[key] or o[key] < 1 or o[key] % 1 ~= 0 then errors.usage(("bench solve: %s, expected a whole number of at least 1"):format(word)) end
-    else errors.unknown("setting of bench solve", key, { "precision", "seeds", "threads" }) end
+    else errors.unknown("setting of bench solve", key, { "precision", "seeds", "threads", "torch" }) end
   end
   return o, #chosen > 0 and chosen or tasks
 end

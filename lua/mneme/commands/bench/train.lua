@@ -109,6 +109,9 @@ local function find(name)
   for _, setup in ipairs(published) do if setup[1] == name then return setup end end
 end
 
+---A learner of a published configuration by its name, not begun.
+function bench.published_learner(name) return (bench.learner(find(name))) end
+
 -- ---- sections ----
 
 -- One configuration in a separate process, with its own memory; one thread and two alternate every second or two, since the

@@ -240,6 +240,37 @@ local function report(path, found, summary)
   return #found.bad == 0
 end
 
+-- Takes from several runs the notes that more than one of them has, each as one line for all of them; a run's own path reads RUN.
+local function take_common(all)
+  local count, order = {}, {}
+  local function key(run, text)
+    local from, upto = text:find(run.path, 1, true)
+    while from do
+      text = text:sub(1, from - 1) .. "RUN" .. text:sub(upto + 1)
+      from, upto = text:find(run.path, from + 3, true)
+    end
+    return text
+  end
+  for _, run in ipairs(all) do
+    for _, text in ipairs(run.found.notes) do
+      local k = key(run, text)
+      if not count[k] then order[#order + 1] = k end
+      count[k] = (count[k] or 0) + 1
+    end
+  end
+  for _, run in ipairs(all) do
+    local own = {}
+    for _, text in ipairs(run.found.notes) do if count[key(run, text)] == 1 then own[#own + 1] = text end end
+    run.found.notes = own
+  end
+  local lines = {}
+  for _, k in ipairs(order) do
+    local which = count[k] == #all and ("all %d runs"):format(#all) or ("%d of %d runs"):format(count[k], #all)
+    if count[k] > 1 then lines[#lines + 1] = which .. ": " .. k end
+  end
+  return lines
+end
+
 -- Checks study.json, and that the study's folder holds its runs and no others.
 local function check_study(path, study)
   local found, named = { bad = {}, notes = {} }, {}
@@ -273,14 +304,17 @@ function check_run.main(path)
     return report(path, found, summary) and 0 or 1
   end
   local study = study_folder.load(path)
-  local sound, damaged = check_study(path, study), 0
+  local sound, damaged, all = check_study(path, study), 0, {}
   for i, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
       local ok, found, summary = xpcall(check_run_of_study, errors.handler, r, study.info.runs[i])
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
-      if not report(r.path, found, summary) then damaged = damaged + 1 end
+      all[#all + 1] = { path = r.path, found = found, summary = summary }
     end
   end
+  local common = take_common(all)
+  for _, run in ipairs(all) do if not report(run.path, run.found, run.summary) then damaged = damaged + 1 end end
+  for _, text in ipairs(common) do print("note: " .. text) end
   print(("%s: %s"):format(path, damaged > 0 and ("%d of %d runs are damaged"):format(damaged, #study.runs) or sound and "nothing is damaged"
     or "its runs are sound, the study's folder is not"))
   return sound and damaged == 0 and 0 or 1

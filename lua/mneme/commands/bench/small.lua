@@ -1,0 +1,119 @@
+-- small.lua -- `mneme bench small [widths=32,64,128,256] [rounds=5] [threads=1]`: training of small recurrent agents, A2C and PPO, 8 environments x
+-- 128 steps, PPO with 4 epochs of 4 minibatches, by width of the GRU and of the heads' hidden layers, next to the bound of its matrix products:
+-- those of a rollout once, of an update's forward once and backward twice, at the rate of a product of 1024 (ours or OpenBLAS's) in the same round.
+-- One thread: processor time.  threads=2: one and two by turns, by the clock, which other programs slow.  Medians of rounds.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local mn = require "mneme"
+local stats = require "mneme.stats"
+
+local C = engine.C
+local small = {}
+local ENVS, STEPS, EPOCHS, MINIBATCHES, SECONDS, N = 8, 128, 4, 4, 1, 1024
+
+---A learner on CartPole without velocities, begun and warm.
+---@param name string "a2c" or "ppo"
+---@param width integer
+---@return OnPolicy
+function small.learner(name, width)
+  mn.manual_seed(1)
+  local env = mn.env("noisy_cartpole", { noise = 0, velocities = 0, num_envs = ENVS, seed = 1 })
+  local agent, ppo = mn.agent { env = env, core = { "gru", d_model = width }, hidden = width }, name == "ppo"
+  local l = mn[name]({ seed = 1, lr = 2.5e-4, num_steps = STEPS, epochs = ppo and EPOCHS or nil, minibatches = ppo and MINIBATCHES or nil }, env, agent)
+  l:begin()
+  for _ = 1, 10 do l:rollout() l:update() end
+  return l
+end
+
+-- Operations of a step of training: every matrix of parameters is multiplied once a step.
+local function operations(l, name)
+  local products = 0
+  for _, w in ipairs(l.agent:parameters()) do if #w:shape() > 1 then products = products + 2 * w:size() end end
+  return products * (name == "ppo" and 1 + 3 * EPOCHS or 4)
+end
+
+-- Steps a second over about `seconds`, by `clock`.
+local function rate(l, clock, seconds)
+  local start, steps = clock(), 0
+  repeat
+    l:rollout()
+    l:update()
+    steps = steps + l.T * l.B
+  until clock() - start > seconds
+  return steps / (clock() - start)
+end
+
+local function wall() return C.mn_clock(false) end
+
+local function gemm_rate(a, b, c)
+  local best = 0
+  for i = 1, 6 do
+    local start = os.clock()
+    engine.check(C.mn_gemm_rate(engine.ctx, i % 2 == 0, N, a, b, c))
+    best = math.max(best, 2e-9 * N ^ 3 / (os.clock() - start))
+  end
+  return best
+end
+
+local function one_thread(o, name, width, matrices)
+  local l, speed, bound, share = small.learner(name, width), {}, {}, {}
+  local flops = operations(l, name)
+  for k = 1, o.rounds do
+    bound[k], speed[k] = gemm_rate(unpack(matrices)), rate(l, os.clock, SECONDS)
+    share[k] = 100 * speed[k] * flops / (bound[k] * 1e9)
+  end
+  table.sort(share)
+  print(("%-4s GRU %-4d %9.0f steps/s  %5.0f GFLOP/s of %3.0f  %3.0f %% (%.0f - %.0f)"):format(name:upper(), width, stats.median(speed),
+    stats.median(speed) * flops / 1e9, stats.median(bound), stats.median(share), share[1], share[#share]))
+end
+
+local function two_threads(o, name, width)
+  local l, speed, ratio = small.learner(name, width), { {}, {} }, {}
+  for k = 1, o.rounds do
+    for threads = 1, 2 do
+      engine.check(C.mn_set_threads(engine.ctx, threads))
+      rate(l, wall, SECONDS / 10)
+      speed[threads][k] = rate(l, wall, SECONDS)
+    end
+    ratio[k] = speed[2][k] / speed[1][k]
+  end
+  table.sort(ratio)
+  print(("%-4s GRU %-4d %9.0f steps/s on one thread, %9.0f on two, by the clock: %.2f times (%.2f - %.2f)"):format(name:upper(), width,
+    stats.median(speed[1]), stats.median(speed[2]), stats.median(ratio), ratio[1], ratio[#ratio]))
+end
+
+local function parse(words)
+  local o = { widths = { 32, 64, 128, 256 }, rounds = 5, threads = 1 }
+  for _, word in ipairs(words) do
+    local key, value = word:match "^(%w+)=(.*)$"
+    if not o[key] then errors.unknown("setting of bench small:", word, { "widths=32,64,128,256", "rounds=5", "threads=1" }) end
+    local list = {}
+    for item in value:gmatch "[^,]+" do
+      local n = tonumber(item)
+      if not n or n < 1 or n % 1 ~= 0 then errors.usage(("bench small: %s, expected whole numbers of at least 1"):format(word)) end
+      list[#list + 1] = n
+    end
+    if #list == 0 or key ~= "widths" and list[2] then errors.usage(("bench small: %s, expected a whole number of at least 1"):format(word)) end
+    o[key] = key == "widths" and list or list[1]
+  end
+  if o.threads > 2 then errors.usage(("bench small: threads=%d, expected 1 or 2"):format(o.threads)) end
+  return o
+end
+
+---@param words string[] what follows `mneme bench small`
+---@return integer status
+function small.main(words)
+  local o = parse(words)
+  engine.open("cpu", o.threads)
+  local matrices = { ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N) }
+  for _, name in ipairs { "ppo", "a2c" } do
+    for _, width in ipairs(o.widths) do
+      if o.threads == 1 then one_thread(o, name, width, matrices) else two_threads(o, name, width) end
+      io.stdout:flush()
+    end
+  end
+  return 0
+end
+
+return small

@@ -1,0 +1,159 @@
+-- memory_story.lua -- maps of a memory (causal_map.lua) in words: which part holds what success needs, from which step to which, and which part
+-- lost it when.  Said only of cells that stand out of the noise of all cells; what the maps do not decide is called so.
+local memory_story = {}
+local FAILING = 0.05               -- of the episodes
+local NAMED = 3                    -- parts in one sentence
+
+-- The parts that no other one divides; "all" is a part only of a memory that has no others.
+local function finest(rows)
+  local list = {}
+  for r, row in ipairs(rows) do
+    local whole = row.word == "all" and #rows > 1
+    for _, other in ipairs(rows) do whole = whole or other.word:sub(1, #row.word + 1) == row.word .. "." end
+    if not whole then list[#list + 1] = r end
+  end
+  return list
+end
+
+-- Where a row stands out: { row, most, best, first, last = columns with at least half of the most }; nil: nowhere.
+local function stretch(map, cells, r)
+  local of
+  for c in ipairs(map.steps) do
+    local cell = cells[r][c]
+    if cell and cell.clear and cell.loss > 0 and (not of or cell.loss > of.most) then
+      of = { row = map.rows[r], cells = cells[r], most = cell.loss, best = c }
+    end
+  end
+  for c in ipairs(of and map.steps or {}) do
+    local cell = cells[r][c]
+    if cell and cell.clear and cell.loss >= of.most / 2 then of.first, of.last = of.first or c, c end
+  end
+  return of
+end
+
+-- The parts that stand out, the largest effect first: heads, or where no head alone does, layers, or all.
+local function found(map, cells)
+  local list, small = {}, {}
+  for _, r in ipairs(finest(map.rows)) do
+    small[r] = true
+    list[#list + 1] = stretch(map, cells, r)
+  end
+  if #list == 0 then
+    for r in ipairs(map.rows) do if not small[r] then list[#list + 1] = stretch(map, cells, r) end end
+    table.sort(list, function(a, b) return #a.row.word > #b.row.word end)
+    list = { list[1] }
+  end
+  table.sort(list, function(a, b) return a.most > b.most or a.most == b.most and a.row.word < b.row.word end)
+  return list
+end
+
+-- The mean over the episodes that reach a column.
+local function base_of(map, c)
+  local sum, list = 0, map.columns[c].base
+  for _, value in ipairs(list) do sum = sum + value / #list end
+  return sum
+end
+
+local function names(list, from, about)
+  local texts = {}
+  for i = from, math.min(#list, NAMED) do texts[#texts + 1] = ("%s (%s)"):format(list[i].row.text, about(list[i])) end
+  return table.concat(texts, ", ")
+end
+
+-- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold".
+local function begin(row, one, many)
+  if row.word == "all" then return ("The memory as a whole, no part of it alone, %s"):format(one) end
+  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
+end
+
+local function steps(map, of)
+  local a, b = map.steps[of.first], map.steps[of.last]
+  return a == b and ("at step %d"):format(a) or ("from step %d to %d"):format(a, b)
+end
+
+---Which part holds what success needs.
+---@param map CausalMap complete, of erasing
+---@param cells table[][] of Map:cells, after Map:test
+---@param what string "the cue"
+---@return string
+---@return boolean decided
+function memory_story.kept(map, cells, what)
+  local list = found(map, cells)
+  if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
+  local top = list[1]
+  local text = ("%s %s %s: erased there, it costs up to %.2f of %s"):format(begin(top.row, "holds", "hold"), what, steps(map, top), top.most, map.measure)
+  local more = names(list, 2, function(of) return ("%s, %.2f"):format(steps(map, of), of.most) end)
+  return text .. (more ~= "" and "; also " .. more or "") .. ".", true
+end
+
+---Which part lost what success needs, and when.
+---@param map CausalMap complete, of holding
+---@param cells table[][]
+---@param what string
+---@return string
+---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
+function memory_story.lost(map, cells, what)
+  local list = found(map, cells)
+  if #list == 0 then
+    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. It was never there, or is there "
+      .. "and not used: mneme probe says which."):format(what, map.measure)
+  end
+  local top, gone = list[1], nil
+  for c = top.last + 1, #map.steps do
+    local cell = top.cells[c]
+    if cell and cell.high and cell.high < top.most then gone = c break end
+  end
+  local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
+  local name = begin(top.row, "loses", "lose")
+  local text
+  local here = ("kept as it is before step %d, %s is %.2f in place of %.2f"):format(at, map.measure, base + cell.loss, base)
+  if gone then
+    local later = map.steps[gone]
+    text = ("%s %s between steps %d and %d: %s; kept as it is before step %d, %.2f"):format(name, what, at, later, here, later,
+      base_of(map, gone) + top.cells[gone].loss)
+  elseif top.last == #map.steps then
+    text = ("%s %s in the last step, %d: %s"):format(name, what, at, here)
+  else
+    text = ("%s %s after step %d, by which step is not decided: %s"):format(name, what, at, here)
+  end
+  local more = names(list, 2, function(of) return "after step " .. map.steps[of.last] end)
+  return text .. (more ~= "" and "; so do " .. more or "") .. ".", { row = top.row, last = at, gone = gone and map.steps[gone] }
+end
+
+---What both maps say, in sentences: of an agent that fails first what was lost.
+---@param kept table { map, cells } of erasing
+---@param held table? { map, cells } of holding; nil: not measured
+---@param what string "the cue"
+---@return string[] sentences
+---@return table? lost as of memory_story.lost
+function memory_story.sentences(kept, held, what)
+  local first, holds = memory_story.kept(kept.map, kept.cells, what)
+  if not held then return { first } end
+  local second, lost = memory_story.lost(held.map, held.cells, what)
+  return not lost and { first, second } or holds and { second, first } or { second }, lost
+end
+
+---Whether so many episodes fail that it is worth asking what was lost.
+---@param map CausalMap
+---@return boolean
+function memory_story.fails(map)
+  local failed = 0
+  for _, o in ipairs(map.outcomes) do failed = failed + (o.score < 1 and 1 or 0) end
+  return map.measure == "success" and failed > FAILING * #map.outcomes
+end
+
+---What success needs, in words: the fact that an environment declares as a class, if it is the only one.
+---@param env Env
+---@return string
+function memory_story.what(env)
+  local name
+  for _, fact in ipairs(env.to_know) do
+    if fact.kind == "class" then
+      if name then return "what is needed" end
+      name = "the " .. fact.name
+    end
+  end
+  return name or "what is needed"
+end
+
+return memory_story
