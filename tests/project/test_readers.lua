@@ -21,6 +21,7 @@ local readers = {
   ["lua/mneme/base/machine.lua"] = SYSTEM,
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
+  ["lua/mneme/commands/bench/peers.lua"] = "(a pipe that it writes)",
   ["lua/mneme/commands/bench/ranks.lua"] = OWN,
   ["lua/mneme/commands/bench/solve.lua"] = OWN,
   ["lua/mneme/commands/bench/sweep.lua"] = OWN,
