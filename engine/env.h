@@ -36,7 +36,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
 
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
 
-/* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe.
+/* What MN_ENV takes; then reset, step, draw, truth, valid, set, observe, outcome.
 **   rules     or NULL: one sentence for a person who plays: what the player observes, what to do, what pays
 **   see       or NULL: draws an observation as a person reads it; of io it has param and obs alone, so that the picture holds
 **             nothing that the agent does not see
@@ -54,6 +54,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             each entry is one, and a class below 0 is not there yet
 **   observes  or NULL: what the numbers of a flat observation are, in order: "cue=down,up place[8] noise[*]".  A size may
 **             be a product of integers and parameters; [*]: what is left; alternatives, from "u8:" or "f32:" on, go by dtype
+**   outcomes  or NULL: what an episode can have reached when it ends, a name each: "collect_wood place_table"; see outcome
 **   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
@@ -63,7 +64,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
   double (*best)(const double *param);                                                             \
   size_t (*used)(const void *self);                                                                \
   int version;                                                                                     \
-  const char *doc, *about, *params, *actions, *settable, *to_know, *observes;                      \
+  const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes;                      \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 
@@ -97,6 +98,7 @@ typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   bool (*valid)(const void *self, const mn_io *io);
   bool (*set)(void *self, const mn_io *io, int fact, double value);   /* set and observe: */
   void (*observe)(const mn_batch *b);            /* only where settable is not NULL */
+  void (*outcome)(const void *self, uint8_t *reached);                /* only where outcomes is not NULL */
 } mn_env;
 
 /* 32 more random bits, after io->bits.  They depend on the environment, the step and how many were drawn before. */
@@ -152,6 +154,8 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
 **   bool set(NAME *self, const mn_io *io, int fact, double value)    gives a fact (numbered as in
 **        settable) a value of its range; returns false, with nothing changed, if that is impossible now
 **   void observe(NAME *self, mn_io *io)    observe again, as the last reset or step did; io has its bits
+** and where there are outcomes:
+**   void outcome(const NAME *self, uint8_t *reached)    of an episode that ends in this state: 1 for each one that it reached, else 0
 ** The macro defines the loops over environments in the environment's own file, so that reset and step are inlined. */
 #define MN_ENV(NAME, ...)                                                                          \
   typedef struct mn_##NAME##_parts {                                                               \
@@ -163,6 +167,7 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     bool (*valid)(const NAME *self, const mn_io *io);                                              \
     bool (*set)(NAME *self, const mn_io *io, int fact, double value);                              \
     void (*observe)(NAME *self, mn_io *io);                                                        \
+    void (*outcome)(const NAME *self, uint8_t *reached);                                           \
   } mn_##NAME##_parts;                                                                             \
   static const mn_##NAME##_parts mn_##NAME##_is = { __VA_ARGS__ };                                 \
   static const char *mn_##NAME##_lacks(void) {                                                     \
@@ -170,7 +175,7 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     return !is->doc ? "doc" : !is->params ? "params" : !is->actions ? "actions" :                  \
            !is->spaces ? "spaces" : !is->reset ? "reset" : !is->step ? "step" :                    \
            !is->draw ? "draw" : !is->truth ? "truth" : !is->valid ? "valid" :                      \
-           is->settable && !is->set ? "set" : is->settable && !is->observe ? "observe" : NULL;     \
+           is->settable && !is->set ? "set" : is->settable && !is->observe ? "observe" : is->outcomes && !is->outcome ? "outcome" : NULL;     \
   }                                                                                                \
   static void mn_##NAME##_reset(const mn_batch *batch) {                                           \
     const mn_batch here = *batch, *b = &here;                                                      \
@@ -207,9 +212,12 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     mn_io io = mn_io_of(b, 0);                                                                     \
     mn_##NAME##_is.observe((NAME *)(void *)b->self, &io);                                          \
   }                                                                                                \
+  static void mn_##NAME##_outcome(const void *self, uint8_t *reached) {                            \
+    mn_##NAME##_is.outcome((const NAME *)self, reached);                                           \
+  }                                                                                                \
   const mn_env mn_env_##NAME = { #NAME, &mn_##NAME##_is.facts, mn_##NAME##_lacks,                 \
                                  mn_##NAME##_reset, mn_##NAME##_step, mn_##NAME##_draw,            \
                                  mn_##NAME##_truth, mn_##NAME##_valid,                             \
-                                 mn_##NAME##_set, mn_##NAME##_observe };
+                                 mn_##NAME##_set, mn_##NAME##_observe, mn_##NAME##_outcome };
 
 #endif

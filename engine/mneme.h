@@ -128,6 +128,7 @@ const char *mn_env_actions(int env);               /* "up down left right" */
 const char *mn_env_observes(int env);             /* "cue=down,up place[8]": the numbers of an observation, or NULL */
 const char *mn_env_rules(int env);                 /* for a person who plays, one sentence; or NULL */
 const char *mn_env_to_know(int env);               /* "cue=class position=number": facts that a memory may know, or NULL */
+const char *mn_env_outcomes(int env);              /* "collect_wood place_table": what an episode can have reached when it ends; or NULL */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);
 int         mn_vec_keep(mn_vec *v, int first, int num_envs);       /* keeps these environments only (one rank's share); before the first reset */
@@ -147,6 +148,7 @@ const void    *mn_vec_final_obs(mn_vec *v);        /* [num_envs, ...]: the last 
 const float   *mn_vec_score(mn_vec *v);            /* [num_envs]: 0..1 where an episode ended */
 const float   *mn_vec_return(mn_vec *v);           /* [num_envs]: undiscounted return where an episode ended */
 const int32_t *mn_vec_length(mn_vec *v);           /* [num_envs]: its length */
+const uint8_t *mn_vec_outcomes(mn_vec *v);         /* [num_envs, outcomes]: 1 where an episode that ended had reached it, from the first call on; NULL: error */
 int         mn_vec_save(mn_vec *v, int index, void *bytes);
 int         mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs);  /* refuses another env, version, params */
 int         mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs);   /* 1: set; 0: not possible in the present state */
@@ -197,6 +199,7 @@ void            mn_canvas_bounds(const mn_canvas *c, float *box);   /* x0, y0, x
 int             mn_canvas_count(const mn_canvas *c);
 const mn_shape *mn_canvas_shapes(const mn_canvas *c);
 const char     *mn_canvas_string(const mn_canvas *c, int text);
+const uint8_t  *mn_canvas_pixels(const mn_canvas *c, int text, int *rows, int *cols);   /* rgb of an image, borrowed; NULL: no such image */
 
 /* copies column from_index of a [rows, from_width, item] block to column to_index of another; an item has `bytes` bytes */
 void        mn_copy_column(void *to, int to_width, int to_index, const void *from, int from_width, int from_index,

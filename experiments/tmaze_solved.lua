@@ -52,6 +52,7 @@ return mn.study {
   figures = {
     { "lines", y = "score", x = "corridor", by = "core", title = "success at the end against the corridor's length" },
     { "bars", y = "steps", x = "corridor", by = "core", title = "steps until solved, at most the run's" },
+    { "solved", y = "score", by = "core", where = { corridor = "120" }, title = "seeds that have solved it, against steps" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
   claims = claims,

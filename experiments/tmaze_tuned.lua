@@ -40,7 +40,8 @@ return mn.study {
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 },
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },
   figures = { { "bars", y = "score", by = "core", title = "success at the end, ten fresh seeds" },
-    { "bars", y = "steps", by = "core", title = "steps until solved, at most the run's" }, { "curves", y = "charts/score", by = "core" } },
+    { "bars", y = "steps", by = "core", title = "steps until solved, at most the run's" },
+    { "solved", y = "score", by = "core", title = "seeds that have solved it, against steps" }, { "curves", y = "charts/score", by = "core" } },
   references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" } },
   claims = {
     solves("paper", "AGaLiTe as published solves more often than GTrXL with 128 steps.", "agalite", "gtrxl"),

@@ -231,3 +231,11 @@ mn_image mn_canvas_image_at(const mn_canvas *c, int text) {
   const image_slot *slot = &c->images[text];
   return (mn_image){ slot->rows, slot->cols, c->bytes + slot->at };
 }
+
+/* The same for callers that take no structs. */
+const uint8_t *mn_canvas_pixels(const mn_canvas *c, int text, int *rows, int *cols) {
+  const mn_image image = mn_canvas_image_at(c, text);
+  *rows = image.rows;
+  *cols = image.cols;
+  return image.rgb;
+}

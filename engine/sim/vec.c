@@ -209,8 +209,22 @@ void mn_vec_free(mn_vec *v) {
   void *host[] = { v->one_obs, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
   for (size_t i = 0; i < (v->kernel ? 6 : 1); i++) free(host[i]);
+  free(v->outcome);
   mn_canvas_free(v->canvas);
   free(v);
+}
+
+/* What episodes that end from now on have reached. */
+const uint8_t *mn_vec_outcomes(mn_vec *v) {
+  const char *names = v->env->facts->outcomes;
+  if (v->outcome) return v->outcome;
+  if (!names) return mn_fail(v->ctx, "%s: its episodes have no outcomes (.outcomes of engine/env.h)", v->env->name), NULL;
+  if (v->kernel) return mn_fail(v->ctx, "%s: outcomes need device=cpu", v->env->name), NULL;
+  v->outcomes = 1;
+  for (const char *c = names; *c; c++) v->outcomes += *c == ' ';
+  v->outcome = calloc((size_t)v->all.n, (size_t)v->outcomes);
+  if (!v->outcome) mn_fail(v->ctx, "%s: out of memory for num_envs=%d", v->env->name, v->all.n);
+  return v->outcome;
 }
 
 /* ---- what it is ---- */
@@ -276,6 +290,7 @@ static void end_episodes(mn_vec *v, int c, target to) {
     if (!to.terminated[i] && !to.truncated[i]) continue;
     char *obs = to.obs + (size_t)i * v->all.obs_bytes;
     mn_env_end_episode(&v->all, i, obs);
+    if (v->outcome) v->env->outcome(v->all.self + (size_t)i * v->all.stride, v->outcome + (size_t)i * (size_t)v->outcomes);
     mn_vec_start(v, i, bits, obs);
   }
 }

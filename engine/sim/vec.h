@@ -27,6 +27,8 @@ struct mn_vec {
   size_t code_bytes;             /* with facts, of an observation in codes; 0: it is written as numbers at once */
   char *code;                    /* those of all environments, as they write them */
   float fact[MN_FACTS];
+  uint8_t *outcome;              /* of the episodes that ended last, once mn_vec_outcomes was called */
+  int outcomes;                  /* of an episode */
   mn_canvas *canvas;
 };
 

@@ -13,6 +13,12 @@ enum { COLLECT_WOOD, PLACED_TABLE, EAT_COW, COLLECT_SAPLING, COLLECT_DRINK, MADE
        DEFEAT_ZOMBIE, COLLECT_STONE, PLACED_STONE, EAT_PLANT, DEFEAT_SKELETON, MADE_STONE_PICKAXE, MADE_STONE_SWORD, WAKE_UP,
        PLACED_FURNACE, COLLECT_COAL, COLLECT_IRON, COLLECT_DIAMOND, MADE_IRON_PICKAXE, MADE_IRON_SWORD, SHARED_ACHIEVEMENTS };
 
+/* The achievements that both have, in their order. */
+#define SHARED_OUTCOMES                                                                                                             \
+  "collect_wood place_table eat_cow collect_sapling collect_drink make_wood_pickaxe make_wood_sword place_plant defeat_zombie "    \
+  "collect_stone place_stone eat_plant defeat_skeleton make_stone_pickaxe make_stone_sword wake_up place_furnace collect_coal "    \
+  "collect_iron collect_diamond make_iron_pickaxe make_iron_sword"
+
 MN_FN int down_of(int action) { return (action == DOWN) - (action == UP); }
 MN_FN int right_of(int action) { return (action == RIGHT) - (action == LEFT); }
 MN_FN int absolute(int x) { return x < 0 ? -x : x; }

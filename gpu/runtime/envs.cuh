@@ -85,6 +85,7 @@ CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
       bool (*valid)(const NAME *self, const mn_io *io);                                              \
       bool (*set)(NAME *self, const mn_io *io, int fact, double value);                              \
       void (*observe)(NAME *self, mn_io *io);                                                        \
+      void (*outcome)(const NAME *self, uint8_t *reached);                                           \
     } is = { __VA_ARGS__ };                                                                        \
     return is;                                                                                     \
   }                                                                                                \

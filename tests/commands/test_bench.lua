@@ -80,7 +80,7 @@ t.test("small: steps a second, operations and their share of the bound; two thre
   t.eq(status, 0, said)
   t.ok(said:find "\nA2C  GRU 8 +%d+ steps/s on one thread, +%d+ on two, by the clock: %d+%.%d%d times", said)
   for words, what in pairs { ["threads=3"] = "expected 1 or 2", ["widths=8,x"] = "whole numbers", ["rounds=1,2"] = "a whole number",
-    ["width=8"] = "unknown setting" } do
+                             ["width=8"] = "unknown setting" } do
     said, status = shell.mneme(".", "bench small " .. words)
     t.eq(status, 2) t.ok(said:find(what, 1, true), said)
   end

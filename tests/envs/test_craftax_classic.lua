@@ -142,6 +142,31 @@ t.test("the default random numbers give the same worlds, mobs and random play in
   t.ok(lockstep.alike(ours.earned, original.earned, "achievements") > 1)
 end)
 
+t.test("what an episode has reached when it ends: all that it had before, and as many as its score says", function()
+  for game, points in pairs { craftax_classic = 22, craftax = 226 } do
+    local rig, dice, sum, n = forge.rig(envs.new(game, { num_envs = 1 })), forge.random(3), 0, 0
+    local reached, names = rig.env:keep_outcomes(), rig.env.outcomes
+    for episode = 1, 12 do
+      rig.env:reset_raw(rig.obs, episode)
+      local before
+      repeat
+        before = rig.env:truth(0).achievements
+        forge.step(rig, dice)
+      until rig.terminated[0] == 1
+      local here = 0
+      for i = 0, #names - 1 do
+        t.ok(reached[i] >= before[i + 1] and reached[i] <= 1, names[i + 1])
+        here = here + reached[i]
+      end
+      if points == 22 then t.near(rig.env.ended.score[0] * points, here, 1e-4) end
+      t.ok(rig.env.ended.score[0] * points > here - 0.01, "each pays 1 at least")
+      sum, n = sum + here, n + 1
+    end
+    t.ok(sum > n / 2, sum .. " in " .. n .. " episodes")
+  end
+  t.raises(function() envs.new("tmaze", {}):keep_outcomes() end, "it declares no outcomes")
+end)
+
 -- ---- ends, states, picture ----
 
 -- A copy after some steps, with its state changed as a forger would.

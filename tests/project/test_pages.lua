@@ -114,3 +114,19 @@ t.test("docs: a picture of memories is drawn by the command that the page names"
 end)
 
 os.execute("rm -rf '" .. dir .. "'")
+t.test("tests/README.md: the tests that it names for each fault are there", function()
+  local rows = 0
+  for line in files.read(root .. "tests/README.md"):gmatch "\n(| [^\n]* |)" do
+    local paths, names = line:match "^| .- | (`.-`) | (.-) |$"
+    if paths then
+      rows = rows + 1
+      local text = ""
+      for path in paths:gmatch "`([^`]+)`" do text = text .. files.read(root .. (path:find "^bindings" and "" or "tests/") .. path) end
+      for name in (names .. ";"):gmatch "%s*(.-);" do
+        t.ok(text:find((name:gsub("%.%.%.$", ""):gsub("[ :]+$", "")), 1, true), ("%s: no test '%s'"):format(paths, name))
+      end
+    end
+  end
+  t.ok(rows >= 30, rows .. " rows")
+end)
+

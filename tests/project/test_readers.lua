@@ -21,7 +21,7 @@ local readers = {
   ["lua/mneme/base/machine.lua"] = SYSTEM,
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
-  ["lua/mneme/commands/bench/peers.lua"] = "(a pipe that it writes)",
+  ["lua/mneme/commands/bench/peers.lua"] = OWN,
   ["lua/mneme/commands/bench/ranks.lua"] = OWN,
   ["lua/mneme/commands/bench/solve.lua"] = OWN,
   ["lua/mneme/commands/bench/sweep.lua"] = OWN,
@@ -68,7 +68,8 @@ local readers = {
 }
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
 local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
-  ["lua/mneme/runs/script.lua"] = true, ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true }
+  ["lua/mneme/runs/run_sources.lua"] = true, ["lua/mneme/runs/script.lua"] = true,
+  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true }
 
 local function found(folder, kind, calls, list)
   for _, name in ipairs(files.list(shell.root .. folder)) do

@@ -134,7 +134,8 @@ t.test("other settings, damaged files and other studies are refused", function()
   t.eq(status, 2) t.ok(said:find "b is 4, there it was 3", said) t.eq(marks(), 0)
   for text, what in pairs { ["{"] = "line 1:1:", ['{"cell": 3}'] = "line 1: no run", ["[]"] = "no run",
     ['{"cell": "a", "info": {"config": {}}, "metrics": {"x": "y"}}'] = "no run",
-    ['{"cell": "a", "info": {"config": {}}, "metrics": {}, "curves": {"step": 1}}'] = "no run" } do
+    ['{"cell": "a", "info": {"config": {}}, "metrics": {}, "curves": {"step": 1}}'] = "no run",
+    ['{"run": "a", "info": {"config": {}}, "metrics": {}, "resources": 5}'] = "no run" } do
     status, said = sweep(("run=%s import=%s"):format(path "fourth", write("bad.jsonl", text .. "\n")))
     t.eq(status, 1, text) t.ok(said:find(what, 1, true), said)
   end

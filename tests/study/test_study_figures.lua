@@ -172,6 +172,27 @@ t.test("a seed of which some runs were never swept is left out by name, as one o
   t.eq(#figure.new(more, spec, { "profile", y = "score", by = "core" }).lines, 2)
 end)
 
+t.test("who has solved it, and when: a staircase of Kaplan and Meier; what cannot be drawn is an error", function()
+  local path, runs = here .. "/solved", {}
+  for seed, result in ipairs { { 300, 0.98 }, { 100, 0.97 }, { 500, 0.5 }, { 200, 0.1 } } do      -- the last ended early, without
+    runs[seed] = { name = "core=gru,seed=" .. seed, labels = { core = "gru" }, seed = seed, words = {} }
+    local at = folder.run_path(path, runs[seed].name)
+    files.make_folder(at)
+    folder.write_result(at, { status = "done", point = runs[seed].labels, seed = seed, metrics = { score = result[2], steps = result[1] } })
+  end
+  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  local metrics = { score = { "success", range = { 0, 1 }, solved = 0.97 }, steps = { "steps" } }
+  local fig = figure.new(folder.load(path), { metrics = metrics }, { "solved", y = "score", by = "core" })
+  near_all(fig.lines[1].x, { 0, 100, 100, 300, 300, 500 })
+  near_all(fig.lines[1].y, { 0, 0, 1 / 4, 1 / 4, 5 / 8, 5 / 8 })      -- at 300 one of the two that are left
+  t.eq(fig.y.label, "share of seeds that have reached 0.97")
+  t.ok(fig.note:find "Kaplan and Meier's estimate from 4 seeds", fig.note)
+  t.ok(figures.svg(fig):find "<path", "it can be drawn")
+  t.raises(figure.new, "metric score has no solved = number", three, spec, { "solved", y = "score", by = "core", where = { corridor = 40 } })
+  local more = { metrics = { score = metrics.score, steps = metrics.steps } }
+  t.raises(figure.new, "seed 1 of gru has 3 runs, expected one: narrow with where", three, more, { "solved", y = "score", by = "core" })
+end)
+
 t.test("the CSV of a figure has the seeds' own numbers", function()
   for _, kind in ipairs { "bars", "curves" } do
     local y = kind == "bars" and "score" or "charts/score"

@@ -7,7 +7,8 @@ local cue_agent = { corridor = 12 }
 
 -- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
 ---@param options table? of the stepper
-function cue_agent.new(copies, options)
+---@param forgets integer? a place, 1 to 10, at which the gate of channel 0 opens: there it forgets
+function cue_agent.new(copies, options, forgets)
   local env = mn.env("tmaze", { corridor = cue_agent.corridor, num_envs = copies })
   local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
   local p = agent:state_dict()
@@ -15,6 +16,16 @@ function cue_agent.new(copies, options)
   local function set(name, values) for i, v in pairs(values) do p[name]:data()[i] = v end end
   set("core.layers.0.iz.bias", { [0] = 30, -30 })                     -- z = 1: kept
   set("core.layers.0.iz.weight", { [0] = -60, -60 })                   -- where the cue shows: taken in
+  if forgets then                                                    -- z = 0 where all bits of the place are as there
+    local gray, ones = bit.bxor(forgets, bit.rshift(forgets, 1)), 0
+    for i = 0, 3 do
+      local one = bit.band(bit.rshift(gray, 3 - i), 1)
+      ones = ones + one
+      set("core.layers.0.iz.weight", { [6 + i] = one == 1 and -60 or 60 })
+    end
+    set("core.layers.0.iz.bias", { [0] = 60 * ones - 30 })
+    set("core.layers.0.iz.weight", { [0] = -1000, -1000 })
+  end
   set("core.layers.0.in.weight", { [0] = -10, 10 })                    -- down, up
   set("core.layers.0.in.weight", { [16 + 6] = 20, [16 + 7] = 20, [16 + 8] = 20, [16 + 9] = -20 })
   set("core.layers.0.in.bias", { [1] = -50 })                         -- 1 at the junction, else -1

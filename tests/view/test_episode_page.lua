@@ -1,6 +1,7 @@
 -- test_episode_page.lua -- an episode as an HTML file: for every core and every environment its data are those of the frames, it loads nothing
 -- and stays small.  What a browser makes of it: test_episode_browser.lua.
 local bit = require "bit"
+local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local envs = require "mneme.envs.env"
@@ -112,19 +113,34 @@ local function check_step(v, frame, i, what)
   end
 end
 
-local HEAT = 6                                   -- engine/canvas.h; images come after
+local HEAT, IMAGE = 6, 7                         -- engine/canvas.h
+local sides = ffi.new "int[2]"
+
+-- The pixels of an image as the page has them: a palette, and a letter of base64 each.
+local function check_image(kept, canvas, s, what)
+  local rgb, palette = C.mn_canvas_pixels(canvas, s.text, sides, sides + 1), {}
+  for colour in kept[2]:gmatch "#(%x+)" do palette[#palette + 1] = tonumber(colour, 16) end
+  t.eq(kept[7], sides[1], what .. ": columns")
+  t.eq(#kept[8], sides[0] * sides[1], what .. ": pixels")
+  for i = 0, #kept[8] - 1 do
+    local letter = letters:find(kept[8]:sub(i + 1, i + 1), 1, true)
+    t.eq(palette[letter], rgb[3 * i] * 65536 + rgb[3 * i + 1] * 256 + rgb[3 * i + 2], what .. ": a pixel")
+  end
+end
 
 -- Every shape of a drawing is the environment's.
 local function check_world(data, list, frame, what)
   local all, shapes = C.mn_canvas_shapes(frame.canvas), {}
   for i = 0, C.mn_canvas_count(frame.canvas) - 1 do
-    if all[i].kind < HEAT then shapes[#shapes + 1] = all[i] end       -- the page has no heat maps and images, and says so
+    if all[i].kind ~= HEAT then shapes[#shapes + 1] = all[i] end       -- the page has no heat maps, and says so
   end
   t.eq(#list, #shapes, what .. ": shapes")
   for i, index in ipairs(list) do
     local s, kept = shapes[i], data.shapes[index + 1]
-    t.ok(kept[1] == s.kind and kept[2] == ("#%08x"):format(s.color), what .. ": kind and colour")
-    for k, key in ipairs { "x", "y", "w", "h", "data" } do near(kept[2 + k], s[key], digits(s[key]), what .. " " .. key) end
+    t.ok(kept[1] == s.kind and (s.kind == IMAGE or kept[2] == ("#%08x"):format(s.color)), what .. ": kind and colour")
+    if s.kind == IMAGE then check_image(kept, frame.canvas, s, what) end
+    local keys = s.kind == IMAGE and { "x", "y", "w", "h" } or { "x", "y", "w", "h", "data" }
+    for k, key in ipairs(keys) do near(kept[2 + k], s[key], digits(s[key]), what .. " " .. key) end
   end
 end
 

@@ -49,11 +49,11 @@ _P, _S, _I, _D = c.c_void_p, c.c_char_p, c.c_int, c.c_double
 _SIGNATURES = {
     "mn_ctx_new": (_P, _S, _I), "mn_ctx_free": (None, _P), "mn_error": (_S, _P), "mn_env_count": (_I,), "mn_env_find": (_I, _S), "mn_env_name": (_S, _I),
     "mn_env_version": (_I, _I), "mn_env_params": (_S, _I), "mn_env_doc": (_S, _I), "mn_env_actions": (_S, _I),
-    "mn_env_settable": (_S, _I), "mn_env_to_know": (_S, _I), "mn_vec_new": (_P, _P, _I, _I, _D, _P, _S, _I), "mn_vec_free": (None, _P),
+    "mn_env_settable": (_S, _I), "mn_env_outcomes": (_S, _I), "mn_vec_new": (_P, _P, _I, _I, _D, _P, _S, _I), "mn_vec_free": (None, _P),
     "mn_vec_space": (_I, _P, _P, _P), "mn_vec_codes": (_I, _P), "mn_vec_actions": (_I, _P), "mn_vec_time_limit": (_I, _P),
     "mn_vec_bytes": (_I, _P), "mn_vec_reset": (_I, _P, _D, _P), "mn_vec_reset_each": (_I, _P, _P, _P),
     "mn_vec_step": (_I, _P, _P, _P, _P, _P, _P), "mn_vec_final_obs": (_P, _P), "mn_vec_score": (_P, _P),
-    "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),
+    "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_outcomes": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),
     "mn_vec_restore": (_I, _P, _I, _P, _I, _P), "mn_vec_set": (_I, _P, _I, _S, _D, _P), "mn_vec_draw": (_P, _P, _I),
     "mn_vec_truth": (_I, _P, _I, _P, _P), "mn_canvas_new": (_P, _P), "mn_canvas_free": (None, _P), "mn_canvas_clear": (None, _P),
     "mn_canvas_append": (_I, _P, _P, c.c_float, c.c_float, c.c_float, c.c_float),

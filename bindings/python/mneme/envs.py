@@ -48,6 +48,8 @@ class _Envs:
             raise _unknown("environment", name, [n.rsplit("-v", 1)[0] for n in engine.names()])
         if not isinstance(num_envs, (int, np.integer)) or not 1 <= num_envs < 2**31:
             raise engine.Error(f"{name}: num_envs={num_envs!r}, expected a whole number of at least 1")
+        if time_limit is not None and (not isinstance(time_limit, (int, np.integer)) or not 0 <= time_limit < 2**31):
+            raise engine.Error(f"{name}: time_limit={time_limit!r}, expected None or a whole number from 0 (no limit) to 2**31 - 1")
         params, text = engine.params_of(number), None
         for key in settings:
             if key not in params:
@@ -85,6 +87,10 @@ class _Envs:
         self.final_obs = np.zeros_like(self.obs)  # of the engine's memory nothing is lent: it may be freed
         self.score, self.returned = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
         self.length = np.zeros(num_envs, np.int32)
+        self.outcome_names = (lib.mn_env_outcomes(number) or b"").decode().split()
+        self.reached = np.zeros((num_envs, len(self.outcome_names)), np.bool_)
+        if self.outcome_names:
+            self.check(lib.mn_vec_outcomes(self.vec))                 # keep them from now on
         self.raster = self.page = None
         self.begun = False
 
@@ -111,6 +117,8 @@ class _Envs:
         for f, into in ((lib.mn_vec_final_obs, self.final_obs), (lib.mn_vec_score, self.score),
                         (lib.mn_vec_return, self.returned), (lib.mn_vec_length, self.length)):
             c.memmove(into.ctypes.data, f(self.vec), into.nbytes)
+        if self.outcome_names:
+            c.memmove(self.reached.ctypes.data, lib.mn_vec_outcomes(self.vec), self.reached.nbytes)
 
     def space(self):
         if self.dtype == np.float32:
@@ -154,9 +162,14 @@ class _Envs:
         return data.raw
 
     def restore(self, i, data):
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise engine.Error(f"{self.name}: restore: a {type(data).__name__}, expected the bytes of a saved state")
+        data = bytes(data)
         self.check(lib.mn_vec_restore(self.need(), i, data, len(data), self.obs[i:].ctypes.data))
 
     def set(self, i, fact, value):
+        if not isinstance(fact, str) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise engine.Error(f"{self.name}: set({fact!r}, {value!r}), expected the name of a fact and a number")
         return self.check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
 
     def truth(self, i):
@@ -193,7 +206,8 @@ class _Envs:
 class MnemeEnv(gymnasium.Env):
     """One environment: MnemeEnv("tmaze", corridor=20), or gymnasium.make("mneme/tmaze-v0", corridor=20).
 
-    The info of an episode's last step has "score" (0 worst .. 1 solved) and "episode" (return r, length l).
+    The info of an episode's last step has "score" (0 worst .. 1 solved), "episode" (return r, length l) and, where an environment
+    declares them, "outcomes": name -> whether the episode reached it, such as an achievement.
     ``save``, ``restore``, ``set`` and ``truth`` read and change the environment's state, as in Lua.
     """
 
@@ -224,6 +238,8 @@ class MnemeEnv(gymnasium.Env):
             envs.outcomes()
             obs = envs.final_obs[0]
             info = {"score": float(envs.score[0]), "episode": {"r": float(envs.returned[0]), "l": int(envs.length[0])}}
+            if envs.outcome_names:
+                info["outcomes"] = {name: bool(is_so) for name, is_so in zip(envs.outcome_names, envs.reached[0])}
         return obs.copy(), float(envs.reward[0]), terminated, truncated, info
 
     def render(self):
@@ -294,6 +310,8 @@ class MnemeVectorEnv(VectorEnv):
                      "final_info": {"score": envs.score.copy(), "_score": ended,
                                     "episode": {"r": envs.returned.copy(), "l": envs.length.copy()}, "_episode": ended},
                      "_final_info": ended}
+            if envs.outcome_names:
+                infos["final_info"]["outcomes"] = {name: envs.reached[:, k].copy() for k, name in enumerate(envs.outcome_names)}
         return self._out(envs.obs), envs.reward.astype(np.float64), terminated, truncated, infos
 
     def render(self):

@@ -110,10 +110,56 @@ def test_pictures():
     (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 environments"),
     (lambda: mneme.MnemeEnv("tmaze", render_mode="human"), "render_mode"),
     (lambda: mneme.MnemeEnv("tmaze").restore(b"nothing"), "restore"),
+    (lambda: mneme.MnemeEnv("tmaze").restore("text"), "expected the bytes"),
+    (lambda: mneme.MnemeEnv("tmaze").set("cue", "up"), "expected the name of a fact and a number"),
+    (lambda: mneme.MnemeEnv("craftax", time_limit=-5), "time_limit=-5, expected"),
+    (lambda: mneme.MnemeEnv("craftax", time_limit=2**31), "time_limit=2147483648, expected"),
+    (lambda: mneme.MnemeEnv("craftax", time_limit=2.5), "time_limit=2.5, expected"),
+    (lambda: mneme.MnemeVectorEnv("craftax_classic", time_limit="long"), "time_limit='long', expected"),
 ])
 def test_mistakes_say_what_is_expected(make, words):
     with pytest.raises(mneme.Error, match=words):
         make()
+
+
+@pytest.mark.parametrize("game", ["craftax", "craftax_classic"])
+def test_damaged_states_are_refused(game):
+    """Each byte of a state changed in turn (some of many): what no episode reaches is an Error, and a state that was refused changes nothing."""
+    env = mneme.MnemeEnv(game)
+    env.reset(seed=3)
+    for action in (1, 5, 3):
+        env.step(action)
+    kept, refused = env.save(), 0
+    for at in range(0, len(kept), len(kept) // 300):
+        damaged = bytearray(kept)
+        damaged[at] ^= 0x55
+        with pytest.raises(mneme.Error):
+            env.restore(damaged)
+        refused += 1
+        assert env.save() == kept
+    for short in (b"", kept[:-1], kept + b"x"):
+        with pytest.raises(mneme.Error):
+            env.restore(short)
+    assert refused >= 300
+    env.restore(kept)
+    env.close()
+
+
+@pytest.mark.parametrize("game, count", [("craftax", 67), ("craftax_classic", 22)])
+def test_outcomes_of_episodes_are_their_achievements(game, count):
+    one, many = mneme.MnemeEnv(game), mneme.MnemeVectorEnv(game, num_envs=2)
+    one.reset(seed=5), many.reset(seed=[5, 6])
+    rng = np.random.default_rng(0)
+    while True:
+        actions = rng.integers(0, one.action_space.n, 2)
+        *_, over, _, info = one.step(actions[0])
+        infos = many.step(actions)[4]
+        if over:
+            break
+    assert len(info["outcomes"]) == count and "wake_up" in info["outcomes"]
+    assert {name: bool(reached[0]) for name, reached in infos["final_info"]["outcomes"].items()} == info["outcomes"]
+    if game == "craftax_classic":
+        assert sum(info["outcomes"].values()) == round(info["score"] * count)
 
 
 def test_wrong_actions_and_closed_environments():

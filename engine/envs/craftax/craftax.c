@@ -106,6 +106,10 @@ MN_FN bool set(craftax *w, const mn_io *io, int fact, double value) {
   return true;
 }
 
+static void outcome(const craftax *w, uint8_t *reached) {
+  for (int i = 0; i < ACHIEVEMENTS; i++) reached[i] = has_achieved(w, i);
+}
+
 MN_FN void observe_again(craftax *w, mn_io *io) { show(w, io, light_at(io, w->steps)); }
 
 MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
@@ -132,5 +136,12 @@ MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of w
        .observes = "view[*-51] inventory[16] potions[6] needs=health,food,drink,energy,mana skills=xp,dexterity,strength,intelligence "
                    "facing=left,right,up,down armour[4] armour_magic[4] light sleeping resting spells=fireball,iceball floor ladder_open "
                    "boss_open",
+       .outcomes = SHARED_OUTCOMES " make_arrow make_torch place_torch make_diamond_sword make_iron_armour make_diamond_armour "
+                   "enter_gnomish_mines enter_dungeon enter_sewers enter_vault enter_troll_mines enter_fire_realm enter_ice_realm "
+                   "enter_graveyard defeat_gnome_warrior defeat_gnome_archer defeat_orc_soldier defeat_orc_mage defeat_lizard "
+                   "defeat_kobold defeat_troll defeat_deep_thing defeat_pigman defeat_fire_elemental defeat_frost_troll "
+                   "defeat_ice_elemental damage_necromancer defeat_necromancer eat_bat eat_snail find_bow fire_bow collect_sapphire "
+                   "learn_fireball cast_fireball learn_iceball cast_iceball collect_ruby make_diamond_pickaxe open_chest drink_potion "
+                   "enchant_sword enchant_armour defeat_knight defeat_archer",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
-       .set = set, .observe = observe_again)
+       .set = set, .observe = observe_again, .outcome = outcome)

@@ -110,6 +110,10 @@ static int truth(const craftax_classic *w, const mn_io *io, const char **names, 
   return (int)(out + 6 - values);
 }
 
+static void outcome(const craftax_classic *w, uint8_t *reached) {
+  for (int i = 0; i < ACHIEVEMENTS; i++) reached[i] = w->achievements >> i & 1;
+}
+
 /* ---- which states can be ---- */
 
 static bool within(int x, int lo, int hi) { return x >= lo && x <= hi; }
@@ -209,4 +213,6 @@ MN_ENV(craftax_classic, .rules = "Gather, craft and fight in a world of which yo
                   "make_stone_pickaxe make_iron_pickaxe make_wood_sword make_stone_sword make_iron_sword",
        .settable = NULL, .to_know = "to_water=number to_tree=number to_cow=number",
        .observes = "view[1323] inventory[12] needs=health,food,drink,energy facing=left,right,up,down light sleeping",
-       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .outcomes = SHARED_OUTCOMES,
+       .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid,
+       .outcome = outcome)

@@ -1,7 +1,8 @@
 -- command_table.lua -- the commands of mneme: name, usage, a line about each, and the file whose header is its help (comment).
 return {
   { name = "run", usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings" },
-  { name = "eval", usage = " RUN [episodes=1000] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes", comment = "commands/eval" },
+  { name = "eval", usage = " RUN [episodes=1000] [outcomes=1] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
+    comment = "commands/eval" },
   { name = "view", usage = " RUN|FILE.mnt|SCENE [out=FILE]",
     doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page", comment = "commands/view" },
   { name = "play", usage = " ENV|against=RUN [setting=value ...]", doc = "play an environment by hand, alone or against an agent",

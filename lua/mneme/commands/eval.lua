@@ -4,11 +4,17 @@
 --   best=1          the best checkpoint instead of the newest
 --   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
 --                   agent's memory
+--   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
+--                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
 -- Other keys are settings of the environment: corridor=200.
+local ffi = require "ffi"
 local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local stepper = require "mneme.episodes.stepper"
+local files = require "mneme.base.files"
+local layout = require "mneme.commands.layout"
+local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
@@ -22,8 +28,10 @@ local eval = {}
 ---@param p Stepper
 ---@param episodes integer
 ---@param album EpisodeRecorder? what records them
----@return table { score = list, ret = list, length = list }: fewer episodes after a signal
-function eval.play(p, episodes, album)
+---@param reached ffi.cdata*? of Env:keep_outcomes
+---@return table { score = list, ret = list, length = list, reached = list of a byte an outcome }: fewer episodes after a signal
+function eval.play(p, episodes, album, reached)
+  local outcomes = #p.env.outcomes
   local each, played = math.ceil(episodes / p.num_envs), {}
   for b = 0, p.num_envs - 1 do played[b] = {} end
   local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
@@ -37,7 +45,8 @@ function eval.play(p, episodes, album)
       local done, ended = p.done, p.env.ended
       for b = 0, p.num_envs - 1 do
         if done[b] ~= 0 and #played[b] < each then
-          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b] })
+          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b],
+            reached and ffi.string(reached + b * outcomes, outcomes) or nil })
           total = total + 1
         end
       end
@@ -46,12 +55,13 @@ function eval.play(p, episodes, album)
     interrupted = C.mn_interrupted() ~= 0
   end
   bar:clear()
-  local out = { score = {}, ret = {}, length = {} }
+  local out = { score = {}, ret = {}, length = {}, reached = {} }
   for round = 1, each do
     for b = 0, p.num_envs - 1 do
       local e = played[b][round]
       if e and #out.score < episodes then
         table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
+        table.insert(out.reached, e[4])
       end
     end
   end
@@ -60,24 +70,28 @@ end
 
 local function read(words)
   local o, env = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
-    internals = false }, {}
+    internals = false, outcomes = false, folders = {} }, {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%w_]+)=(.*)$"
     if not key then
-      if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
-      o.folder = word
-    elseif key == "record" then o.record = text
-    elseif o[key] ~= nil and key ~= "folder" then
+      table.insert(o.folders, word)
+    elseif key == "record" or key == "out" then o[key] = text
+    elseif o[key] ~= nil and key ~= "folders" then
       local value = tonumber(text)
       if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
       o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
     else env[key] = tonumber(text) or text end
   end
-  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "record", "record_every", "internals" }
+  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "record", "record_every", "internals", "outcomes", "out" }
+  o.folder = o.folders[1]
   if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
   for _, key in ipairs { "episodes", "record_every" } do
     if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
   end
+  if #o.folders > 1 and not o.outcomes then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2])) end
+  if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
+  if o.out and not o.out:find "%.csv$" then errors.usage(("eval: out=%s, expected a file that ends in .csv"):format(o.out)) end
+  if o.outcomes and o.record then errors.usage "eval: outcomes=1 and record= do not go together" end
   if o.record == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
   return o, env
@@ -89,10 +103,31 @@ local function line(mean, half, list)
   print(mean:format(m) .. (high and half:format(high - m) or ""))
 end
 
+-- outcomes=1
+local function tabulate(o, env)
+  C.mn_watch_signals(true)
+  local function check(path)
+    run_folder.read_info(path)
+    env_settings.check("eval", path, env, o.known)
+  end
+  local text, csv = outcomes_table.make(o, env, check, eval.play)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if not text then return status end
+  print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
+  io.write(layout.table(text))
+  if o.out then
+    files.write(o.out, { table.concat(csv, "\n") .. "\n" })
+    print(o.out)
+  end
+  return status
+end
+
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
   local o, env = read(words)
+  if o.outcomes then return tabulate(o, env) end
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   env_settings.check("eval", o.folder, env, o.known)

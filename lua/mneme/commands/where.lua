@@ -221,7 +221,9 @@ local function write(o, results)
     for i, one in ipairs(results) do list[i] = numbers(one, o) end
     files.write(o.out, { json.encode(o.checkpoints and json.array(list) or list[1], " "), "\n" })
   elseif o.kind == "figure" then
-    figures.export(where.figure(result, ("Where %s %s, at %.0f steps"):format(o.folder:match "([^/]+)/*$", result.map.carrier.steps)), o.out)
+    local name, map = o.folder:match "([^/]+)/*$", result.map
+    figures.export(where.figure(result, ("Where %s %s, at %.0f steps"):format(name, map.test_of == "hold" and "forgets" or "remembers",
+      map.carrier.steps)), o.out)
   else draw(o, results) end
   print(o.out)
 end

@@ -23,6 +23,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
 ---@field time_limit integer steps; 0: none
+---@field outcomes string[] what an episode can have reached when it ends; empty where none is declared
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
 ---@field best number? the return of a perfect player, where it is known
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
@@ -69,7 +70,7 @@ function envs.new(name, settings)
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
     action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best,
-    settable = world.settable, to_know = world.to_know }, Env)
+    settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 
 ---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".
@@ -261,6 +262,14 @@ end
 ---@param obs ffi.cdata*? as for restore
 ---@return Tensor? obs
 function Env:clone(from, to, obs) return self:restore(to, self:save(from), obs) end
+
+---From now on, what each episode has reached when it ends.
+---@return ffi.cdata* reached uint8_t[num_envs][#outcomes]: 1 where an episode that ended in the last step had reached it
+function Env:keep_outcomes()
+  local world = open(self)
+  if #self.outcomes == 0 then errors.raise(self.id .. ": it declares no outcomes") end
+  return world:keep_outcomes()
+end
 
 ---A fact that can be set.
 ---@param name string one of `settable`

@@ -88,6 +88,12 @@ local function read_to_know(text)
   return declared
 end
 
+local function words(text)
+  local found = {}
+  for word in text:gmatch "%S+" do found[#found + 1] = word end
+  return found
+end
+
 local function number_of_env(name)
   local i = type(name) == "string" and C.mn_env_find(name) or -1
   if i >= 0 then return i end
@@ -150,6 +156,7 @@ local function new(name, given)
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
+    outcomes = C.mn_env_outcomes(number) ~= nil and words(ffi.string(C.mn_env_outcomes(number))) or {},
     n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
@@ -195,6 +202,11 @@ function World:restore(i, bytes, obs)
 end
 
 function World:set(i, fact, value, obs) return check(C.mn_vec_set(self.vec, i, fact, value, obs)) == 1 end
+
+function World:keep_outcomes()
+  local reached = C.mn_vec_outcomes(self.vec)
+  return reached ~= nil and reached or check(-1)
+end
 
 function World:see(obs)
   local picture = C.mn_vec_see(self.vec, obs)

@@ -60,8 +60,11 @@ local function names(list, from, about)
   return table.concat(texts, ", ")
 end
 
--- "layer 1, head 2", of part of a sentence that begins with it.
-local function first_upper(text) return text:sub(1, 1):upper() .. text:sub(2) end
+-- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold".
+local function begin(row, one, many)
+  if row.word == "all" then return ("The memory as a whole, no part of it alone, %s"):format(one) end
+  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
+end
 
 local function steps(map, of)
   local a, b = map.steps[of.first], map.steps[of.last]
@@ -78,7 +81,7 @@ function memory_story.kept(map, cells, what)
   local list = found(map, cells)
   if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
   local top = list[1]
-  local text = ("%s holds %s %s: erased there, it costs up to %.2f of %s"):format(first_upper(top.row.text), what, steps(map, top), top.most, map.measure)
+  local text = ("%s %s %s: erased there, it costs up to %.2f of %s"):format(begin(top.row, "holds", "hold"), what, steps(map, top), top.most, map.measure)
   local more = names(list, 2, function(of) return ("%s, %.2f"):format(steps(map, of), of.most) end)
   return text .. (more ~= "" and "; also " .. more or "") .. ".", true
 end
@@ -92,7 +95,8 @@ end
 function memory_story.lost(map, cells, what)
   local list = found(map, cells)
   if #list == 0 then
-    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise."):format(what, map.measure)
+    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. It was never there, or is there "
+      .. "and not used: mneme probe says which."):format(what, map.measure)
   end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
@@ -100,17 +104,17 @@ function memory_story.lost(map, cells, what)
     if cell and cell.high and cell.high < top.most then gone = c break end
   end
   local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
-  local name = first_upper(top.row.text)
+  local name = begin(top.row, "loses", "lose")
   local text
   local here = ("kept as it is before step %d, %s is %.2f in place of %.2f"):format(at, map.measure, base + cell.loss, base)
   if gone then
     local later = map.steps[gone]
-    text = ("%s loses %s between steps %d and %d: %s; kept as it is before step %d, %.2f"):format(name, what, at, later, here, later,
+    text = ("%s %s between steps %d and %d: %s; kept as it is before step %d, %.2f"):format(name, what, at, later, here, later,
       base_of(map, gone) + top.cells[gone].loss)
   elseif top.last == #map.steps then
-    text = ("%s loses %s in the last step, %d: %s"):format(name, what, at, here)
+    text = ("%s %s in the last step, %d: %s"):format(name, what, at, here)
   else
-    text = ("%s loses %s after step %d, by which step is not decided: %s"):format(name, what, at, here)
+    text = ("%s %s after step %d, by which step is not decided: %s"):format(name, what, at, here)
   end
   local more = names(list, 2, function(of) return "after step " .. map.steps[of.last] end)
   return text .. (more ~= "" and "; so do " .. more or "") .. ".", { row = top.row, last = at, gone = gone and map.steps[gone] }

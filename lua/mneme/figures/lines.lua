@@ -76,10 +76,10 @@ local function draw_seeds(paper, fig, line, style, x, y, many)
   end
 end
 
--- Marks at every point where there are few, else at some that other lines do not have.
-local function draw_marks(paper, points, style, k)
+-- Marks at every point where there are few, except the corners of profiles, else at some that other lines do not have.
+local function draw_marks(paper, fig, points, style, k)
   local class = style.fill
-  if #points <= MARKED then
+  if #points <= MARKED and fig.kind ~= "profile" then
     for _, p in ipairs(points) do paper:mark(style.marker, p[1], p[2], class) end
   elseif style.marked then
     local every = #points / 5
@@ -139,7 +139,7 @@ function lines.draw(paper, fig, y0, narrow, split)
     local points, style = points_of(line.x, line.y, x, y), items[k].style
     paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)), "row")
     if #points > 1 then paper:path(points, "line " .. style.color, style.dash) end
-    draw_marks(paper, points, style, k)
+    draw_marks(paper, fig, points, style, k)
     paper:close()
     items[k].x, items[k].y = points[#points][1], points[#points][2]
   end

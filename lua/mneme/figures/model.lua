@@ -1,6 +1,6 @@
 -- model.lua -- the format of a figure as plain data, and the check of a table against it.  Drawing code relies on it: values
 -- are finite, lists have equal lengths, nothing on a logarithmic axis is 0 or less.
---   kind     "curves", "lines", "profile": lines on two axes; "bars", from 0; "dots", on an axis that need not begin at 0; "heat"
+--   kind     "curves", "lines", "profile" (a share): lines on two axes; "bars", from 0; "dots", on an axis that need not begin at 0; "heat"
 --   title    what it shows; note: its method: n, which interval, what is missing
 --   x, y     axes: { label, unit = "s" | "%" | ..., log = bool, range = { low, high }, ticks = numbers, categories = texts }
 --   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y, seed = number or nil }, ... },

@@ -25,6 +25,7 @@ local reach_warning = require "mneme.learn.reach_warning"
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
 local C, ops = engine.C, tensor.ops
+local HEAVY = 2 ^ 30           -- bytes of state that are worth a word before they are filled
 local MOST_PIECES = 64             -- as many plans as one plan can depend on
 
 ---@class OnPolicy
@@ -221,6 +222,11 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.memory_resets = memory_resets(self.B, self.reset_on_done, self.context)
   self.normaliser = normaliser.of_learner(what, self)
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
+  local bytes = 4 * core:state_floats() * self.B
+  if bytes > HEAVY and trainer.instead == nil then
+    io.stderr:write(("mneme: warning: core %s: the state of %d environments takes %.1f GiB, and each rollout works through it\n"):format(core.name, self.B,
+      bytes / 2 ^ 30))
+  end
   self.next = core:initial(self.B)
   make_buffers(self)
   make_rollout(self)

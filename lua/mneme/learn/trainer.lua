@@ -126,6 +126,7 @@ function trainer.train(learner)
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
     tell_choices(cfg, about)
+    io.stdout:flush()                            -- the first update may take long
     local warning = leads and learner.warning and learner:warning()
     if warning then io.stderr:write(terminal.fold("mneme: warning: " .. warning, terminal.columns(2)), "\n") end
   end

@@ -14,7 +14,7 @@ local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
   numbered = "boolean" }
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table" }
-local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true }
+local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true, solved = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
 local function check_metric(name, metric)
@@ -56,6 +56,9 @@ local function check_figure(f, i, spec)
     if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], tables.keys(known)) end
   end
   if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
+  if f[1] == "solved" and not ((spec.metrics or {})[f.y] and spec.metrics[f.y].solved and spec.metrics.steps) then
+    errors.raise(("study: %s: y = %s: expected a metric with solved = number, next to a metric steps"):format(what, f.y))
+  end
   local free = f[1] == "lines" or f[1] == "heat"
   for _, key in ipairs { "x", "by" } do
     local axis = f[key]

@@ -6,6 +6,7 @@
 --   { "lines", y = "success", x = "rank", by = "core", numbered = true }   values of `by` such as "cos 8": the line cos at 8
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
+--   { "solved", y = "success", by = "core" }                      the share of seeds that have solved it, against steps
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.models.costs"
@@ -18,6 +19,7 @@ local references = require "mneme.study.references"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
+local solved_curves = require "mneme.study.solved_curves"
 local mn_stats = require "mneme.stats"
 
 local figure = {}
@@ -399,6 +401,8 @@ function makers.profile(pick, spec, f, o)
   o.how = o.words.runs
   return fig, counts
 end
+
+function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y, o.words), f, o) end
 
 -- ---- notes ----
 

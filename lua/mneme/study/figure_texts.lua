@@ -15,6 +15,7 @@ return {
   steps = "steps", time = "wall-clock time", processor = "processor time", memory = "peak memory", energy = "energy",
   time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
-  logged = "%s, mean of the episodes since the last log line", share_above = "share of runs above it", title = "%s by %s", seed = "seed",
+  logged = "%s, mean of the episodes since the last log line", share_above = "share of runs above it", share_solved = "share of seeds that have reached %s",
+  solved_how = "Kaplan and Meier's estimate from %s: a run that ended without having solved it counts until its end.", title = "%s by %s", seed = "seed",
   table = require("mneme.figures.data").english,
 }

@@ -54,6 +54,24 @@ function line(g, points, color, width, dash) {
 
 // ---- the environment ----
 
+// An image of a palette, drawn once: columns, and a letter of base64 for each pixel.
+const drawnImages = new Map();
+function imageOf(palette, cols, pixels) {
+  const key = palette + pixels;
+  if (drawnImages.has(key)) return drawnImages.get(key);
+  const small = document.createElement("canvas"), rows = pixels.length / cols, image = new ImageData(cols, rows);
+  const colors = palette.split(" ").map(c => parseInt(c.slice(1), 16));
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (let i = 0; i < pixels.length; i++) {
+    const color = colors[letters.indexOf(pixels[i])];
+    image.data.set([color >> 16, color >> 8 & 255, color & 255, 255], 4 * i);
+  }
+  small.width = cols; small.height = rows;
+  small.getContext("2d").putImageData(image, 0, 0);
+  drawnImages.set(key, small);
+  return small;
+}
+
 function drawWorld(g, theme, data, shapes, box) {
   g.fillStyle = theme.ground; g.fillRect(box.x, box.y, box.w, box.h);
   const [x0, y0, x1, y1] = data.bounds, s = Math.min(box.w / (x1 - x0), box.h / (y1 - y0)), pixel = 1 / s;
@@ -74,7 +92,7 @@ function drawWorld(g, theme, data, shapes, box) {
     } else if (kind === 5) {                            // browsers do not draw letters of less than a pixel
       g.save(); g.translate(x, y); g.scale(h / 100, h / 100); g.font = "100px system-ui, sans-serif"; g.textAlign = "left";
       g.fillText(text, 0, 0); g.restore();
-    }
+    } else if (kind === 7) { g.imageSmoothingEnabled = false; g.drawImage(imageOf(color, more, text), x, y, w, h); }
   }
   g.restore();
 }
@@ -93,7 +111,7 @@ function worldPanel(e) {
   const [x0, y0, x1, y1] = e.data.bounds;
   return { title: "environment", name: "world", define: "The environment as it draws itself. The agent sees only its observation.",
     height: limit(900 * (y1 - y0) / (x1 - x0), 180, 320), wide: true,
-    note: () => [e.data.shapes_left_out ? "without its heat maps and images" : "", e.facts()].filter(x => x).join("; "),
+    note: () => [e.data.shapes_left_out ? "without some of its heat maps and images" : "", e.facts()].filter(x => x).join("; "),
     draw(g, w, h) { twice(g, e, w, h, (v, box) => drawWorld(g, e.theme, e.data, v.world[v.clip(e.step)], box)); },
     at: () => ({}), rows: 0,
     tell: () => e.truth() };

@@ -42,16 +42,35 @@ function pictures.shapes()
   return setmetatable({ all = {}, place = {}, x0 = math.huge, y0 = math.huge, x1 = -math.huge, y1 = -math.huge }, Shapes)
 end
 
-local box = ffi.new "float[4]"
+local box, sides = ffi.new "float[4]", ffi.new "int[2]"
 local function short(x) return tonumber(("%.4g"):format(x)) end
+
+-- An image of few colours: "#rrggbb #rrggbb ...", columns, and a letter of base64 for each pixel; nil: it has too many.
+local function image_of(canvas, s)
+  local rgb, place, palette, colours = C.mn_canvas_pixels(canvas, s.text, sides, sides + 1), {}, {}, 0
+  local n = sides[0] * sides[1]
+  local out = ffi.new("uint8_t[?]", n)
+  for i = 0, n - 1 do
+    local colour = rgb[3 * i] * 65536 + rgb[3 * i + 1] * 256 + rgb[3 * i + 2]
+    if not place[colour] then
+      if colours == 64 then return nil end
+      palette[colours + 1], place[colour], colours = ("#%06x"):format(colour), colours, colours + 1
+    end
+    out[i] = code[place[colour]]
+  end
+  return table.concat(palette, " "), sides[1], ffi.string(out, n)
+end
 
 -- The number of a shape, from 0.
 local function index(self, canvas, s)
-  if s.kind == HEAT or s.kind == IMAGE then                   -- of the library only the map of craftax_classic
+  local palette, columns, pixels
+  if s.kind == IMAGE then palette, columns, pixels = image_of(canvas, s) end
+  if s.kind == HEAT or s.kind == IMAGE and not palette then
     self.left_out = true
     return nil
   end
   local shape = { s.kind, ("#%08x"):format(s.color), short(s.x), short(s.y), short(s.w), short(s.h), short(s.data) }
+  if palette then shape[2], shape[7], shape[8] = palette, columns, pixels end
   if s.kind == TEXT then shape[8] = ffi.string(C.mn_canvas_string(canvas, s.text)) end
   local key = table.concat(shape, " ")
   if not self.place[key] then
