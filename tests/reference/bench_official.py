@@ -4,8 +4,9 @@ environments x 256 steps), with a corridor of 160.
 
     AGALITE=agalite PYTHON tests/reference/bench_official.py [UPDATES=2]
 
-AGALITE and PYTHON as in official_agalite.py.  Compiles (minutes) during three updates that do not count, then prints a line "ready"; for every line of standard input it makes UPDATES updates and prints STEPS PROCESSOR_SECONDS
-WALL_SECONDS, so that another program can run by turns with it (`mneme bench peers official=PYTHON`).  Environments run in this process.
+AGALITE and PYTHON as in official_agalite.py.  Compiles (minutes) during three updates that do not count, then prints a line "ready"; for every line
+of standard input it makes UPDATES updates and prints STEPS PROCESSOR_SECONDS WALL_SECONDS, so that another program can run by turns with it (`mneme
+bench peers official=PYTHON`).  Environments run in this process.
 """
 import os
 import sys
