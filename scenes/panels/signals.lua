@@ -35,10 +35,7 @@ local function range(now, options)
       last = math.max(last, entry.step)
     end
   end
-  for _, what in ipairs { "level", "holds" } do
-    local value = options[what]
-    if value then least, most = math.min(least, value), math.max(most, value) end
-  end
+  for _, value in pairs { options.level, options.holds } do least, most = math.min(least, value), math.max(most, value) end
   return least, most, last, known
 end
 
