@@ -298,9 +298,9 @@ MN_LARGE void make_dungeon(craftax *w, int floor, mn_jax_key key) {
   for (int row = 0; row < SIDE; row++) memset(&y.map[row + MARGIN][MARGIN], WALL, SIDE);
   const mn_jax_key sizes = key_of(key, 3, 2);
   key = key_of(key, 3, 0);
-  dig_rooms(&y, sizes, mn_jax_split(&key), sewers ? WATER : FOUNTAIN);
+  dig_rooms(&y, sizes, mn_jax_split(&key), sewers ? (int)WATER : (int)FOUNTAIN);
   dig_paths(&y, mn_jax_split(&key));
-  y.map[y.room[0][0] + 2][y.room[0][1] + 2] = (uint8_t)(floor == 1 ? PATH : sewers ? ICE_ALTAR : FIRE_ALTAR);
+  y.map[y.room[0][0] + 2][y.room[0][1] + 2] = (uint8_t)(floor == 1 ? PATH : sewers ? (int)ICE_ALTAR : (int)FIRE_ALTAR);
   face_walls(w, floor, &y, mn_jax_split(&key), sewers ? WATER : PATH);
   uint64_t place[SIDE];
   const int n = places_of(w, floor, PATH, place);
