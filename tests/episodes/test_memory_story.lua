@@ -77,7 +77,7 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
       t.eq(lost.row.word, whole, text) t.eq(lost.last, at, text)
     end)
 
-    t.test(name .. ": a head that is not read lost nothing; that is not decided here, and the reading finds the cue in it", function()
+    t.test(name .. ": a head that is not read lost nothing, and is not named; the reading finds the cue in it", function()
       local layer, head = whole:match "layers%.(%d+)%.head%.(%d+)"
       local function unread(episodes)
         local p = of_run(run, episodes)()
@@ -91,8 +91,8 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
       end
       local text, lost, kept = told(unread)
       t.ok(memory_story.fails(kept.map), "it fails")
-      t.eq(lost, nil, text)
-      t.ok(text:find("Which part lost the cue is not decided", 1, true) and text:find("mneme probe says which", 1, true), text)
+      t.ok(not lost or lost.row.word ~= whole, text)                    -- other heads may have held the cue for a while, and lost it
+      t.ok(lost or text:find("Which part lost the cue is not decided", 1, true) and text:find("mneme probe says which", 1, true), text)
       local job = readings.new(unread(READ), { facts = { "cue" }, seed = SEED, every = 3 })
       job:work()
       local sentence = in_words.of(job, job.facts[1])

@@ -122,7 +122,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     screen:keys "space"
     screen:keys "Home"
     twin.v:key(260, twin.clock, twin.paint)
-    os.execute(record and "sleep 2" or "sleep 0.2")
+    if record then os.execute "sleep 2" else walk.hover(600, 10, "its first page, with the strip") end
 
     -- a red square of the strip
     local failed
