@@ -1,6 +1,6 @@
 /* gemm.c -- matrix products: our own kernel, in which the bits of a row do not depend on how many rows there are.
 ** How work is divided depends on the sizes only, so the bits do not depend on the number of threads.  MNEME_BLAS=openblas
-** takes OpenBLAS instead, as fast but with other bits for other numbers of rows; another value names a library, or none.
+** takes OpenBLAS instead, with other bits for other numbers of rows; another value names a library, or none.
 ** It is loaded at run time, so that it can be set to one thread and a machine without it still works. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

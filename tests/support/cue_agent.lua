@@ -8,8 +8,8 @@ local cue_agent = { corridor = 12 }
 -- Places are seen in Gray code: that of the junction, 11, is 1110, and no other of them is.
 ---@param options table? of the stepper
 ---@param forgets integer? a place, 1 to 10, at which the gate of channel 0 opens: there it forgets
-function cue_agent.new(copies, options, forgets)
-  local env = mn.env("tmaze", { corridor = cue_agent.corridor, num_envs = copies })
+function cue_agent.new(num_envs, options, forgets)
+  local env = mn.env("tmaze", { corridor = cue_agent.corridor, num_envs = num_envs })
   local agent = mn.agent { env = env, core = { "gru", d_model = 2 }, hidden = 2 }
   local p = agent:state_dict()
   for _, x in pairs(p) do x:fill(0) end

@@ -330,7 +330,7 @@ function apply.erase(stepper, spec, envs)
   return notes
 end
 
--- Nothing changes at this step; `again` puts back what is kept here before each step that follows.
+-- Nothing changes at this step; `put_back` restores what is kept here before each step that follows.
 function apply.hold(stepper, spec, envs)
   local notes, now = {}, {}
   for _, part in ipairs(spec.parts) do now[part.name] = stepper.state[part.name] end
@@ -339,7 +339,7 @@ function apply.hold(stepper, spec, envs)
   return notes
 end
 
-local function again(stepper, spec, envs)
+local function put_back(stepper, spec, envs)
   local function from(name) return spec.kept[name]:data() end
   stepper:restart_plan()
   for _, env in ipairs(envs) do
@@ -444,7 +444,7 @@ function List:before(step, envs)
       done[#done + 1] = { env = env, note = what }
     end
     local over = spec.steps and step >= spec.at + spec.steps
-    if spec.kind == "hold" and spec.kept and step > spec.at and not over then again(stepper, spec, envs) end
+    if spec.kind == "hold" and spec.kept and step > spec.at and not over then put_back(stepper, spec, envs) end
     if spec.part and spec.steps and step == spec.at + spec.steps then
       for _, env in ipairs(envs) do release(stepper, spec, env) end
     end
