@@ -172,6 +172,7 @@ static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char 
     float reward, score;
     uint8_t terminated;
     memcpy(v->all.before + (size_t)index * v->all.stride, self, v->all.stride);
+    v->kept[index] = (int32_t)v->all.stride;
     memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
     mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_STEP, bits, obs);
     b.action = &s->last;

@@ -25,6 +25,39 @@ MN_FN int sign(int x) { return (x > 0) - (x < 0); }
 MN_FN int least(int a, int b) { return a < b ? a : b; }
 MN_FN int most(int a, int b) { return a > b ? a : b; }
 
+/* ---- a row of a map as bits ---- */
+
+/* Which of a row's flags, 0 or 1, are set: the product gathers the bits of eight bytes. */
+MN_FN uint64_t bits_of_flags(const uint8_t *flag, int side) {
+  uint64_t bits = 0;
+  for (int col = 0; col < side; col += 8) {
+    uint64_t x;
+    memcpy(&x, flag + col, 8);
+    bits |= x * 0x0102040810204080u >> 56 << col;
+  }
+  return bits;
+}
+
+/* Where it has one of n blocks: eight bytes below 128 at a time, of which 128 - (x ^ block) has the top bit only where x is the block. */
+MN_FN uint64_t bits_of_blocks(const uint8_t *row, int side, const uint8_t *block, int n) {
+  const uint64_t ones = 0x0101010101010101u, gather = 0x0102040810204080u;
+  uint64_t bits = 0;
+  for (int col = 0; col < side; col += 8) {
+    uint64_t x, hit = 0;
+    memcpy(&x, row + col, 8);
+    for (int k = 0; k < n; k++) hit |= 128 * ones - (x ^ block[k] * ones);
+    bits |= (hit >> 7 & ones) * gather >> 56 << col;
+  }
+  return bits;
+}
+
+/* Its columns low .. high that are on the map. */
+MN_FN uint64_t columns(int low, int high, int side) {
+  low = most(low, 0);
+  high = least(high, side - 1);
+  return low > high ? 0 : (2ull << high) - (1ull << low);
+}
+
 /* 1 - |cos(pi (step / 300 mod 1 + 0.3))|^3, rounded and fused as XLA has it. */
 MN_FN float daylight_at(int step) {
   const float days = (float)step * (1.0f / 300), part = days - (float)(int)days + 0.3f;

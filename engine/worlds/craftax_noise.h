@@ -124,15 +124,4 @@ MN_LARGE void make_noise(float *out, dice *d, mn_jax_key key, int side, int rows
   }
   normalise(out, side);
 }
-
-/* Which of a row's flags, 0 or 1, are set: the product gathers the bits of eight bytes. */
-MN_FN uint64_t bits_of_flags(const uint8_t *flag, int side) {
-  uint64_t bits = 0;
-  for (int col = 0; col < side; col += 8) {
-    uint64_t x;
-    memcpy(&x, flag + col, 8);
-    bits |= x * 0x0102040810204080u >> 56 << col;
-  }
-  return bits;
-}
 #endif

@@ -95,7 +95,7 @@ MN_FN void act(craftax_classic *w, dice d) {
   achieve(w, DEFEAT_ZOMBIE, zombie == KILLED);
   achieve(w, DEFEAT_SKELETON, skeleton == KILLED);
   if (cow == KILLED) eat(w, 6, EAT_COW);
-  if (zombie == KILLED || cow == KILLED || skeleton == KILLED) vacate(w, row, col);
+  if (zombie == KILLED || cow == KILLED || skeleton == KILLED) vacate(w, row, col, true);
   if (inside(row, col) && !(zombie | cow | skeleton)) use_block(w, row, col, luck);
 }
 
