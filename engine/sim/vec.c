@@ -52,7 +52,7 @@ static bool allocate(mn_vec *v) {
       !numbers(v, &a->final_obs, n, a->obs_bytes) || !numbers(v, &a->score, n, sizeof *a->score) ||
       !numbers(v, &a->ret, n, sizeof *a->ret) || !numbers(v, &a->end_length, n, sizeof *a->end_length) ||
       !numbers(v, &v->shared, 1, v->space.shared_bytes) || !on_host(&v->one_obs, 1, a->obs_bytes) ||
-      !on_host(&v->kept, n, sizeof *v->kept)) return false;
+      !on_host(&v->kept, n, sizeof *v->kept) || !on_host(&v->rare, n, 1)) return false;
   a->shared = v->env->facts->prepare ? v->shared : NULL;
   if (v->kernel) return allocate_stage(v);
   a->param = v->param;
@@ -211,9 +211,9 @@ void mn_vec_free(mn_vec *v) {
   void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
                       a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, v->code, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
-  void *host[] = { v->one_obs, v->kept, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
+  void *host[] = { v->one_obs, v->kept, v->rare, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
-  for (size_t i = 0; i < (v->kernel ? 7 : 2); i++) free(host[i]);
+  for (size_t i = 0; i < (v->kernel ? 8 : 3); i++) free(host[i]);
   free(v->outcome);
   mn_canvas_free(v->canvas);
   free(v);
@@ -266,6 +266,7 @@ mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bi
 /* Start an episode in one environment at its current step. */
 void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
   mn_env_clear(&v->all, index);
+  v->rare[index] = 1;
   mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
   mn_vec_write_facts(v, index, obs);
@@ -300,16 +301,21 @@ static void end_episodes(mn_vec *v, int c, target to) {
   }
 }
 
-/* Keep an environment as it is before a step. */
+/* Keep an environment as it is before a step; past: past caches. */
 static void keep(const mn_vec *v, int i, bool past) {
   const mn_vec_arrays *a = &v->all;
+  const mn_facts *is = v->env->facts;
   const char *self = a->self + (size_t)i * a->stride;
   char *before = a->before + (size_t)i * a->stride;
+  if (is->keep && !v->rare[i]) {
+    is->keep(self, before);
+    return;
+  }
   size_t n = a->stride;
-  if (v->env->facts->used) {
-    const size_t is = v->env->facts->used(self), was = (size_t)v->kept[i];
-    n = is > was ? is : was;
-    v->kept[i] = (int32_t)is;
+  if (is->used) {
+    const size_t used = is->used(self), was = (size_t)v->kept[i];
+    n = used > was ? used : was;
+    v->kept[i] = (int32_t)used;
   }
   if (past) mn_write_past(before, self, n);
   else memcpy(before, self, n);
@@ -321,6 +327,7 @@ static void step_few(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_B
   b.reward = to.reward + first;
   b.score = v->all.score + first;
   b.terminated = to.terminated + first;
+  b.rare = v->rare + first;
   v->env->step(&b);
 }
 
@@ -329,7 +336,7 @@ static void step_near(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_
   const mn_vec_arrays *a = &v->all;
   for (int i = first; i < first + n; i += v->few) {
     const int some = first + n - i < v->few ? first + n - i : v->few;
-    if (v->env->facts->used)
+    if (v->env->facts->used || v->env->facts->keep)
       for (int k = i; k < i + some; k++) keep(v, k, false);
     else memcpy(a->before + (size_t)i * a->stride, a->self + (size_t)i * a->stride, (size_t)some * a->stride);
     step_few(v, i, some, bits, action, to.obs + (size_t)i * a->obs_bytes, to);

@@ -101,7 +101,7 @@ MN_FN void move_arrow(craftax_classic *w, arrow *a) {
     w->health = (int8_t)(w->health - 2);
     w->sleeping = 0;
   }
-  if ((block == FURNACE || block == TABLE) && row < SIDE && col < SIDE) w->map[clamped(row)][clamped(col)] = PATH;
+  if ((block == FURNACE || block == TABLE) && row < SIDE && col < SIDE) set_block(w, clamped(row), clamped(col), PATH);
   a->flies = inside(row, col) && (!solid(block) || block == WATER) && !taken(w, row, col);
 }
 

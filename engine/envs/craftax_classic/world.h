@@ -30,6 +30,7 @@ typedef struct craftax_classic {
   mob zombie[ZOMBIES], cow[COWS], skeleton[SKELETONS];
   arrow shot[ARROWS];
   plant garden[PLANTS];
+  uint8_t dug, unused[3];        /* dug: the map has changed, within a step */
 } craftax_classic;
 
 typedef struct shared { float light[LONGEST + 1]; } shared;      /* daylight at each step */
@@ -54,6 +55,11 @@ MN_FN int seen_at(const craftax_classic *w, int row, int col) {
   return w->map[row][col];
 }
 MN_FN bool mob_at(const craftax_classic *w, int row, int col) { return w->occupied[clamped(row)] >> clamped(col) & 1; }
+/* In a step: the map changes here alone. */
+MN_FN void set_block(craftax_classic *w, int row, int col, int block) {
+  w->map[row][col] = (uint8_t)block;
+  w->dug = 1;
+}
 MN_FN void occupy(craftax_classic *w, int row, int col, bool by) { w->occupied[row] |= (uint64_t)by << col; }
 MN_FN void vacate(craftax_classic *w, int row, int col, bool by) { w->occupied[row] &= ~((uint64_t)by << col); }
 
