@@ -43,25 +43,52 @@ local function read(path)
   return text
 end
 
--- Two lanes: a GPU's kernels, compiled and emulated, take one processor minutes.  Where all files are run, those and a few other long ones
--- go beside the rest, as a run of this program with a session of its own.
-local second = { "tests/gpu/", "/test_attack%.lua$", "/test_docs%.lua$", "/test_faults%.lua$" }
-local function in_second(file)
-  for _, pattern in ipairs(second) do if file:find(pattern) then return true end end
-  return false
+-- Two lanes where all files are run: this program starts itself a second time, in a session of its own, and each takes the next file that
+-- nobody has claimed.  Long ones go first, so that no lane ends with one; files that build the same library go together.
+local first = { "tests/gpu/", "/test_docs%.lua$", "/test_attack%.lua$", "/test_faults%.lua$", "/test_minute%.lua$" }
+local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the second lane
+local function group_of(file)
+  for i, pattern in ipairs(first) do if file:find(pattern) then return i end end
+  return #first + 1
+end
+if #arg == 0 then
+  local at = {}
+  for i, file in ipairs(files) do at[file] = i end
+  table.sort(files, function(a, b) return group_of(a) * #files + at[a] < group_of(b) * #files + at[b] end)
 end
 
-local beside, beside_said, beside_pid = {}, os.tmpname(), nil
-if #arg == 0 then
-  for i = #files, 1, -1 do
-    if in_second(files[i]) then table.insert(beside, 1, ('"%s"'):format(table.remove(files, i))) end
-  end
-end
-if #beside > 0 then
-  local start = io.popen(("setsid sh -c 'luajit \"%stests/run.lua\" %s; echo over' > '%s' 2>&1 < /dev/null & echo $!"):format(here,
-    table.concat(beside, " "), beside_said))
+local ffi = require "ffi"
+ffi.cdef [[
+int mkdir(const char *path, unsigned mode);
+typedef struct { long seconds, micros; } test_time;
+typedef struct { test_time user, system; long rest[14]; } test_usage;
+int getrusage(int who, test_usage *to);
+]]
+local claims, beside_said, beside_pid = lane, os.tmpname(), nil
+if #arg == 0 and not lane then
+  claims = os.tmpname()
+  os.remove(claims)
+  ffi.C.mkdir(claims, 448)
+  local start = io.popen(("MNEME_TEST_LANE='%s' setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
+    :format(claims, here, beside_said, beside_said))
   beside_pid = start:read "*n"
   start:close()
+end
+
+-- Is this file for this lane?  Whoever makes the folder of a group runs all its files.
+local mine = {}
+local function claimed(file)
+  local group = group_of(file)
+  local name = group == 1 and "gpu" or file:gsub("%W", "_")
+  if mine[name] == nil then mine[name] = not claims or ffi.C.mkdir(claims .. "/" .. name, 448) == 0 end
+  return mine[name]
+end
+
+-- Processor seconds of all children so far, theirs included.
+local usage = ffi.new "test_usage"
+local function processor()
+  ffi.C.getrusage(-1, usage)
+  return tonumber(usage.user.seconds + usage.system.seconds) + tonumber(usage.user.micros + usage.system.micros) / 1e6
 end
 
 local function interrupted()
@@ -87,26 +114,30 @@ local function run(file)
 end
 
 for _, file in ipairs(files) do
-  local begun = os.time()
-  local counts = run(file)
-  for i = 1, 3 do total[i] = total[i] + counts[i] end
-  print(("%-32s %4d passed %3d failed %3d skipped  %4d s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
-    os.time() - begun))
-  io.stdout:flush()
+  if claimed(file) then
+    local begun, spent = os.time(), processor()
+    local counts = run(file)
+    for i = 1, 3 do total[i] = total[i] + counts[i] end
+    local line = ("%-32s %4d passed %3d failed %3d skipped  %4d s, processor %3.0f s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
+      os.time() - begun, processor() - spent)
+    if lane then io.stderr:write(line, "\n") else print(line) end
+    io.stdout:flush()
+  end
 end
 if beside_pid then
   local status = os.execute(("i=0; until grep -q '^over$' '%s' || [ $i -gt %d ]; do sleep 0.5; i=$((i+1)); done"):format(beside_said,
-    2 * limit * #beside))
+    2 * limit * #files))
   if math.floor(status / 256) == 130 then interrupted() end
   local text = read(beside_said)
   local list, passed, failed, skipped = text:match "^(.-)(%d+) passed, (%d+) failed([^\n]*)\nover\n$"
   io.write(list or text)
   keep_failures(nil, list or text)
-  if not list then print(("  FAILED   %s\n           its process died"):format(table.concat(beside, " "))) end
+  if not list then print "  FAILED   the second lane of tests/run.lua\n           its process died" end
   for i, n in ipairs { passed or 0, failed or 1, skipped and skipped:match "%d+" or 0 } do total[i] = total[i] + n end
+  os.execute(("rm -rf '%s'"):format(claims))
 end
 os.remove(said)
 os.remove(beside_said)
-if #arg == 0 and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end
+if #arg == 0 and not lane and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end
 print(("%d passed, %d failed%s"):format(total[1], total[2], total[3] > 0 and (", %d skipped"):format(total[3]) or ""))
 os.exit(total[2] == 0 and total[1] > 0 and 0 or 1, false)
