@@ -5,7 +5,7 @@ local lfs = require "lfs"
 local mn = require "mneme"
 local archive = require "mneme.study.result_archive"
 local causal_map_file = require "mneme.episodes.causal_map_file"
-local check_run = require "mneme.commands.check.run"
+local integrity = require "mneme.reports.integrity"
 local checkpoints = require "mneme.runs.checkpoints"
 local declared = require "mneme.study.declared"
 local diff = require "mneme.commands.diff"
@@ -164,7 +164,7 @@ return function(target, block)
     metrics_reader.read "fuzz"
     size = bytes
     for _, curve in pairs(metrics_reader.read "fuzz") do if #curve.x ~= #curve.y then error "a curve of unequal lists" end end
-    check_run.log("fuzz", { bad = {}, notes = {} })
+    integrity.log("fuzz", { bad = {}, notes = {} })
     absent("%.jsonl$", diff.runs, "fuzz.jsonl", "fuzz.jsonl")
     silently(tried, metrics_log.open, "fuzz", 2, "", 4)
   end)
@@ -178,7 +178,7 @@ return function(target, block)
 
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
-    check_run.code("fuzz", info, { bad = {}, notes = {} })
+    integrity.code("fuzz", info, { bad = {}, notes = {} })
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
     mixed_code.gaps { { name = "a", info = info } }
     run_sources.choice = "stored"

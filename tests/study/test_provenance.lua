@@ -104,16 +104,22 @@ t.test("runs of different code are not pooled silently", function()
   t.ok(read "resumed.md":find "runs that changed their code on the way: run=.- from step 512 on", read "resumed.md":sub(1, 500))
 end)
 
-t.test("results that were altered, and seeds that trained longer than others, are told", function()
-  sh "cp -r runs/small odd"
+t.test("a report and a comparison of a folder that is not as it was written say so, and seeds that trained longer than others", function()
+  sh "cp -r runs/small odd; cp -r runs/small cut; rm -r cut/runs/core=gru,seed=2"
   sh [[sed -i 's/"score": [0-9.]*/"score": 0.999/' odd/runs/core=gru,seed=1/result.json]]
   works("run resume=odd/runs/core=gru,seed=2 steps=2048")
   works "report odd out=odd.md episode=0"
-  t.ok(read "odd.md":find "Results that were altered after they were written: core=gru,seed=1%.", read "odd.md":sub(1, 600))
+  t.ok(read "odd.md":find "not as it was written, .- core=gru,seed=1: result.json: was altered after it was written", read "odd.md":sub(1, 600))
   t.ok(read "odd.md":find "did not train equally long: core=gru: 1024 steps of seed 1, 2048 steps of seed 2%.")
   t.ok(not read "here.md":find "altered" and not read "here.md":find "equally long")
   local said, status = mneme "check odd"
   t.ok(status == 1 and said:find "odd: 2 of 4 runs are damaged\n", said)
+  sh [[sed -i 's/"step": *512/"step":513/; $s/[1-9]/7/2g' cut/runs/core=gru,seed=1/metrics.jsonl]]
+  said = mneme "report cut out=cut.md episode=0"
+  for _, text in ipairs { said, read "cut.md", (mneme "compare cut") } do
+    t.ok(text:find "core=gru,seed=1: metrics.jsonl: " and text:find "the study: runs/core=gru,seed=2: was done, and has no result now", text:sub(1, 900))
+  end
+  t.ok(not read "here.md":find "as it was written" and not (mneme "compare runs/small"):find "as it was written")
 end)
 
 t.test("results that are imported from other code are told, in the page too, and the sweep goes on", function()

@@ -13,6 +13,7 @@ local files = require "mneme.base.files"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local integrity = require "mneme.reports.integrity"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
@@ -340,9 +341,14 @@ function compare.text(paths, options)
   if #differ > 0 then
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
-  local runs = {}
+  local runs, unsound = {}, {}
   for i, r in ipairs(list) do runs[i] = { name = r.path:match "[^/]*$", info = r.info } end
-  for _, part in ipairs { { "not made by one code", mixed_code.of(runs) }, { "missing in the logs", mixed_code.gaps(runs) } } do
+  for _, path in ipairs(paths) do
+    local study = files.is_file(path .. "/study.json") and folder.load(path)
+    for _, text in ipairs(integrity.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
+  end
+  for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) },
+    { "missing in the logs", mixed_code.gaps(runs) } } do
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then

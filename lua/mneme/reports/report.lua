@@ -22,6 +22,7 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
 local html = require "mneme.reports.page.html"
+local integrity = require "mneme.reports.integrity"
 local method = require "mneme.reports.report_method"
 local mixed_code = require "mneme.study.mixed_code"
 local next_step = require "mneme.base.next_step"
@@ -160,9 +161,7 @@ local function compose(study, source, options)
     end)
   end
   front.write(opening, study, spec, judged, size, words)
-  local altered = {}
-  for _, r in ipairs(study.runs) do if r.altered then altered[#altered + 1] = r.name end end
-  if #altered > 0 then opening:paragraphs(words.altered:format(table.concat(altered, ", ")), "warning") end
+  for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
   local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
@@ -231,7 +230,8 @@ end
 ---A study as a page.
 ---@param study table of mneme.studies.folder
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
----  changes = what differs from the runs' code, about = files of the runs that it is written about, others = how many runs are not of those } as known
+---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
+---  others = how many runs are not of those } as known
 ---@param options table? { beside = false: the page is not in the study's folder; episode = true: with episodes of runs }
 ---@return string html
 ---@return table<string, table> figures by their ids
@@ -389,6 +389,13 @@ local function load(paths)
   return plain.study(paths), false
 end
 
+-- What is wrong with the folders, said aloud, too.
+local function unsound(study, swept)
+  local list = integrity.sentences(study.runs, swept and study)
+  for _, text in ipairs(list) do io.stderr:write(("mneme: warning: not as it was written: %s\n"):format(text)) end
+  return list
+end
+
 ---@param arguments string[] what follows "report"
 ---@return integer status
 function report.main(arguments)
@@ -397,11 +404,12 @@ function report.main(arguments)
   if not swept then
     source_files.guard(o.paths)
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
-    local made = report.write(to, study, {}, { beside = false, episode = o.episode ~= "0" })
+    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode ~= "0" })
     print(to)
     return write_figures(o, made)
   end
   local source = source_of(o, study)
+  source.unsound = unsound(study, true)
   folder.add_means(study, source.spec)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
   if source.path then source.about, source.others = archive.written_about(source.path, study) end

@@ -86,7 +86,7 @@ return {
   script_text = "The script, as the runs keep it", script_now = "The script, as it is now", not_there = "%s is no longer there, and no run keeps it.",
   file = "file", what = "what it is", checksum = "checksum (CRC-32C)", of_how_many = "runs", kinds_of_files = { code = "code", data = "data" },
   mixed = "These runs were not all made by the same code. %s.",
-  altered = "Results that were altered after they were written: %s. The numbers of this page are the altered ones.",
+  unsound = "This folder is not as it was written, and this page shows it as it is now. %s. mneme check lists all of it.",
   lengths = "Seeds of the same point did not train equally long: %s.",
   code_changed = "%s: claims, figures and texts are those of the files as they are now",
   claims_changed = "%s after the study had begun",

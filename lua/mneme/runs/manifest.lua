@@ -65,7 +65,7 @@ end
 ---Adds what was altered or removed since a run's last start ended.
 ---@param path string of the run
 ---@param info table its config.json
----@param found Findings see commands/check/run.lua
+---@param found Findings see reports/integrity.lua
 function manifest.check(path, info, found)
   local history = type(info.history) == "table" and info.history or {}
   local first = type(history[1]) == "table" and history[1] or {}

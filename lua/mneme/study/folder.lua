@@ -59,7 +59,7 @@ function folder.run_path(path, name) return path .. (files.is_folder(path .. "/c
 
 ---What a run has come to; nil: it is not finished.
 ---@param path string of the run
----@return table? result with `altered` where it is not as it was written
+---@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
   if not files.is_file(file) then return nil end
@@ -67,7 +67,6 @@ function folder.result(path)
   local result = read(file, hint)
   local fault = fault_of(result)
   if fault then errors.fail(("%s: damaged: %s"):format(file, fault), hint) end
-  result.altered = result.checksum ~= nil and not sealed.check((files.read(file))) or nil
   return result
 end
 
@@ -106,7 +105,6 @@ end
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
 ---@field estimate table? { wall_s, peak_mib }, from before the sweep
 ---@field error string? what a run that failed said last
----@field altered boolean? its result was altered after it was written
 ---@field kept table? { file, commit, host } of a run that was imported from a file (result_archive.lua)
 local StudyRun = {}
 StudyRun.__index = StudyRun
@@ -142,7 +140,7 @@ function folder.load(path)
     local result = folder.result(at) or { status = "open" }
     runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
-      error = result.error, kept = result.kept, altered = result.altered }, StudyRun)
+      error = result.error, kept = result.kept }, StudyRun)
   end
   return { path = path, info = info, runs = runs }
 end
