@@ -24,6 +24,7 @@ typedef struct mn_io {           /* inputs and outputs of one reset or step of o
   float    reward;               /* out: 0 unless set */
   bool     terminated;           /* out: the episode has ended; the engine resets */
   float    score;                /* out: of an episode that ends here: 0 worst .. 1 solved */
+  bool     rare;                 /* out: step only, with .keep: something else than .keep copies has changed */
 } mn_io;
 
 typedef struct mn_space {        /* what an agent sees and may do, for given params */
@@ -42,6 +43,8 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             nothing that the agent does not see
 **   best      or NULL: the return of a perfect player for given params; NaN where that is not known
 **   used      or NULL: how many bytes of a self there are; the others are zero, and need not be copied in each step
+**   keep      or NULL: copies to before, which was this self one step earlier, what most steps change; all of it is copied where a
+**             step has set io->rare
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
@@ -63,6 +66,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
   void (*see)(const mn_io *io, mn_canvas *c);                                                      \
   double (*best)(const double *param);                                                             \
   size_t (*used)(const void *self);                                                                \
+  void (*keep)(const void *self, void *before);                                                    \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes;                      \
   void (*spaces)(const double *param, mn_space *out);                                              \
@@ -84,7 +88,7 @@ typedef struct mn_batch {        /* up to MN_ENVS_PER_BATCH neighbouring environ
   const uint32_t (*bits)[MN_ENVS_PER_BATCH];
   int first;                     /* lane of the first environment in streams and bits */
   float *reward, *score;
-  uint8_t *terminated;
+  uint8_t *terminated, *rare;    /* rare: or NULL */
 } mn_batch;
 
 typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
@@ -130,6 +134,7 @@ MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const doub
   io.reward = 0;
   io.terminated = false;
   io.score = 0;
+  io.rare = false;
   return io;
 }
 
@@ -193,6 +198,7 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
       b->reward[i] = io.reward;                                                                    \
       b->terminated[i] = io.terminated;                                                            \
       b->score[i] = io.score;                                                                      \
+      if (b->rare) b->rare[i] = io.rare;                                                           \
     }                                                                                              \
   }                                                                                                \
   static void mn_##NAME##_draw(const void *self, const mn_io *io, mn_canvas *c) {                  \

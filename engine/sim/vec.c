@@ -2,10 +2,12 @@
 ** environment happens here, once: random bits, new episodes in the step that ended the old one,
 ** time limits, the return and length of episodes.  On a device a kernel does the same (vec_arrays.h). */
 #include "vec.h"
+#include "numerics/write_past.h"
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_ENVS = 1 << 20 };
+enum { SMALL_BYTES = 1 << 10, NEAR_BYTES = 1 << 16, FAR_BYTES = 1 << 22 };     /* what is written at once; what a near cache holds; what none keeps */
 
 /* ---- making ---- */
 
@@ -49,7 +51,8 @@ static bool allocate(mn_vec *v) {
       !numbers(v, &a->length, n, sizeof *a->length) || !numbers(v, &a->sum, n, sizeof *a->sum) ||
       !numbers(v, &a->final_obs, n, a->obs_bytes) || !numbers(v, &a->score, n, sizeof *a->score) ||
       !numbers(v, &a->ret, n, sizeof *a->ret) || !numbers(v, &a->end_length, n, sizeof *a->end_length) ||
-      !numbers(v, &v->shared, 1, v->space.shared_bytes) || !on_host(&v->one_obs, 1, a->obs_bytes)) return false;
+      !numbers(v, &v->shared, 1, v->space.shared_bytes) || !on_host(&v->one_obs, 1, a->obs_bytes) ||
+      !on_host(&v->kept, n, sizeof *v->kept) || !on_host(&v->rare, n, 1)) return false;
   a->shared = v->env->facts->prepare ? v->shared : NULL;
   if (v->kernel) return allocate_stage(v);
   a->param = v->param;
@@ -127,6 +130,8 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   v->all.stride = ((size_t)v->space.bytes + 7) / 8 * 8;
   v->all.obs_bytes = v->space.dtype == MN_U8 ? 1 : 4;
   for (int i = 0; i < v->space.ndim; i++) v->all.obs_bytes *= (size_t)v->space.shape[i];
+  v->few = NEAR_BYTES / (int)(2 * v->all.stride + v->all.obs_bytes);
+  v->few = v->few < 1 ? 1 : v->few < MN_ENVS_PER_BATCH ? v->few : (int)MN_ENVS_PER_BATCH;
   if (!allocate(v)) {
     mn_fail(mn, "%s: out of memory for num_envs=%d", e->name, n_envs);
     return mn_vec_free(v), NULL;
@@ -206,9 +211,9 @@ void mn_vec_free(mn_vec *v) {
   void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
                       a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, v->code, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
-  void *host[] = { v->one_obs, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
+  void *host[] = { v->one_obs, v->kept, v->rare, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
-  for (size_t i = 0; i < (v->kernel ? 6 : 1); i++) free(host[i]);
+  for (size_t i = 0; i < (v->kernel ? 8 : 3); i++) free(host[i]);
   free(v->outcome);
   mn_canvas_free(v->canvas);
   free(v);
@@ -261,6 +266,7 @@ mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bi
 /* Start an episode in one environment at its current step. */
 void mn_vec_start(mn_vec *v, int index, uint32_t bits[4][MN_ENVS_PER_BATCH], char *obs) {
   mn_env_clear(&v->all, index);
+  v->rare[index] = 1;
   mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_RESET, bits, obs);
   v->env->reset(&b);
   mn_vec_write_facts(v, index, obs);
@@ -295,18 +301,58 @@ static void end_episodes(mn_vec *v, int c, target to) {
   }
 }
 
-/* Keep environments as they are before a step. */
-static void keep(mn_vec *v, int first, int n) {
+/* Keep an environment as it is before a step; past: past caches. */
+static void keep(const mn_vec *v, int i, bool past) {
   const mn_vec_arrays *a = &v->all;
-  const size_t from = (size_t)first * a->stride;
-  if (!v->env->facts->used) {
-    memcpy(a->before + from, a->self + from, (size_t)n * a->stride);
+  const mn_facts *is = v->env->facts;
+  const char *self = a->self + (size_t)i * a->stride;
+  char *before = a->before + (size_t)i * a->stride;
+  if (is->keep && !v->rare[i]) {
+    is->keep(self, before);
     return;
   }
-  for (int i = 0; i < n; i++) {
-    const size_t at = from + (size_t)i * a->stride, is = v->env->facts->used(a->self + at), was = v->env->facts->used(a->before + at);
-    memcpy(a->before + at, a->self + at, is > was ? is : was);
+  size_t n = a->stride;
+  if (is->used) {
+    const size_t used = is->used(self), was = (size_t)v->kept[i];
+    n = used > was ? used : was;
+    v->kept[i] = (int32_t)used;
   }
+  if (past) mn_write_past(before, self, n);
+  else memcpy(before, self, n);
+}
+
+static void step_few(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_BATCH], const int32_t *action, char *obs, target to) {
+  mn_batch b = mn_vec_batch(v, first, n, MN_FOR_STEP, bits, obs);
+  b.action = action + first;
+  b.reward = to.reward + first;
+  b.score = v->all.score + first;
+  b.terminated = to.terminated + first;
+  b.rare = v->rare + first;
+  v->env->step(&b);
+}
+
+/* As many as a near cache holds, one after another: they are kept and then stepped. */
+static void step_near(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_BATCH], const int32_t *action, target to) {
+  const mn_vec_arrays *a = &v->all;
+  for (int i = first; i < first + n; i += v->few) {
+    const int some = first + n - i < v->few ? first + n - i : v->few;
+    if (v->env->facts->used || v->env->facts->keep)
+      for (int k = i; k < i + some; k++) keep(v, k, false);
+    else memcpy(a->before + (size_t)i * a->stride, a->self + (size_t)i * a->stride, (size_t)some * a->stride);
+    step_few(v, i, some, bits, action, to.obs + (size_t)i * a->obs_bytes, to);
+  }
+}
+
+/* Where all observations together are more than caches hold, each is made in one and then written past them. */
+static void step_far(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_BATCH], const int32_t *action, target to) {
+  const mn_vec_arrays *a = &v->all;
+  char obs[NEAR_BYTES] __attribute__((aligned(64)));
+  for (int i = first; i < first + n; i++) {
+    keep(v, i, true);
+    step_few(v, i, 1, bits, action, obs, to);
+    mn_write_past(to.obs + (size_t)i * a->obs_bytes, obs, a->obs_bytes);
+  }
+  mn_written_past();
 }
 
 static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
@@ -314,15 +360,11 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c), ended = 0;
   mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
-  keep(v, first, n);
   memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
   memset(a->changed + first, 0, (size_t)n);
-  mn_batch b = mn_vec_batch(v, first, n, MN_FOR_STEP, bits, to.obs + (size_t)first * a->obs_bytes);
-  b.action = action + first;
-  b.reward = to.reward + first;
-  b.score = a->score + first;
-  b.terminated = to.terminated + first;
-  v->env->step(&b);
+  const bool far = (size_t)a->n * a->obs_bytes >= FAR_BYTES && a->obs_bytes >= SMALL_BYTES && a->obs_bytes <= NEAR_BYTES && !v->facts;
+  if (far) step_far(v, first, n, bits, action, to);
+  else step_near(v, first, n, bits, action, to);
   for (int i = first; v->facts && i < first + n; i++) mn_vec_write_facts(v, i, to.obs + (size_t)i * a->obs_bytes);
   for (int i = first; i < first + n; i++) {
     to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);

@@ -23,6 +23,9 @@ struct mn_vec {
   uint64_t text;                 /* digest of the text that shared was made from */
   void *shared;                  /* what the environment's prepare makes */
   char *one_obs;                 /* room for one observation */
+  int few;                       /* environments that are stepped one after another, so that a near cache holds them */
+  int32_t *kept;                 /* [n]: bytes of all.before that may not be zero, where an environment says how many it uses */
+  uint8_t *rare;                 /* [n]: all.before may differ from all.self in more than .keep copies */
   int facts;                     /* values of truth at the end of an observation: see mn_vec_show_facts; 0: none */
   size_t code_bytes;             /* with facts, of an observation in codes; 0: it is written as numbers at once */
   char *code;                    /* those of all environments, as they write them */

@@ -172,6 +172,7 @@ static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char 
     float reward, score;
     uint8_t terminated;
     memcpy(v->all.before + (size_t)index * v->all.stride, self, v->all.stride);
+    v->kept[index] = (int32_t)v->all.stride;
     memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
     mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_STEP, bits, obs);
     b.action = &s->last;
@@ -196,6 +197,7 @@ int mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs) {
   m->index[lane] = s.stream[4];
   v->waiting -= v->all.last[index] == MN_NEVER;
   v->all.last[index] = s.last;
+  v->rare[index] = 1;
   if (s.changed) {
     memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
     observe(v, index, obs ? obs : v->one_obs);
@@ -219,6 +221,6 @@ int mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs) 
   const int lane = index % MN_ENVS_PER_BATCH;
   m->step[1][lane] -= m->step[0][lane]-- == 0;
   observe(v, index, obs);
-  v->all.changed[index] = 1;
+  v->all.changed[index] = v->rare[index] = 1;
   return 1;
 }

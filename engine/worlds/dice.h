@@ -9,6 +9,28 @@ typedef struct dice { mn_io *io; mn_jax_key key; int used; bool jax; } dice;
 
 MN_FN uint32_t next_word(dice *d) { return d->used < 4 ? d->io->bits[d->used++] : mn_rand(d->io); }
 
+/* The next n, which are taken whole blocks side by side. */
+MN_FN void next_words(dice *d, uint32_t *out, int n) {
+  enum { LANES = 16 };
+  mn_io *io = d->io;
+  int i = 0;
+  for (; i < n && (d->used < 4 || io->draws % 4); i++) out[i] = next_word(d);
+  while (n - i >= 4) {
+    uint32_t some[4][LANES];
+    const int blocks = n - i < 4 * LANES ? (n - i) / 4 : (int)LANES;
+    for (int k = 0; k < LANES; k++) {
+      uint32_t at[4] = { io->key[2], io->key[3], io->key[4], io->key[5] + 1 + (uint32_t)k };
+      mn_philox_rounds(io->key[0], io->key[1], at);
+      for (int word = 0; word < 4; word++) some[word][k] = at[word];
+    }
+    for (int k = 0; k < blocks; k++)
+      for (int word = 0; word < 4; word++) out[i++] = some[word][k];
+    io->key[5] += (uint32_t)blocks;
+    io->draws += 4 * (uint32_t)blocks;
+  }
+  for (; i < n; i++) out[i] = next_word(d);
+}
+
 /* The key of this reset or step.  base = PRNGKey(seed), for environment i > 0 fold_in(base, i); its first reset uses base, step s
 ** fold_in(base, s), of which, as in the original's step, the first half steps and the second resets. */
 MN_FN dice dice_of(mn_io *io, bool jax, bool resets) {

@@ -36,14 +36,14 @@ return function(view, box, now, options)
   view.unfinished = view.unfinished or not job.done
   local fact, left_out = fact_of(job, options and options.fact), ""
   if job.done and now.step > job.steps[#job.steps] then
-    left_out = ("not read after step %d, which half of the episodes reach; "):format(job.steps[#job.steps])
+    left_out = ("read to step %d, which half of the episodes reach; "):format(job.steps[#job.steps])
   elseif not job.done then left_out = ("%d of %s steps read; "):format(job.read, job.steps and #job.steps or "?") end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local parts, of = selection.rows(now, { unpack(job.parts, 2) }), {}
   if #parts == #job.parts - 1 then table.insert(parts, 1, job.parts[1]) end
   for r, part in ipairs(parts) do of[r] = readings.episode(job, now, fact, part.at) end
   local inner = view:card(box, ("%s: %s"):format(title, fact.name), { left_out .. "probability of the right answer, 0 … 1",
-    left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1" }, canvas.SEQUENTIAL)
+    left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) }, canvas.SEQUENTIAL)
   local names = { "all" }
   for _, part in ipairs(#parts > 1 and parts[1].word == "all" and job.parts or {}) do
     if part.word ~= "all" and not part.layer then names = nil end

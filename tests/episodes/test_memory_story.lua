@@ -10,7 +10,7 @@ local memory_story = require "mneme.episodes.memory_story"
 local mn = require "mneme"
 local readings = require "mneme.measure.readings"
 
-local EPISODES, READ, SEED = 48, 160, 12345
+local EPISODES, READ, SEED = 32, 128, 12345
 
 -- What is said of an agent: sentences as one text, what was lost, the maps of erasing and of holding (unless it solves the task).
 local function told(agent, solves)

@@ -53,14 +53,14 @@ local function walk_of(screen, at, twin)
   function walk.alike(what)
     twin.settle()
     display.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
-    pause(1.3)
+    pause(1)
   end
   local function move(x, y)
-    local from = walk.from or { 640, 400 }
+    local from, path = walk.from or { 640, 400 }, {}
     for i = record and 1 or 12, 12 do
-      screen:xdotool(("mousemove %d %d"):format(at.x + from[1] + (x - from[1]) * i / 12, at.y + from[2] + (y - from[2]) * i / 12))
-      pause(0.02)
+      path[#path + 1] = ("mousemove %d %d"):format(at.x + from[1] + (x - from[1]) * i / 12, at.y + from[2] + (y - from[2]) * i / 12)
     end
+    screen:xdotool(table.concat(path, " sleep 0.03 "))
     walk.from = { x, y }
     twin.v:pointer("move", x, y, 0, twin.clock, twin.paint)
   end
@@ -71,7 +71,7 @@ local function walk_of(screen, at, twin)
   function walk.click(x, y, what, button)
     x, y = math.floor(x), math.floor(y)
     move(x, y)
-    pause(0.5)
+    pause(0.3)
     screen:click(at, x, y, button)
     twin.v:pointer("press", x, y, button or 1, twin.clock, twin.paint)
     twin.v:pointer("release", x, y, button or 1, twin.clock, twin.paint)
@@ -118,11 +118,12 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     local at = screen:window "Mneme"
     t.eq(at.w, W) t.eq(at.h, H)
     if record then os.execute "xsetroot -cursor_name left_ptr" end
-    local walk, cut = walk_of(screen, at, twin), film()
+    local walk = walk_of(screen, at, twin)
     screen:keys "space"
     screen:keys "Home"
     twin.v:key(260, twin.clock, twin.paint)
-    if record then os.execute "sleep 2" else walk.hover(600, 10, "its first page, with the strip") end
+    walk.hover(600, 10, "its first page, with the strip")
+    local cut = film()
 
     -- a red square of the strip
     local failed

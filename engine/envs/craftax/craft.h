@@ -212,6 +212,7 @@ MN_FN void put_torch(craftax *w, int row, int col) {
   const uint8_t reach[5] = { 4, 4, 4, 3, 2 };
   w->has[HAS_TORCH]--;
   w->at[w->floor].item[row][col] = TORCH;
+  w->at[w->floor].dug = 1;
   achieve(w, PLACED_TORCH, true);
   for (int r = most(0, row - 4); r <= least(SIDE - 1, row + 4); r++) {
     const int wide = reach[absolute(r - row)], from = most(0, col - wide), to = least(SIDE - 1, col + wide);
@@ -239,7 +240,9 @@ MN_FN void grow(craftax *w) {
   for (int i = 0; i < PLANTS; i++) {
     plant *p = w->garden + i;
     p->age = p->grows ? p->age + 1 : 0;
-    if (p->age >= 600) w->at[0].map[p->row][p->col] = RIPE;
+    if (p->age < 600 || w->at[0].map[p->row][p->col] == RIPE) continue;
+    w->at[0].map[p->row][p->col] = RIPE;
+    w->at[0].dug = 1;
   }
 }
 #endif

@@ -23,6 +23,16 @@ static size_t used(const void *self) {
   return offsetof(craftax, at) + (size_t)ones_in(w->made) * sizeof(level);
 }
 
+/* Of floors only where mobs are, on the one that the player is on. */
+static void keep(const void *self, void *before) {
+  const craftax *w = (const craftax *)self;
+  const level *now = w->at + w->floor;
+  level *was = ((craftax *)before)->at + w->floor;
+  memcpy(before, self, offsetof(craftax, at));
+  memcpy(was->occupied, now->occupied, sizeof now->occupied);
+  memcpy(was->melee, now->melee, sizeof *now - offsetof(level, melee));
+}
+
 static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) {
   (void)mn, (void)param, (void)text;
   for (int i = 0; i <= LONGEST; i++) ((shared *)to)->light[i] = daylight_at(i);
@@ -62,6 +72,7 @@ MN_FN void step(craftax *w, mn_io *io) {
   const int action = w->sleeping || w->resting ? NOOP : io->action;
   const uint64_t before[2] = { w->achieved[0], w->achieved[1] };
   const uint64_t none[2] = { 0, 0 };
+  const int floor = w->floor;
   const float health = w->health;
   mn_jax_key key[5];                             /* of acts, reading, enchanting, mobs, new mobs */
   for (int i = 0; i < 5; i++) key[i] = split(&d);
@@ -92,6 +103,8 @@ MN_FN void step(craftax *w, mn_io *io) {
   io->reward = MN_FMA(w->health - health, 0.1f, (float)pay(before, w->achieved));
   io->terminated = over(w);
   io->score = (float)pay(none, w->achieved) / 226;
+  io->rare = w->floor != floor || w->at[floor].dug || w->at[0].dug;
+  w->at[w->floor].dug = w->at[0].dug = 0;
   show(w, io, light_at(io, w->steps));
 }
 
@@ -113,7 +126,7 @@ static void outcome(const craftax *w, uint8_t *reached) {
 MN_FN void observe_again(craftax *w, mn_io *io) { show(w, io, light_at(io, w->steps)); }
 
 MN_ENV(craftax, .rules = "Gather, craft, fight and cast through nine floors of which you see 9 by 11 blocks: 67 achievements pay 226 in all, each "
-                         "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see, .used = used,
+                         "point of health a tenth; eat, drink and sleep; ladders open when eight monsters of a floor are dead.", .see = see, .used = used, .keep = keep,
        .version = 1,
        .doc = "Craftax: gather, craft, fight and cast through nine floors down to a boss; 67 achievements",
        .about = "random   philox: the engine's random numbers\n"

@@ -143,7 +143,8 @@ static bool floor_valid(const craftax *w, int f) {
   if (!made) return empty(w->at + f, sizeof w->at[f]);
   const level *l = w->at + f;
   return mobs_valid(f, l->melee, MELEES, MELEE) && mobs_valid(f, l->passive, PASSIVES, PASSIVE) && mobs_valid(f, l->ranged, RANGEDS, RANGED) &&
-         shots_valid(l->theirs) && shots_valid(l->mine) && map_valid(w, f) && occupied_valid(w, f) && empty(l->unused, sizeof l->unused);
+         shots_valid(l->theirs) && shots_valid(l->mine) && map_valid(w, f) && occupied_valid(w, f) && !l->dug &&
+         empty(l->unused, sizeof l->unused);
 }
 
 /* Slots fill in order.  A plant has its block, which is ripe when its time has come; others grow only where no slot was left. */

@@ -2,7 +2,7 @@
 ** A floor depends on its key alone, so it is made when the player comes there. */
 #ifndef MN_CRAFTAX_GENERATE_H
 #define MN_CRAFTAX_GENERATE_H
-#include "worlds/craftax.h"
+#include "worlds/craftax_noise.h"
 #include "tables.h"
 
 /* ---- keys ---- */
@@ -110,9 +110,12 @@ MN_FN terrain terrain_of(int floor) {
   return g;
 }
 
-enum { WET, HIGH, VEINS, WOODS, NOISES };
+enum { DAMP = 128 };                             /* wet enough for a cave: until there are mountains */
 
-/* A row of: the distance to the middle of the map, so that the player begins on open ground; of wetness; of height. */
+/* Places of mountains, a bit a column.  deep: lava may be here. */
+typedef struct rocks { uint64_t solid[SIDE], deep[SIDE]; } rocks;
+
+/* A row of the distance to the middle of the map, so that the player begins on open ground. */
 MN_FN void add_apart(float *to, int row, float rise, float top) {
   for (int col = 0; col < SIDE; col++) {
     const int rows = row - SIDE / 2, cols = col - SIDE / 2;
@@ -120,34 +123,48 @@ MN_FN void add_apart(float *to, int row, float rise, float top) {
     to[col] = (to[col] + (near < top ? near : top)) - 1;
   }
 }
-MN_FN void wetness(const noise *f, noise_row *r, int row, float *out) {
-  noises_at(f + WET, r, row, out);
-  add_apart(out, row, 5, 1);
-}
-MN_FN void heights(const noise *f, noise_row *r, const terrain *g, int row, float *out) {
-  noises_at(f + HIGH, r, row, out);
-  for (int col = 0; col < SIDE; col++) out[col] += 0.05f;
-  add_apart(out, row, g->near_rise, g->near_most);
-}
 
-MN_FN void lay_ground(craftax *w, int floor, const terrain *g, const noise *f) {
-  noise_row wet_row, high_row, vein_row;
-  float wet[WIDEST], high[WIDEST], vein[WIDEST];
-  begin_rows(f + WET, &wet_row);
-  begin_rows(f + HIGH, &high_row);
-  begin_rows(f + VEINS, &vein_row);
+MN_FN void lay_water(craftax *w, int floor, const terrain *g, float *f) {
   for (int row = 0; row < SIDE; row++) {
-    wetness(f, &wet_row, row, wet);
-    heights(f, &high_row, g, row, high);
-    noises_at(f + VEINS, &vein_row, row, vein);
+    float *wet = f + row * SIDE;
+    add_apart(wet, row, 5, 1);
     for (int col = 0; col < SIDE; col++) {
-      int is = wet[col] > g->sea_above ? g->sea : g->open;
-      if (wet[col] > g->coast_above && is != g->sea) is = g->coast;
-      if (high[col] > 0.7f) is = vein[col] > 0.8f || noise_at(f + VEINS, col, row) > 0.8f ? g->path : g->mountain;
-      if (high[col] > 0.85f && wet[col] > 0.4f) is = g->cave;
-      w->at[floor].map[row][col] = (uint8_t)is;
+      const int is = wet[col] > g->sea_above ? g->sea : g->open;
+      w->at[floor].map[row][col] = (uint8_t)((wet[col] > g->coast_above && is != g->sea ? g->coast : is) | (wet[col] > 0.4f ? DAMP : 0));
     }
   }
+}
+
+MN_FN void raise_mountains(craftax *w, int floor, const terrain *g, float *f, rocks *r) {
+  uint8_t solid_is[SIDE], deep[SIDE];
+  for (int row = 0; row < SIDE; row++) {
+    uint8_t *map = w->at[floor].map[row];
+    float *high = f + row * SIDE;
+    for (int col = 0; col < SIDE; col++) high[col] += 0.05f;
+    add_apart(high, row, g->near_rise, g->near_most);
+    for (int col = 0; col < SIDE; col++) {
+      const int cave = high[col] > 0.85f && map[col] & DAMP;
+      solid_is[col] = high[col] > 0.7f && !cave;
+      deep[col] = high[col] > 0.85f;
+      map[col] = (uint8_t)(high[col] > 0.7f ? (cave ? g->cave : g->mountain) : map[col] & ~DAMP);
+    }
+    r->solid[row] = bits_of_flags(solid_is, SIDE);
+    r->deep[row] = bits_of_flags(deep, SIDE);
+  }
+}
+
+/* Along the noise and across it. */
+MN_FN void dig_veins(craftax *w, int floor, const terrain *g, const float *f, const rocks *r) {
+  uint64_t path[SIDE] = { 0 };
+  uint8_t vein[SIDE];
+  for (int row = 0; row < SIDE; row++) {
+    for (int col = 0; col < SIDE; col++) vein[col] = f[row * SIDE + col] > 0.8f;
+    const uint64_t bits = bits_of_flags(vein, SIDE);
+    path[row] |= bits;
+    for (uint64_t left = bits; left; left &= left - 1) path[lowest_of(left)] |= 1ull << row;
+  }
+  for (int row = 0; row < SIDE; row++)
+    for (uint64_t left = path[row] & r->solid[row]; left; left &= left - 1) w->at[floor].map[row][lowest_of(left)] = g->path;
 }
 
 MN_FN void flow(craftax *w, int floor, int lava, int row, int col) {
@@ -158,31 +175,29 @@ MN_FN void flow(craftax *w, int floor, int lava, int row, int col) {
 }
 
 /* Trees, then ores, then lava, which gives light.  Rows are taken in pairs, as their random numbers come. */
-MN_FN void strew(craftax *w, int floor, const terrain *g, const noise *f, mn_jax_key trees, mn_jax_key ores) {
-  noise_row high_row[2], wood_row[2];
-  float high[WIDEST], wood[WIDEST], u[1 + ORES][2][WIDEST];
+MN_FN void strew(craftax *w, int floor, const terrain *g, const float *f, const rocks *r, mn_jax_key trees, mn_jax_key ores) {
+  const int all = SIDE * SIDE;
+  float u[1 + ORES][2][WIDEST];
+  uint8_t lava[SIDE];
   mn_jax_key key[ORES];
   for (int k = 0; k < ORES; k++) key[k] = mn_jax_split(&ores);
-  for (int k = 0; k < 2; k++) {
-    begin_rows(f + HIGH, high_row + k);
-    begin_rows(f + WOODS, wood_row + k);
-  }
   for (int i = 0; i < SIDE / 2; i++) {
-    uniforms_of(trees, SIDE, i, u[ORES][0], u[ORES][1]);
+    uniforms_of(trees, all, i * SIDE, SIDE, u[ORES][0], u[ORES][1]);
     for (int k = 0; k < ORES; k++)
-      if (g->ore_share[k] > 0) uniforms_of(key[k], SIDE, i, u[k][0], u[k][1]);
+      if (g->ore_share[k] > 0) uniforms_of(key[k], all, i * SIDE, SIDE, u[k][0], u[k][1]);
     for (int half = 0; half < 2; half++) {
       const int row = i + half * SIDE / 2;
+      const float *wood = f + row * SIDE;
       uint8_t *map = w->at[floor].map[row];
-      heights(f, high_row + half, g, row, high);
-      noises_at(f + WOODS, wood_row + half, row, wood);
-      for (int col = 0; col < SIDE; col++)
-        if (map[col] == g->tree_on && wood[col] > g->tree_above && u[ORES][half][col] > g->tree_share) map[col] = g->tree;
+      for (int col = 0; col < SIDE; col++) {
+        const int grows = map[col] == g->tree_on && wood[col] > g->tree_above && u[ORES][half][col] > g->tree_share;
+        map[col] = grows ? g->tree : map[col];
+        lava[col] = wood[col] > 0.7f;
+      }
       for (int k = 0; k < ORES; k++)
         for (int col = 0; col < SIDE && g->ore_share[k] > 0; col++)
-          if (map[col] == g->ore_in[k] && u[k][half][col] < g->ore_share[k]) map[col] = g->ore[k];
-      for (int col = 0; col < SIDE; col++)
-        if (high[col] > 0.85f && wood[col] > 0.7f) flow(w, floor, g->lava, row, col);
+          map[col] = map[col] == g->ore_in[k] && u[k][half][col] < g->ore_share[k] ? g->ore[k] : map[col];
+      for (uint64_t left = bits_of_flags(lava, SIDE) & r->deep[row]; left; left &= left - 1) flow(w, floor, g->lava, row, lowest_of(left));
     }
   }
 }
@@ -196,21 +211,24 @@ MN_FN void shine(craftax *w, int floor, int top, int left) {
 
 MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
   const terrain g = terrain_of(floor);
-  noise f[NOISES];
+  float f[SIDE * SIDE];
+  rocks r;
   dice d;
   d.io = NULL;
   d.used = 0;
   d.jax = true;
   d.key = key;
-  make_noise(f + WET, &d, split(&d), SIDE, 3, 3);
+  make_noise(f, &d, split(&d), SIDE, 3, 3);
+  lay_water(w, floor, &g, f);
   split(&d);
-  make_noise(f + HIGH, &d, split(&d), SIDE, 3, 3);
-  make_noise(f + VEINS, &d, split(&d), SIDE, 6, 24);
+  make_noise(f, &d, split(&d), SIDE, 3, 3);
+  raise_mountains(w, floor, &g, f, &r);
+  make_noise(f, &d, split(&d), SIDE, 6, 24);
+  dig_veins(w, floor, &g, f, &r);
   split(&d);
-  make_noise(f + WOODS, &d, split(&d), SIDE, 12, 12);
+  make_noise(f, &d, split(&d), SIDE, 12, 12);
   const mn_jax_key trees = d.key;
-  lay_ground(w, floor, &g, f);
-  strew(w, floor, &g, f, trees, split(&d));
+  strew(w, floor, &g, f, &r, trees, split(&d));
   split(&d);                                     /* a diamond that must be: never in these settings, but see floor 8 */
   if (floor == BOSS) w->at[floor].map[0][0] = STONE;
   w->at[floor].map[SIDE / 2][SIDE / 2] = g.start;

@@ -6,32 +6,11 @@
 /* Where a class of mobs may appear: on these blocks, nearest <= squared distance from the player <= farthest. */
 typedef struct habitat { uint8_t block[4]; int nearest, farthest; } habitat;
 
-/* Where a row of the map has one of four blocks, as bits: eight bytes below 128 at a time, of which 128 - (x ^ block) has the top bit
-** only where x is the block; the product gathers these bits. */
-MN_FN uint64_t bits_of(const uint8_t *row, const uint8_t *block) {
-  const uint64_t ones = 0x0101010101010101u, gather = 0x0102040810204080u;
-  uint64_t bits = 0;
-  for (int col = 0; col < SIDE; col += 8) {
-    uint64_t x, hit = 0;
-    memcpy(&x, row + col, 8);
-    for (int k = 0; k < 4; k++) hit |= 128 * ones - (x ^ block[k] * ones);
-    bits |= (hit >> 7 & ones) * gather >> 56 << col;
-  }
-  return bits;
-}
-
-/* The columns low .. high that are on the map, as bits. */
-MN_FN uint64_t columns(int low, int high) {
-  low = most(low, 0);
-  high = least(high, SIDE - 1);
-  return low > high ? 0 : (2ull << high) - (1ull << low);
-}
-
 /* The places of a row within wide columns of the player, and not within gap; -1: none. */
 MN_FN uint64_t places_in(const craftax *w, const habitat *h, int row, int wide, int gap) {
   const level *at = w->at + w->floor;
-  const uint64_t near = columns(w->col - gap, w->col + gap);
-  return bits_of(at->map[row], h->block) & columns(w->col - wide, w->col + wide) & ~near & ~at->occupied[row];
+  const uint64_t near = columns(w->col - gap, w->col + gap, SIDE);
+  return bits_of_blocks(at->map[row], SIDE, h->block, 4) & columns(w->col - wide, w->col + wide, SIDE) & ~near & ~at->occupied[row];
 }
 
 /* The largest x with x * x <= n, -1 where n < 0. */

@@ -40,7 +40,8 @@ typedef struct level {
   uint8_t item[SIDE][SIDE];                      /* of THINGS */
   mob melee[MELEES], passive[PASSIVES], ranged[RANGEDS];
   shot theirs[SHOTS], mine[SHOTS];               /* projectiles of mobs and of the player */
-  uint8_t down_ladder[2], up_ladder[2], unused[4];               /* row, column */
+  uint8_t down_ladder[2], up_ladder[2];          /* row, column */
+  uint8_t dug, unused[3];                        /* dug: lit, map or item have changed, within a step */
 } level;
 
 typedef struct craftax {
@@ -86,7 +87,9 @@ MN_FN bool written(int *row, int *col) {
   return inside(*row, *col);
 }
 MN_FN void put_block(craftax *w, int row, int col, int block) {
-  if (written(&row, &col)) w->at[w->floor].map[row][col] = (uint8_t)block;
+  if (!written(&row, &col)) return;
+  w->at[w->floor].map[row][col] = (uint8_t)block;
+  w->at[w->floor].dug = 1;
 }
 MN_FN void occupy(craftax *w, int row, int col) {
   if (written(&row, &col)) w->at[w->floor].occupied[row] |= 1ull << col;

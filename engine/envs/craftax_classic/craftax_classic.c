@@ -22,6 +22,13 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *to) 
   return 0;
 }
 
+/* All but the map. */
+static void keep(const void *self, void *before) {
+  const size_t from = offsetof(craftax_classic, map) + sizeof ((const craftax_classic *)self)->map;
+  memcpy(before, self, offsetof(craftax_classic, map));
+  memcpy((char *)before + from, (const char *)self + from, sizeof(craftax_classic) - from);
+}
+
 MN_FN float light_at(const mn_io *io, int step) { return ((const shared *)io->shared)->light[step]; }
 
 MN_FN void reset(craftax_classic *w, mn_io *io) {
@@ -63,6 +70,8 @@ MN_FN void step(craftax_classic *w, mn_io *io) {
   io->reward = MN_FMA((float)(w->health - health), 0.1f, (float)ones_in(w->achievements & ~before));
   io->terminated = w->health <= 0 || w->steps >= LONGEST;
   io->score = (float)ones_in(w->achievements) / (float)ACHIEVEMENTS;
+  io->rare = w->dug;
+  w->dug = 0;
   observe(w, light_at(io, w->steps), io->obs);
 }
 
@@ -194,11 +203,11 @@ static bool valid(const craftax_classic *w, const mn_io *io) {
          within(w->food, 0, 9) && within(w->drink, 0, 9) && within(w->energy, 0, 9) && within(w->hunger, 0, 50) &&
          within(w->thirst, 0, 40) && within(w->fatigue, -20, 60) && within(w->recover, -30, 50) && items_valid(w) &&
          mobs_valid(w->zombie, ZOMBIES, 5) && mobs_valid(w->cow, COWS, 3) && mobs_valid(w->skeleton, SKELETONS, 3) &&
-         arrows_valid(w) && plants_valid(w) && occupied_valid(w);
+         arrows_valid(w) && plants_valid(w) && occupied_valid(w) && !w->dug;
 }
 
 MN_ENV(craftax_classic, .rules = "Gather, craft and fight in a world of which you see 7 by 9 blocks: each of 22 achievements pays 1 once, each point of "
-                                 "health a tenth; eat, drink and sleep, and stay out of lava.", .see = see,
+                                 "health a tenth; eat, drink and sleep, and stay out of lava.", .see = see, .keep = keep,
        .version = 1,
        .doc = "Craftax Classic: gather, craft, fight and survive in a new world; 22 achievements",
        .about = "random   philox: the engine's random numbers\n"

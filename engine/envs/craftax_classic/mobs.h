@@ -35,19 +35,21 @@ MN_FN void toward(const craftax_classic *w, const mob *m, bool by_row, int *down
 MN_FN void move_mob(craftax_classic *w, mob *m, int row, int col) {
   const bool goes = walkable(w, row, col);
   const bool stays = distance(w, m->row, m->col) < DESPAWN;
-  if (m->alive) vacate(w, m->row, m->col);
-  if (goes) {
-    m->row = (int16_t)row;
-    m->col = (int16_t)col;
-  }
+  const int to_row = goes ? row : m->row, to_col = goes ? col : m->col;
+  vacate(w, m->row, m->col, m->alive);
+  m->row = (int16_t)to_row;
+  m->col = (int16_t)to_col;
   m->alive &= stays;
-  if (m->alive) occupy(w, m->row, m->col);
+  occupy(w, to_row, to_col, m->alive);
 }
 
 MN_FN void move_zombie(craftax_classic *w, mob *m, whim chance) {
   const int way = chance.way + LEFT, far = distance(w, m->row, m->col);
-  int down = down_of(way), right = right_of(way);
-  if (far < 10 && chance.u < 0.75f) toward(w, m, chance.by_row, &down, &right);
+  const bool hunts = (far < 10) & (chance.u < 0.75f);
+  int down, right;
+  toward(w, m, chance.by_row, &down, &right);
+  down = hunts ? down : down_of(way);
+  right = hunts ? right : right_of(way);
   const bool strikes = far == 1 && m->cooldown <= 0 && m->alive;
   if (strikes) {
     w->health = (int8_t)(w->health - (w->sleeping ? 7 : 2));
@@ -76,8 +78,9 @@ MN_FN void move_skeleton(craftax_classic *w, mob *m, whim chance) {
   const int way = chance.way + LEFT, far = distance(w, m->row, m->col);
   int down = down_of(way), right = right_of(way), ahead, aside;
   toward(w, m, chance.by_row, &ahead, &aside);
-  if (chance.u > 0.85f && far >= 10) down = ahead, right = aside;
-  if (chance.u > 0.85f && far <= 3) down = -ahead, right = -aside;
+  const bool comes = (chance.u > 0.85f) & (far >= 10), flees = (chance.u > 0.85f) & (far <= 3);
+  down = comes ? ahead : flees ? -ahead : down;
+  right = comes ? aside : flees ? -aside : right;
   const bool aims = far == 4 || far == 5 || (far <= 3 && !walkable(w, m->row + down, m->col + right));
   const bool shoots = aims && m->cooldown <= 0 && m->alive;
   if (shoots) {
@@ -98,7 +101,7 @@ MN_FN void move_arrow(craftax_classic *w, arrow *a) {
     w->health = (int8_t)(w->health - 2);
     w->sleeping = 0;
   }
-  if ((block == FURNACE || block == TABLE) && row < SIDE && col < SIDE) w->map[clamped(row)][clamped(col)] = PATH;
+  if ((block == FURNACE || block == TABLE) && row < SIDE && col < SIDE) set_block(w, clamped(row), clamped(col), PATH);
   a->flies = inside(row, col) && (!solid(block) || block == WATER) && !taken(w, row, col);
 }
 
@@ -121,24 +124,21 @@ MN_FN void move_mobs(craftax_classic *w, dice *d) {
 
 /* ---- new ones ---- */
 
-/* Where one may appear: on these blocks, nearest to DESPAWN - 1 steps from the player, on no mob. */
-MN_FN int candidates(const craftax_classic *w, uint32_t blocks, int nearest, uint64_t *place) {
+/* Where one may appear: on one of two blocks, nearest to DESPAWN - 1 steps from the player, on no mob. */
+MN_FN int candidates(const craftax_classic *w, const uint8_t *blocks, int nearest, uint64_t *place) {
   int n = 0;
   for (int row = 0; row < SIDE; row++) {
     place[row] = 0;
-    const int rows = absolute(row - w->row), reach = DESPAWN - 1 - rows;
+    const int rows = absolute(row - w->row), reach = DESPAWN - 1 - rows, gap = nearest - 1 - rows;
     if (reach < 0) continue;
-    const int from = most(0, w->col - reach), to = least(SIDE - 1, w->col + reach);
-    uint64_t bits = 0;
-    for (int col = from; col <= to; col++)
-      bits |= (uint64_t)(rows + absolute(col - w->col) >= nearest && (blocks >> w->map[row][col] & 1)) << col;
-    place[row] = bits & ~w->occupied[row];
+    const uint64_t ring = columns(w->col - reach, w->col + reach, SIDE) & ~columns(w->col - gap, w->col + gap, SIDE);
+    place[row] = bits_of_blocks(w->map[row], SIDE, blocks, 2) & ring & ~w->occupied[row];
     n += ones_in(place[row]);
   }
   return n;
 }
 
-MN_LARGE bool appear(craftax_classic *w, dice *d, mn_jax_key key, mob *m, int health, uint32_t blocks, int nearest) {
+MN_LARGE bool appear(craftax_classic *w, dice *d, mn_jax_key key, mob *m, int health, const uint8_t *blocks, int nearest) {
   uint64_t place[SIDE];
   const int n = candidates(w, blocks, nearest, place);
   if (n == 0) return false;
@@ -150,7 +150,7 @@ MN_LARGE bool appear(craftax_classic *w, dice *d, mn_jax_key key, mob *m, int he
   return true;
 }
 
-MN_FN void spawn(craftax_classic *w, dice *d, mob *of, int n, float chance, int health, uint32_t blocks, int nearest) {
+MN_FN void spawn(craftax_classic *w, dice *d, mob *of, int n, float chance, int health, const uint8_t *blocks, int nearest) {
   mob *m = of;
   while (m < of + n && m->alive) m++;
   const bool has_place = m < of + n;
@@ -158,13 +158,13 @@ MN_FN void spawn(craftax_classic *w, dice *d, mob *of, int n, float chance, int 
   const mn_jax_key key = split(d);
   if (!has_place) m = of;
   else if (u < chance) appear(w, d, key, m, health, blocks, nearest);
-  if (m->alive) occupy(w, m->row, m->col);
+  occupy(w, m->row, m->col, m->alive);
 }
 
 MN_FN void spawn_mobs(craftax_classic *w, dice *d, float light) {
-  const uint32_t grass = 1u << GRASS, path = 1u << PATH;
+  const uint8_t grass[2] = { GRASS, GRASS }, path[2] = { PATH, PATH }, both[2] = { GRASS, PATH };
   spawn(w, d, w->cow, COWS, 0.1f, 3, grass, 4);
-  spawn(w, d, w->zombie, ZOMBIES, 0.02f + 0.1f * ((1 - light) * (1 - light)), 5, grass | path, 10);
+  spawn(w, d, w->zombie, ZOMBIES, 0.02f + 0.1f * ((1 - light) * (1 - light)), 5, both, 10);
   spawn(w, d, w->skeleton, SKELETONS, 0.05f, 3, path, 10);
 }
 #endif

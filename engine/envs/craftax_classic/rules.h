@@ -51,7 +51,7 @@ MN_FN int strike(mob *of, int n, int row, int col, int damage) {
 MN_FN void take(craftax_classic *w, int row, int col, int item, int achievement, int becomes) {
   w->item[item]++;
   achieve(w, achievement, true);
-  w->map[row][col] = (uint8_t)becomes;
+  set_block(w, row, col, becomes);
 }
 
 MN_FN void eat(craftax_classic *w, int food, int achievement) {
@@ -79,7 +79,7 @@ MN_FN void use_block(craftax_classic *w, int row, int col, float luck) {
     for (int i = PLANTS - 1; i >= 0; i--)
       if (w->garden[i].row == row && w->garden[i].col == col) k = i;
     w->garden[k].age = 0;
-    w->map[row][col] = PLANT;
+    set_block(w, row, col, PLANT);
     eat(w, 4, EAT_PLANT);
     break;
   }
@@ -95,7 +95,7 @@ MN_FN void act(craftax_classic *w, dice d) {
   achieve(w, DEFEAT_ZOMBIE, zombie == KILLED);
   achieve(w, DEFEAT_SKELETON, skeleton == KILLED);
   if (cow == KILLED) eat(w, 6, EAT_COW);
-  if (zombie == KILLED || cow == KILLED || skeleton == KILLED) vacate(w, row, col);
+  if (zombie == KILLED || cow == KILLED || skeleton == KILLED) vacate(w, row, col, true);
   if (inside(row, col) && !(zombie | cow | skeleton)) use_block(w, row, col, luck);
 }
 
@@ -103,7 +103,7 @@ MN_FN void act(craftax_classic *w, dice d) {
 
 MN_FN void put(craftax_classic *w, int row, int col, int block, int item, int cost, int achievement) {
   w->item[item] = (uint8_t)(w->item[item] - cost);
-  w->map[row][col] = (uint8_t)block;
+  set_block(w, row, col, block);
   achieve(w, achievement, true);
 }
 
@@ -151,7 +151,7 @@ MN_FN void grow(craftax_classic *w) {
       continue;
     }
     p->age++;
-    if (p->age >= 600) w->map[p->row][p->col] = RIPE;
+    if (p->age >= 600 && w->map[p->row][p->col] != RIPE) set_block(w, p->row, p->col, RIPE);
   }
 }
 

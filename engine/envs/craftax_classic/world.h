@@ -30,6 +30,7 @@ typedef struct craftax_classic {
   mob zombie[ZOMBIES], cow[COWS], skeleton[SKELETONS];
   arrow shot[ARROWS];
   plant garden[PLANTS];
+  uint8_t dug, unused[3];        /* dug: the map has changed, within a step */
 } craftax_classic;
 
 typedef struct shared { float light[LONGEST + 1]; } shared;      /* daylight at each step */
@@ -41,7 +42,7 @@ MN_FN bool solid(int block) {
   return all >> block & 1;
 }
 
-MN_FN bool inside(int row, int col) { return row >= 0 && row < SIDE && col >= 0 && col < SIDE; }
+MN_FN bool inside(int row, int col) { return ((unsigned)row < SIDE) & ((unsigned)col < SIDE); }
 
 /* What the original reads beyond the map: JAX counts negative places from the end, and stops at the last. */
 MN_FN int clamped(int i) {
@@ -54,17 +55,22 @@ MN_FN int seen_at(const craftax_classic *w, int row, int col) {
   return w->map[row][col];
 }
 MN_FN bool mob_at(const craftax_classic *w, int row, int col) { return w->occupied[clamped(row)] >> clamped(col) & 1; }
-MN_FN void occupy(craftax_classic *w, int row, int col) { w->occupied[row] |= 1ull << col; }
-MN_FN void vacate(craftax_classic *w, int row, int col) { w->occupied[row] &= ~(1ull << col); }
+/* In a step: the map changes here alone. */
+MN_FN void set_block(craftax_classic *w, int row, int col, int block) {
+  w->map[row][col] = (uint8_t)block;
+  w->dug = 1;
+}
+MN_FN void occupy(craftax_classic *w, int row, int col, bool by) { w->occupied[row] |= (uint64_t)by << col; }
+MN_FN void vacate(craftax_classic *w, int row, int col, bool by) { w->occupied[row] &= ~((uint64_t)by << col); }
 
 /* By a mob or the player. */
 MN_FN bool taken(const craftax_classic *w, int row, int col) {
   return mob_at(w, row, col) || (w->row == row && w->col == col);
 }
+/* All of it is looked at, without branches that chance decides; outside, the map's other side in place of it. */
 MN_FN bool walkable(const craftax_classic *w, int row, int col) {
-  if (!inside(row, col)) return false;
-  const int block = w->map[row][col];
-  return !solid(block) && block != LAVA && !taken(w, row, col);
+  const int r = row & (SIDE - 1), c = col & (SIDE - 1), block = w->map[r][c];
+  return inside(row, col) & !(solid(block) | (block == LAVA) | (int)(w->occupied[r] >> c & 1) | ((w->row == row) & (w->col == col)));
 }
 
 MN_FN int distance(const craftax_classic *w, int row, int col) { return absolute(row - w->row) + absolute(col - w->col); }

@@ -84,7 +84,9 @@ function view.parse(args)
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
   check_interventions(o)
-  if o.kind == "html" and #o.list > 0 and o.episodes > 1 then usage("view: an intervention in an .html page is in the first episode, seed=N chooses it") end
+  if #o.list > 0 and o.episodes > 1 then
+    usage(("view: an intervention is in the first episode, got episodes=%d"):format(o.episodes), "seed=N chooses the episode")
+  end
   o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, .html, writes a file instead"):format(table.concat(o.things, " "))
   return o
 end

@@ -171,8 +171,19 @@ local function stretches(shape, batch_axis, env, part)
   return list
 end
 
+-- Kept with the part: a held one is put back at every step.
 local function stretches_of_state(core, part, env, num_envs)
-  return stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
+  local kept = part.stretches
+  if not kept or kept.core ~= core or kept.num_envs ~= num_envs then
+    kept = { core = core, num_envs = num_envs }
+    part.stretches = kept
+  end
+  local list = kept[env]
+  if not list then
+    list = stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
+    kept[env] = list
+  end
+  return list
 end
 
 ---Copy parts of a memory of one environment into that of another.

@@ -38,7 +38,7 @@ local function so_far(background)
   local map = background.map
   local done, of = 0, nil
   if map then done, of = map:progress() end
-  return ("measured while nothing else is to be done: %d of %s cells"):format(done, of or "?")
+  return ("%d of %s cells are measured, while the window is idle"):format(done, of or "?")
 end
 
 ---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.
@@ -47,7 +47,7 @@ function Background:story()
   self.told = true
   local state = self.state
   if not (state and state.test) then
-    return not self.failed and { sentences = {}, note = "which part of the memory holds what success needs is " .. so_far(self) } or nil
+    return not self.failed and { sentences = {}, note = "Which part of the memory holds what success needs: " .. so_far(self) } or nil
   end
   local held = self:show_held()
   held = held and held.test and held or nil
@@ -55,7 +55,7 @@ function Background:story()
     local sentences, lost = memory_story.sentences(state, held, state.what)
     self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes }
   end
-  self.words.note = fails(self) and not held and "which part lost " .. state.what .. " is " .. so_far(self.held or {}) or nil
+  self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "." or nil
   return self.words
 end
 

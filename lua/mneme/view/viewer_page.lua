@@ -82,7 +82,8 @@ local function strip_of(self)
     for _, e in ipairs(row.episodes) do
       e.text, e.shown = words_for(self, e), false
       for i in ipairs(self.tracks) do
-        if (i == k or self.original or self.together) and slot[i] >= e.start and slot[i] <= (e.stop or math.huge) then e.shown = true end
+        -- an altered episode has slots of its own, which are not those of the strip
+        if (i == k or self.together) and slot[i] >= e.start and slot[i] <= (e.stop or math.huge) then e.shown = true end
       end
       if e.outcome then won, over = won + (e.failed and 0 or 1), over + 1 end
     end
