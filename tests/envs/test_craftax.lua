@@ -385,6 +385,28 @@ t.test("forged bytes of the lower floors are refused, or lived on from: fifty st
   t.ok(refused > 50 and went_on > 50, refused .. " refused, " .. went_on .. " went on")
 end)
 
+t.test("as many environments as no cache holds: the same observations and states as few have", function()
+  local function play(n)
+    local env, log, ended = envs.new("craftax", { num_envs = n, seed = 4 }), {}, 0
+    local obs, reward, action = ffi.new("float[?]", n * NUMBERS), ffi.new("float[?]", n), ffi.new("int32_t[?]", n)
+    local terminated, truncated = ffi.new("uint8_t[?]", n), ffi.new("uint8_t[?]", n)
+    env:reset_raw(obs)
+    for k = 1, 150 do
+      for i = 0, n - 1 do action[i] = k % 3 == 0 and 5 or (7 * i + 5 * math.floor(k / 3)) % 43 end
+      env:step_raw(action, obs, reward, terminated, truncated)
+      log[#log + 1] = ffi.string(reward, 4 * 48) .. ffi.string(terminated, 48)
+      for i = 0, 47 do ended = ended + terminated[i] end
+      if k % 10 == 0 then log[#log + 1] = ffi.string(obs, 4 * NUMBERS * 48) end
+    end
+    for i = 0, 47 do log[#log + 1] = env:save(i) end
+    env:close()
+    t.ok(ended > 0, "an episode ended")
+    return table.concat(log)
+  end
+  t.ok(128 * NUMBERS * 4 > 2 ^ 22, "engine/sim/vec.c: FAR_BYTES")
+  t.ok(play(48) == play(128))
+end)
+
 t.test("settings: random is philox or jax", function()
   t.raises(function() envs.new("craftax", { random = "numpy" }) end, "random")
   t.raises(function() envs.new("craftax", { size = 9 }) end, "unknown setting")
