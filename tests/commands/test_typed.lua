@@ -13,7 +13,8 @@ files.write(dir .. "/ungated.lua", { 'return require("mneme").core.preset("galit
 local typed = {
   { "run tmaze.lua", "did you mean the experiment tmaze%? mneme run tmaze" }, { "run demo.lua", "mneme run demo" },
   { "tmaze", "did you mean mneme run tmaze%?" }, { "ok.lua", "did you mean mneme run ok.lua%?" }, { "train demo", "did you mean mneme run demo%?" },
-  { "plot runs/demo", "did you mean mneme compare runs/demo%?" }, { "runs/demo", "did you mean mneme view runs/demo%?" },
+  { "plot runs/demo", "did you mean mneme compare runs/demo%?" },
+  { "resume runs/demo", "did you mean mneme run resume=runs/demo%?" }, { "runs/demo", "did you mean mneme view runs/demo%?" },
   { "run demo core gru", "write core=gru, without blanks" }, { "run demo core = gru", "write core=gru, without blanks" },
   { "run demo quick", "write quick=1, without blanks" }, { "run demo gru", "write core=gru" },
   { "run demo steps=1x", "steps=1x: expected a number, such as 5e6, 300k or 2M" },
@@ -54,7 +55,7 @@ t.test("help of what is typed", function()
     tensor = "^mn.tensor%(", lr = "learning rate",
     core = "\n  gru ", ["mn.adam"] = "^mn.adam%(",
     adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
-    memories = "\n  gru ",
+    memories = "\n  gru ", n_envs = "here it is num_envs=N %(mneme help num_envs%)",
     environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ",
     scene = "\n  mind ", learner = "\n  ppo ",
     num_envs = "environments that are", sight = "mneme run memory_maze sight=7", runs = "mneme list runs", settings = "key=value",

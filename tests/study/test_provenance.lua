@@ -115,6 +115,8 @@ t.test("a report and a comparison of a folder that is not as it was written say 
   local said, status = mneme "check odd"
   t.ok(status == 1 and said:find "odd: 2 of 4 runs are damaged\n", said)
   sh [[sed -i 's/"step": *512/"step":513/; $s/[1-9]/7/2g' cut/runs/core=gru,seed=1/metrics.jsonl]]
+  said = mneme "eval cut"
+  t.ok(said:find "cut: is a study, expected one run %(its runs: cut/runs/core=", said)
   said = mneme "report cut out=cut.md episode=0"
   for _, text in ipairs { said, read "cut.md", (mneme "compare cut") } do
     t.ok(text:find "core=gru,seed=1: metrics.jsonl: " and text:find "the study: runs/core=gru,seed=2: was done, and has no result now", text:sub(1, 900))

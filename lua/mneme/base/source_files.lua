@@ -20,6 +20,7 @@ local data = {}                -- path -> true: data files that were read
 local written = {}             -- path -> true: files that scripts write are none of their data
 local chunks = {}              -- the sources of what was loaded, as debug.getinfo names them
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
+local stored_data = {}         -- path -> path of the copy that is read in its place
 local modules = {}             -- name of a local module that was required -> path
 
 -- The path without links; of one that does not exist, as it is.
@@ -109,9 +110,15 @@ function source_files.note(path, text)
   noted[path] = text
 end
 
+---Where a data file is read: at its path, or at that of a run's copy.
+---@param path string
+---@return string
+function source_files.data_at(path) return stored_data[plain(path)] or path end
+
 ---Notes a data file that is read.
 ---@param path string
 function source_files.note_data(path)
+  if stored_data[plain(path)] then data[plain(path)] = true end
   local file = lfs.attributes(path, "mode") == "file" and real(path)
   if not file or written[plain(path)] or file:find "^/proc/" or file:find "^/sys/" then return end
   if source_files.folder and within(file, real(source_files.folder)) then return end
@@ -120,7 +127,7 @@ end
 
 ---Notes a file that a script writes.
 ---@param path string
-function source_files.note_written(path) written[plain(path)], data[plain(path)] = true, nil end
+function source_files.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
 
 ---How many files were noted.
 function source_files.count()
@@ -143,10 +150,12 @@ end
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
 ---@param folder string
 ---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
-function source_files.begin(folder, copies)
-  source_files.folder, stored = folder, {}
+---@param data_copies table<string, string>? of data files: where each is read
+function source_files.begin(folder, copies, data_copies)
+  local changed = next(stored_data) ~= nil or next(data_copies or {}) ~= nil
+  source_files.folder, stored, stored_data = folder, {}, {}
   for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
-  local changed = false
+  for path, at in pairs(data_copies or {}) do stored_data[plain(path)] = at end
   for _, path in ipairs(order) do
     local now = stored[path] and stored[path].text or text_of(path)
     if now and now ~= noted[path] then changed = true end
@@ -201,12 +210,18 @@ local function watch_files()
   local function by_script() return chunks[(debug.getinfo(3, "S") or {}).source or ""] end
   rawset(io, "open", function(path, mode)
     if type(path) == "string" and by_script() then
-      if not mode or mode == "r" or mode == "rb" then source_files.note_data(path) else source_files.note_written(path) end
+      if not mode or mode == "r" or mode == "rb" then
+        source_files.note_data(path)
+        path = source_files.data_at(path)
+      else source_files.note_written(path) end
     end
     return open(path, mode)
   end)
   rawset(io, "lines", function(path, ...)
-    if type(path) == "string" and by_script() then source_files.note_data(path) end
+    if type(path) == "string" and by_script() then
+      source_files.note_data(path)
+      path = source_files.data_at(path)
+    end
     return lines(path, ...)
   end)
 end

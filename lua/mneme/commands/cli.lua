@@ -223,6 +223,8 @@ local function unknown_command(name, rest, names)
   local after = #rest > 0 and " " .. table.concat(rest, " ") or ""
   local function meant(command) errors.usage(("unknown command '%s'"):format(name), ("did you mean mneme %s%s?"):format(command, after)) end
   if other_names[name] then meant(other_names[name]) end
+  if name == "resume" or name == "continue" then errors.usage(("unknown command '%s'"):format(name), "did you mean mneme run resume=" ..
+    (rest[1] and table.concat(rest, " ") or "RUN") .. "?") end
   local plain = name:gsub("%.lua$", "")
   if name ~= plain then meant("run " .. name) end
   for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then meant("run " .. name) end end

@@ -6,6 +6,7 @@ local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local meant = require "mneme.runs.meant"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
@@ -316,6 +317,8 @@ function help.text(topic, kind)
     if text then return fold(text) end
     text = require("mneme.commands.api").class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
+    local write = meant.of_other_programs(topic)
+    if write then return fold(("%s: another program's word; here it is %s (mneme help %s)\n"):format(topic, write, write:match "^[%w_]+")) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")

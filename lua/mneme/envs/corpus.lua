@@ -56,8 +56,8 @@ function corpus.read(path)
         errors.fail(file .. " is not there", "apt-get install " .. PACKAGE .. " brings it, or file=TEXT takes a text of yours")
       end
     end
-    local text = files.read(file)
     if path ~= "" then source_files.note_data(file) end
+    local text = files.read(source_files.data_at(file))
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
     local code, at = corpus.decode(data, #text)

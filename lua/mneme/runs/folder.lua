@@ -20,6 +20,18 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 
 -- ---- config.json ----
 
+-- The first runs of a study's folder, as paths.
+local function run_names(inner)
+  local list, n = {}, 0
+  for _, name in ipairs(files.list(inner)) do
+    if files.is_file(("%s/%s/config.json"):format(inner, name)) then
+      n = n + 1
+      if n <= 3 then list[n] = inner .. "/" .. name end
+    end
+  end
+  return table.concat(list, ", ") .. (n > 3 and (", %d more"):format(n - 3) or n == 0 and "none has begun" or "")
+end
+
 ---What config.json of a run folder holds; an error where there is none, or a damaged one.
 ---@param path string of the folder
 ---@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
@@ -27,7 +39,11 @@ function folder.read_info(path)
   local run = folder.plain(path)
   path = run .. "/config.json"
   if not files.is_folder(run) then errors.usage(run .. ": there is no such run") end
-  if not files.is_file(path) then errors.usage(run .. ": not a run", "it has no config.json") end
+  if not files.is_file(path) then
+    local inner = files.is_file(run .. "/study.json") and run .. (files.is_folder(run .. "/cells") and "/cells" or "/runs")
+    if inner then errors.usage(run .. ": is a study, expected one run", "its runs: " .. run_names(inner)) end
+    errors.usage(run .. ": not a run", "it has no config.json")
+  end
   local info, problem = json.decode((files.read(path)), path)
   if problem then errors.fail(problem) end
   if type(info) ~= "table" or type(info.config) ~= "table" then

@@ -32,6 +32,11 @@ function meant.of_key(key, text, schema)
   if core_settings[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
 end
 
+---What other programs call a setting: what to write here, such as "num_envs=N"; nil: no word of theirs is known.
+---@param key string
+---@return string?
+function meant.of_other_programs(key) return other_words[key] end
+
 ---A word without a value: what to write instead.
 ---@param word string
 ---@param after string[] the words that follow it

@@ -1,5 +1,5 @@
 -- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, and
--- RUN/source-from-STEP/ those of a resume that ran other code; config.json has their checksums, those of data files and of the program.
+-- RUN/source-from-STEP/ those of a resume that ran other code, each with small data files; config.json has all checksums, and the program's.
 -- What evaluates or resumes the run gets the same code, or an error that says what changed.
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
@@ -10,8 +10,9 @@ local source_files = require "mneme.base.source_files"
 
 local C = engine.C
 local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
+local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
-  help = { { "use=stored", "the copies that a run keeps, where its code has changed; of data it keeps checksums alone" },
+  help = { { "use=stored", "the copies that a run keeps, where its code or data have changed; of data files beyond 1 MiB it keeps checksums alone" },
     { "use=now", "the code and data that are there now" },
     { "trust=1", "run code that the folder brings; without it only files of the installation and of the current directory outside the folder run" } },
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
@@ -79,7 +80,7 @@ end
 ---@field folder string of its copies, in the run's folder
 ---@field from_step number
 ---@field source { path: string, checksum: string }[]
----@field data { path: string, checksum: string, bytes: integer? }[]
+---@field data { path: string, checksum: string, bytes: integer?, kept: boolean? }[]
 ---@field data_since number the step from which on it was this data
 
 ---The versions of a run's code, oldest first; none: it kept no code.
@@ -120,6 +121,11 @@ end
 
 local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end
 
+-- The copy of a data file, by its content, below the run's folder; nil: none is kept.
+local function data_copy(source_folder, entry)
+  return entry.kept == true and entry.checksum:find "^%x+$" and ("%s/data/%s-%s"):format(source_folder, entry.checksum, entry.path:match "[^/]*$") or nil
+end
+
 -- Are these the files of a version, and are its copies there?
 local function same(folder, version, about)
   for _, entry in ipairs(version.source) do
@@ -138,9 +144,12 @@ function run_sources.write(folder, start, before)
   local code, data = source_files.list()
   local about, about_data = {}, {}
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = run_sources.checksum(file.text) } end
+  local all = 0
   for _, path in ipairs(data) do
-    local checksum, bytes = sum_of(path)
-    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes } end
+    local checksum, bytes = sum_of(source_files.data_at(path))
+    local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL or nil
+    all = all + (kept and bytes or 0)
+    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
   end
   table.sort(about, function(a, b) return a.path < b.path end)
   local latest = before and run_sources.latest(before)
@@ -159,6 +168,17 @@ function run_sources.write(folder, start, before)
     if text_of(to) ~= file.text then
       files.make_folder(to:match "^(.*)/")
       files.write(to, { file.text })
+    end
+  end
+  for _, entry in ipairs(about_data) do
+    local copy = data_copy(start.source_folder, entry)
+    if copy and sum_of(folder .. "/" .. copy) ~= entry.checksum then
+      local text = text_of(source_files.data_at(entry.path)) or ""
+      entry.kept = run_sources.checksum(text) == entry.checksum or nil              -- nil: it has just changed
+      if entry.kept then
+        files.make_folder(("%s/%s/data"):format(folder, start.source_folder))
+        files.write(folder .. "/" .. copy, { text })
+      end
     end
   end
   start.source, start.data = about, about_data
@@ -180,7 +200,7 @@ end
 ---@field kind string "code" or "data"
 ---@field gone boolean?
 ---@field line integer? the first that differs
----@field copy string? of the code, in the run's folder
+---@field copy string? in the run's folder
 ---@field since number the step from which on the run was made by that version
 ---@field before integer? bytes of the data then
 ---@field now integer? and now
@@ -202,7 +222,8 @@ function run_sources.changes(folder, info)
   for _, entry in ipairs(version.data) do
     local now, bytes = sum_of(entry.path)
     if now ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, since = version.data_since, before = tonumber(entry.bytes), now = bytes }
+      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, copy = data_copy(folder .. "/" .. version.folder, entry),
+        since = version.data_since, before = tonumber(entry.bytes), now = bytes }
     end
   end
   return list
@@ -231,6 +252,12 @@ function run_sources.damaged(folder, info)
       if not seen[copy] and not text then list[#list + 1] = copy .. ": is not there"
       elseif text and run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
       seen[copy] = true
+    end
+    for _, entry in ipairs(version.data) do
+      local copy = data_copy(version.folder, entry)
+      local now = copy and sum_of(folder .. "/" .. copy)
+      if copy and not now then list[#list + 1] = copy .. ": is not there"
+      elseif copy and now ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
     end
   end
   return list
@@ -272,11 +299,26 @@ local function warn(text)
   warned[text] = true
 end
 
-local KEEPS = "a run keeps the checksums of its data, not the data"
+local KEEPS = "a run keeps the checksums of data files beyond 1 MiB, not the data"
 
----Decides which code a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged; the
----run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies run with trust=1, or where each equals a
----file of the installation or of the current directory.
+-- The copies of data that stand in for files that are gone, or with use=stored for all that are kept.
+local function data_copies(folder, version, gone)
+  local of = {}
+  for _, entry in ipairs(version.data) do
+    local copy = data_copy(folder .. "/" .. version.folder, entry)
+    if copy and (not gone or gone[entry.path]) then
+      local now = sum_of(copy)
+      if not now then errors.fail(copy .. " is not there, and its run needs it") end
+      if now ~= entry.checksum then errors.fail(copy .. " was changed after the run wrote it") end
+      of[entry.path] = copy
+    end
+  end
+  return of
+end
+
+---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
+---the run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies of code run with trust=1, or where each
+---equals a file of the installation or of the current directory.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
@@ -285,29 +327,33 @@ function run_sources.adopt(folder, info, options)
   source_files.begin(folder, {})
   local version, choice = run_sources.latest(info), run_sources.choice
   local gone, changed
+  local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data = change.kind == "data"
     if options and options[change.kind] == false then
       if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
-    elseif data and choice or not data and choice == "now" then
-      warn(("%s: %s; %s"):format(folder, run_sources.text(change), data and choice == "stored" and KEEPS ..
-        ": use=stored cannot bring them back, and what is there now is read" or "use=now takes what is there now"))
+    elseif choice == "now" then warn(("%s: %s; use=now takes what is there now"):format(folder, run_sources.text(change)))
+    elseif data and change.copy and (change.gone or choice) then gone_data[change.path] = true
+    elseif data and choice then
+      warn(("%s: %s; %s: use=stored cannot bring them back, and what is there now is read"):format(folder, run_sources.text(change), KEEPS))
     elseif change.gone and not data then gone = gone or change else changed = changed or change end
   end
   if choice == "now" then return end
   if changed and choice ~= "stored" then
-    local stored = changed.kind == "code" and ("use=stored%s runs %s; "):format(source_files.trusted and "" or " trust=1", changed.copy) or KEEPS .. "; "
+    local stored = changed.copy and ("use=stored%s %s %s; "):format(changed.kind == "code" and not source_files.trusted and " trust=1" or "",
+      changed.kind == "code" and "runs" or "reads", changed.copy) or KEEPS .. "; "
     errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), stored .. "use=now takes what is there now")
   end
-  if not gone and choice ~= "stored" or options and options.code == false then return end
-  local copies, foreign = copies_of(folder, version, info.script)
+  local copies, foreign, instead = {}, nil, {}
+  if not (options and options.data == false) then instead = data_copies(folder, version, choice ~= "stored" and gone_data) end
+  if (gone or choice == "stored") and not (options and options.code == false) then copies, foreign = copies_of(folder, version, info.script) end
   if foreign and not source_files.trusted then
     if gone and choice ~= "stored" then
       errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
     end
     errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it")
   end
-  source_files.begin(folder, copies)
+  source_files.begin(folder, copies, instead)
 end
 
 ---The command line without the words that choose the code of stored runs: use=stored, use=now, trust=1.

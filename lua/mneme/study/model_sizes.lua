@@ -40,7 +40,7 @@ function sizes.warning(known)
     if not most or c.parameters > most.parameters then most = c end
   end
   if not least or most.parameters <= match.APART * least.parameters then return nil end
-  return ("runs differ in size, up to %.3g times: %s has %s parameters, %s %s; size=script makes cores without a width of their own alike"):format(
+  return ("runs differ in size, up to %.3g times: %s has %s parameters, %s %s; size=N gives cores without a width of their own about N parameters"):format(
     most.parameters / least.parameters, least.point, grouped(least.parameters), most.point, grouped(most.parameters))
 end
 

@@ -98,8 +98,8 @@ end
 ---@return Tensor|table
 function saved.load(path)
   if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(binding.describe(path))) end
-  if type(path) == "string" then source_files.note_data(path) end
-  local file = safetensors.load(path)
+  source_files.note_data(path)
+  local file = safetensors.load(source_files.data_at(path))
   if file.metadata.format ~= FORMAT then return file.tensors end
   local tree, problem = json.decode(file.metadata.tree or "", path .. ": tree")
   if problem then errors.raise(problem) end
