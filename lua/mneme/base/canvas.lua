@@ -416,7 +416,7 @@ function methods:card(box, title, note, map)
     while note[i + 1] and self:text_width(note[i], 11.5) > inner.w - used do i = i + 1 end
     note = note[i]
   end
-  if note and note ~= "" and used < inner.w then
+  if note and note ~= "" and inner.w - used > 0.5 * self:text_width(note, 11.5) then      -- a few letters of it say nothing
     self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
     local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
     if map and x > inner.x + used then
