@@ -2,7 +2,7 @@
 ** environment happens here, once: random bits, new episodes in the step that ended the old one,
 ** time limits, the return and length of episodes.  On a device a kernel does the same (vec_arrays.h). */
 #include "vec.h"
-#include "numerics/write_past.h"
+#include "write_past.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -462,15 +462,12 @@ end
 ---@param down boolean? y grows downwards
 ---@return function place (x, y) in data -> x, y on the page
 function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
-  local u, size = self.unit, 11
+  local u, size, gutter = self.unit, 11, 0
   x0, x1 = widened(x0, x1)
   y0, y1 = widened(y0, y1)
-  local room = box.h / u - 38
-  local y_step = nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), room / size)))
-  local smaller = nice_step(0.4 * y_step, 1)                      -- one number alone is no scale
-  if math.floor(y1 / y_step) - math.ceil(y0 / y_step) < 1 and smaller / (y1 - y0) * room >= size then y_step = smaller end
+  local y_step = nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
+  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
   local x_step = nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
-  local gutter = 0
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     gutter = math.max(gutter, self:text_width(tick_text(value, y_step), size))
   end

@@ -4,7 +4,7 @@ local divergence = require "mneme.episodes.divergence"
 local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
 
-local DIFFERENCE = 118                       -- design pixels of the panel between two pages and the bar
+local DIFFERENCE = 130                       -- design pixels of the panel between two pages and the bar
 
 local function speed_text(speed)
   if speed == math.huge then return "unlimited" end
