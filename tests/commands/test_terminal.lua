@@ -201,3 +201,16 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
 end)
 
 os.execute(("rm -rf '%s'"):format(dir))
+
+t.test("a first rollout that takes long says how long, once", function()
+  local lines, err = {}, io.stderr
+  local note = progress.first_round "rollout"
+  os.execute "sleep 2.1"
+  io.stderr = { write = function(_, ...) lines[#lines + 1] = table.concat { ... } end }
+  for done = 10, 256, 82 do note(done, 256) end
+  local soon = progress.first_round "rollout"
+  soon(1, 256)
+  io.stderr = err
+  t.eq(#lines, 1)
+  t.ok(lines[1]:find "about 0:5%d for 256 steps of the first rollout", lines[1])
+end)

@@ -230,6 +230,19 @@ function progress.announce(seconds, basis)
   io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n")
 end
 
+---For the first round of something that prints a line a round: after two seconds of it, says how long the round takes, if that is long.
+---@param what string what a round is, in one word
+---@return fun(done: integer, of: integer) to call after each part of the round
+function progress.first_round(what)
+  local began, over = C.mn_clock(false), false
+  return function(done, of)
+    local spent = not over and C.mn_clock(false) - began or 0
+    if spent < 2 or done >= of then return end
+    over = true
+    progress.announce(spent / done * of, ("for %d steps of the first %s, and as long or longer to learn from them: then a line comes"):format(of, what))
+  end
+end
+
 ---The line goes, for results to take its place.
 function Progress:clear()
   if self.tty and self.last then self.out:write "\r\27[K" end

@@ -202,6 +202,19 @@ local function local_module(name)
   end
 end
 
+-- What require says of a module that there is not, in one line; a file beside the script is not where require looks.
+local function missing_module(name)
+  local file, here_is = name:gsub("%.", "/") .. ".lua", real "."
+  local said = ("module '%s' is not found: there is no %s in the current directory"):format(name, file)
+  for folder, kind in pairs(named) do
+    if kind == "folder" and folder ~= here_is and lfs.attributes(folder .. "/" .. file, "mode") == "file" then
+      local short = within(folder, here_is) and folder:sub(#here_is + 2) or folder
+      said = said .. ("; %s/%s is beside the script: cd %s first"):format(short, file, short)
+    end
+  end
+  error(said, 3)
+end
+
 local installed = false
 
 -- Makes io.open and io.lines of scripts note which files they read.
@@ -239,6 +252,7 @@ function source_files.install()
     modules[name] = path
     return chunk
   end)
+  table.insert(package.loaders, missing_module)
   local lua_loadfile = loadfile
   rawset(_G, "loadfile", function(path, ...)
     if type(path) ~= "string" or select("#", ...) > 0 then return lua_loadfile(path, ...) end

@@ -18,6 +18,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local normaliser = require "mneme.learn.normaliser"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
+local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.mpi"
 local schedule = require "mneme.tensor.lr_schedule"
 local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
@@ -311,6 +312,8 @@ function OnPolicy:rollout()
     engine.wait()
     self.memory_resets:all(row.resets[0])
   end
+  local note = not self.has_acted and ranks.rank == 0 and not trainer.budget and progress.first_round "rollout"
+  self.has_acted = true
   for _, piece in ipairs(self.pieces) do
     tensor.keep(last and last.after or self.next, piece.state)
     for t = piece.first, piece.first + piece.rows - 1 do
@@ -322,6 +325,7 @@ function OnPolicy:rollout()
       local cut = self.env:roll(self.buffers, t, row.action[t])
       if self.normaliser then self.normaliser:after(self, t) end
       if cut and self.peek then bootstrap(self, t, piece.after) end
+      if note then note(t + 1, T) end
     end
     engine.wait()
     advance_clock(self, piece.rows)
