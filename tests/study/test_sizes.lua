@@ -117,6 +117,24 @@ t.test("a sweep and its report warn where points differ by more than 1.2 times",
   t.ok(files.read(here .. "/apart/report.html"):find("Runs differ in size, up to", 1, true))
 end)
 
+t.test("a study of a script: cores by name are as large as the script's own; the first core that gives sizes is the study's own", function()
+  local own, sized = run "", run "core=lstm core.d_model=40"
+  for name, first in pairs { by_name = '"lstm"', with_sizes = '{ "lstm", d_model = 40 }' } do
+    files.write(here .. "/" .. name .. ".lua", { ([[
+local mn = require "mneme"
+return mn.study { title = "sizes", of = "own.lua", axes = { core = { %s, "agalite", "galite" } }, metrics = { score = { "score" } } }
+]]):format(first) })
+    local want = name == "by_name" and own.parameters or sized.parameters
+    for _, core in ipairs { "lstm", "agalite", "galite" } do
+      local folder = ("study-%s-%s"):format(name, core)
+      local said, status = shell.mneme(here, ("run %s.lua core=%s run=%s"):format(name, core, folder))
+      t.eq(status, 0, said)
+      local parameters = json.decode((files.read(("%s/%s/config.json"):format(here, folder)))).parameters
+      t.ok(parameters < 1.2 * want and want < 1.2 * parameters, ("%s, core=%s: %d parameters, expected about %d"):format(name, core, parameters, want))
+    end
+  end
+end)
+
 t.test("every study here keeps the sizes that it gives its cores", function()
   for _, thing in ipairs(catalogue.list "experiments") do
     local path = script.locate(thing.name)
@@ -130,7 +148,7 @@ t.test("every study here keeps the sizes that it gives its cores", function()
           seen[of] = true
           local survey = script.survey(path, c.words, true)
           local s, core = survey.sizing, survey.cfg.core
-          t.ok(equal or not s or s.size == "published" or s.given.d_model or core[1] == s.script[1] or survey.cfg.parameters,
+          t.ok(equal or not s or s.size == "published" or s.given.d_model or core[1] == s.script[1] and (s.same or core.d_model) or survey.cfg.parameters,
             ("%s %s core=%s would get another size"):format(thing.name, size, of))
         end
       end

@@ -110,7 +110,7 @@ local function reason(width, fewest, parameters)
 end
 
 ---Gives settings of a core the width that `size` asks for, in their place.  Without effect where the width is given, where the core has
----none, and of the script's own core unless a number is asked for.
+---none, and of the script's own core unless a number is asked for or it is named again without its width.
 ---@param spec table cfg.core, or any settings of a core
 ---@param d_in integer? of the core
 ---@param build fun(core: Core): Module the model with such a core
@@ -120,7 +120,7 @@ local function fit(spec, d_in, build)
   if not sizing then return nil end
   wanted[spec] = nil
   local defaults, own = core.definition(spec[1]).config, spec[1] == sizing.script[1]
-  if sizing.size == "published" or own and sizing.size == "script" then return sizing end
+  if sizing.size == "published" or own and sizing.size == "script" and (sizing.same or spec.d_model) then return sizing end
   if sizing.given.d_model or not defaults.d_model then
     sizing.why = defaults.d_model and ("core.d_model=%s is given"):format(tostring(spec.d_model)) or spec[1] .. " has no width to choose"
     return sizing

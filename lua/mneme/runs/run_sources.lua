@@ -24,7 +24,9 @@ local run_sources = {
 function run_sources.checksum(text, before) return ("%08x"):format(C.mn_crc32c(before or 0, text, #text)) end
 
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
-local function place(path) return (path:gsub("^/+", ""):gsub("%.%.", "up")) end
+local function place(path)
+  return (path:gsub("^/+", ""):gsub("[^/]+", function(part) return part:find "^up_*$" and part .. "_" or (part:gsub("%.%.", "up")) end))
+end
 
 -- The checksum of a file, which may be large, after the text that has the checksum `before`; and its bytes.  nil: it is not there.
 local function sum_of(path, before)

@@ -183,7 +183,8 @@ function study.new(spec)
     for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
       if word:find "^core[.=]" then own[#own + 1] = word end
     end
-    config.note_own_core(own)
+    -- A mere name says nothing about sizes: the script whose runs these are does.
+    if own[2] or not spec.of then config.note_own_core(own) end
   end
   local survey = config.survey
   if survey and not survey.one then
