@@ -273,6 +273,13 @@ local function sentence(name, bad)
     #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or "")
 end
 
+-- Findings are looked for twice: a file that once could not be opened or read is no damage.
+local function twice(check, ...)
+  local ok, found = xpcall(check, errors.handler, ...)
+  if ok and #found.bad == 0 then return true, found end
+  return xpcall(check, errors.handler, ...)
+end
+
 ---What is wrong with the finished runs that a report or comparison is about, and with their study's folder, by the light checks.
 ---@param runs StudyRun[]
 ---@param study table? of study/folder.lua, whose runs these are
@@ -283,11 +290,11 @@ function integrity.sentences(runs, study)
     if ok and #found.bad == 0 then return end
     if #list < MOST_RUNS then list[#list + 1] = sentence(name, ok and found.bad or { found.message }) else more = more + 1 end
   end
-  if study then add("the study", xpcall(integrity.study, errors.handler, study.path, study)) end
+  if study then add("the study", twice(integrity.study, study.path, study)) end
   for i, r in ipairs(runs) do
     if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      if study then add(r.name, xpcall(integrity.run_of_study, errors.handler, r, study.info.runs[i], true))
-      else add(r.path, xpcall(integrity.run, errors.handler, r.path, nil, true)) end
+      if study then add(r.name, twice(integrity.run_of_study, r, study.info.runs[i], true))
+      else add(r.path, twice(integrity.run, r.path, nil, true)) end
     end
   end
   if more > 0 then list[#list + 1] = ("%d more runs are damaged"):format(more) end

@@ -226,9 +226,10 @@ end
 -- The last thing that a run said.
 local function last_line(path)
   local last = ""
-  local f = io.open(path)
-  for line in f and f:lines() or function() end do if line:find "%S" then last = line end end
-  if f then f:close() end
+  local f, problem = io.open(path)
+  if not f then return "its log cannot be read: " .. problem end
+  for line in f:lines() do if line:find "%S" then last = line end end
+  f:close()
   return last
 end
 
