@@ -107,15 +107,16 @@ t.test("gpu: every fixture of other programs is met", function()
   for _, name in ipairs(files.list(root .. "tests/fixtures")) do
     if name:find "%.safetensors$" then files_of[#files_of + 1] = ("'%stests/fixtures/%s'"):format(root, name) end
   end
-  local said = mneme("check device=emu " .. table.concat(files_of, " "))
-  local met = 0
-  for line in said:gmatch "[^\n]+" do
-    if not line:find "^about " then                          -- how long the rest takes, on a slow machine
-      t.ok(line:find "^ok ", line)
-      met = met + 1
+  local met, some = 0, 8                                     -- a process: the emulation guards each block of memory, which takes long for many
+  for i = 1, #files_of, some do
+    for line in mneme("check device=emu " .. table.concat(files_of, " ", i, math.min(i + some - 1, #files_of))):gmatch "[^\n]+" do
+      if not line:find "^about " then                        -- how long the rest takes, on a slow machine
+        t.ok(line:find "^ok ", line)
+        met = met + 1
+      end
     end
   end
-  t.ok(met == #files_of and met > 80, said)
+  t.ok(met == #files_of and met > 80, ("%d of %d files were met"):format(met, #files_of))
 end)
 
 -- ---- what goes wrong ----

@@ -218,6 +218,7 @@ local function main(words)
         result.rounding and ("; the last bit of its inputs moves it by %.1e"):format(result.rounding) or ""))
       if not result.ok then status = math.max(status, 1) end
     end
+    collectgarbage()                  -- tensors of a file are not held while the next ones are checked: on a device its memory is scarce
   end
   if status == 0 and files.is_file(words[1] .. "/config.json") then next_step.say({ "eval", words[1] }, { "view", words[1] })
   elseif status == 0 and files.is_file(words[1] .. "/study.json") then next_step.say { "report", words[1] }
