@@ -186,21 +186,21 @@ class _Envs:
         return facts
 
     def picture(self, i, width, height):
-        view = engine.view()
+        vec, view = self.need(), engine.view()
         if self.raster is None:
             self.raster = self.check(view.mn_raster_new(self.ctx, engine.font()))
             self.drawing.append((view.mn_raster_free, self.raster))
             self.page = self.check(lib.mn_canvas_new(self.ctx))
             self.drawing.append((lib.mn_canvas_free, self.page))
         lib.mn_canvas_clear(self.page)
-        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(self.need(), i)), 0, 0, width, height))
+        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(vec, i)), 0, 0, width, height))
         self.check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
         pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
         return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()
 
     def close(self):
         self.free()                               # once: later calls do nothing
-        self.vec = None
+        self.vec = self.raster = self.page = None
 
 
 class MnemeEnv(gymnasium.Env):

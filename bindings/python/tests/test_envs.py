@@ -163,14 +163,16 @@ def test_outcomes_of_episodes_are_their_achievements(game, count):
 
 
 def test_wrong_actions_and_closed_environments():
-    env = mneme.MnemeEnv("tmaze", corridor=5)
+    env = mneme.MnemeEnv("tmaze", corridor=5, render_mode="rgb_array")
     env.reset(seed=1)
     with pytest.raises(mneme.Error, match="action 9, expected 0 to 3"):
         env.step(9)
+    env.render()
     env.close()
     env.close()
-    with pytest.raises(mneme.Error, match="closed"):
-        env.step(0)
+    for call in (lambda: env.step(0), env.render):
+        with pytest.raises(mneme.Error, match="closed"):
+            call()
 
 
 def walk(env, n=6, seed=3):

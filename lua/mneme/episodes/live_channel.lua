@@ -299,7 +299,7 @@ function Reader:next()
     elseif field.name == "policy" then now.policy = at
     elseif field.name == "history" then history = at
     elseif field.name == "world" and self.env then
-      self.env:restore(0, ffi.string(at, field.shape[1]))
+      self.env:restore(0, ffi.string(at, state_arrays.size(field.shape)))
       now.canvas, now.truth = self.env:draw(0), self.env:truth(0)
     end
   end

@@ -18,11 +18,16 @@ function script.setting(words, key)
   return value
 end
 
+local function is_experiment(name)
+  for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then return true end end
+  return false
+end
+
 ---Where a script is: a file, or the name of an experiment.
 ---@param name string
 ---@return string path
 function script.locate(name)
-  local folder_of = lfs.attributes(name, "mode") == "directory" and name:find "/"
+  local folder_of = lfs.attributes(name, "mode") == "directory" and (name:find "/" or not is_experiment(name))
   if folder_of then
     local run = source_files.exists(name .. "/config.json")
     errors.usage(name .. " is a folder, expected a script", run
@@ -32,10 +37,8 @@ function script.locate(name)
   if source_files.exists(name) then return name end
   if name:find "/" or name:find "%.lua$" then
     local folder, file = name:match "^(.*/)([^/]*)$"
-    local registry, plain = require "mneme.base.registry", (file or name):gsub("%.lua$", "")
-    for _, experiment in ipairs(registry.names "experiments") do
-      if experiment == plain then errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain) end
-    end
+    local plain = (file or name):gsub("%.lua$", "")
+    if is_experiment(plain) then errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain) end
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
