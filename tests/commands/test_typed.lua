@@ -112,3 +112,16 @@ end }
 end)
 
 os.execute(("rm -rf '%s'"):format(dir))
+
+t.test("--help of a study that tunes says what the tuning runs first; of one elsewhere, the command has its path", function()
+  local told = shell.mneme(shell.folder(), "run tmaze_tuned --help")
+  t.ok(told:find("tuning, quick=1  entropy_coef, lr: 12x1e6 trials x steps for each memory", 1, true), told)
+  local there = shell.folder()
+  files.write(there .. "/mine.lua", { [[
+local mn = require "mneme"
+return mn.study { title = "mine", axes = { a = { 1, 2 } }, settings = { steps = 10 }, metrics = { score = { "score" } },
+  run = function(cfg) return { score = cfg.a } end }
+]] })
+  told = shell.mneme(shell.folder(), ("run '%s/mine.lua' --help"):format(there))
+  t.ok(told:gsub("%s+", ""):find("mnemesweep" .. there .. "/mine.lua", 1, true), told)
+end)

@@ -18,7 +18,10 @@ function script.setting(words, key)
   return value
 end
 
-local function is_experiment(name)
+---Is this the name of an experiment that comes with Mneme?
+---@param name string
+---@return boolean
+function script.is_experiment(name)
   for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then return true end end
   return false
 end
@@ -27,7 +30,7 @@ end
 ---@param name string
 ---@return string path
 function script.locate(name)
-  local folder_of = lfs.attributes(name, "mode") == "directory" and (name:find "/" or not is_experiment(name))
+  local folder_of = lfs.attributes(name, "mode") == "directory" and (name:find "/" or not script.is_experiment(name))
   if folder_of then
     local run = source_files.exists(name .. "/config.json")
     errors.usage(name .. " is a folder, expected a script", run
@@ -38,7 +41,9 @@ function script.locate(name)
   if name:find "/" or name:find "%.lua$" then
     local folder, file = name:match "^(.*/)([^/]*)$"
     local plain = (file or name):gsub("%.lua$", "")
-    if is_experiment(plain) then errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain) end
+    if script.is_experiment(plain) then
+      errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain)
+    end
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end

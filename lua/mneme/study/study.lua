@@ -196,9 +196,10 @@ function study.new(spec)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then
     local name = (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
-    config.study_rows = config.study_rows or function() return study_about.rows(spec, name) end
+    local typed = script.is_experiment(name) and name or config.script
+    config.study_rows = config.study_rows or function() return study_about.rows(spec, name, typed) end
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
-    local line = not told and study_about.one_of(spec, name, size_of(config.arguments))
+    local line = not told and study_about.one_of(spec, name, size_of(config.arguments), typed)
     if line then io.stderr:write(terminal.fold(line, terminal.columns(2)), "\n") end
     config.arguments = filled_in(spec, config.arguments)
   end

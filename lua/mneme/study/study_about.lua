@@ -61,8 +61,9 @@ end
 ---What --help of a study says besides its settings, as rows { title, text }.
 ---@param spec table what mn.study was given
 ---@param name string of the experiment
+---@param typed string what the command line names it: that name, or a path
 ---@return string[][]
-function study_about.rows(spec, name)
+function study_about.rows(spec, name, typed)
   local rows = { { "question", spec.question or spec.title } }
   for _, axis in ipairs(tables.keys(spec.axes)) do
     local texts = {}
@@ -85,7 +86,12 @@ function study_about.rows(spec, name)
   for i, claim in ipairs(spec.claims or {}) do
     rows[#rows + 1] = { ("claim %d"):format(i), claim.text .. (claim.source and (" (%s)"):format(claim.source) or "") }
   end
-  rows[#rows + 1] = { "all runs", ("mneme sweep %s quick=1, then mneme report runs/%s"):format(name, name) }
+  for _, size in ipairs(spec.tune and sizes_of(spec) or {}) do
+    local options, ranges = require("mneme.study.tuning").declared(spec.tune, size ~= "" and size or nil)
+    rows[#rows + 1] = { "tuning" .. (size ~= "" and ", " .. size .. "=1" or ""), ("%s: %s trials x steps for each memory, before these runs"):format(
+      table.concat(tables.keys(ranges), ", "), tostring(options.budget)) }
+  end
+  rows[#rows + 1] = { "all runs", ("mneme sweep %s quick=1, then mneme report runs/%s"):format(typed, name) }
   return rows
 end
 
@@ -93,13 +99,14 @@ end
 ---@param spec table
 ---@param name string of the experiment
 ---@param size string? "quick" or "full"
+---@param typed string what the command line names it
 ---@return string? line nil: there is only one run
-function study_about.one_of(spec, name, size)
+function study_about.one_of(spec, name, size, typed)
   local runs, points, seeds = study_about.count(spec, size or "")
   if runs < 2 then return nil end
   local time = time_text(name, size or "", runs)
   return ("this is one point of %d, with one seed of %d; all %d runs%s: mneme sweep %s%s"):format(points, seeds, runs,
-    time and ", " .. time or "", name, size and " " .. size .. "=1" or "")
+    time and ", " .. time or "", typed, size and " " .. size .. "=1" or "")
 end
 
 return study_about
