@@ -124,4 +124,16 @@ MN_LARGE void make_noise(float *out, dice *d, mn_jax_key key, int side, int rows
   }
   normalise(out, side);
 }
+
+/* Places whose noise is above that, and their mirror images at the diagonal: a bit a column, a word a row; side: at most 64. */
+MN_FN void along_and_across(const float *f, int side, float above, uint64_t *bits) {
+  uint8_t is[64];
+  for (int row = 0; row < side; row++) bits[row] = 0;
+  for (int row = 0; row < side; row++) {
+    for (int col = 0; col < side; col++) is[col] = f[row * side + col] > above;
+    const uint64_t here = bits_of_flags(is, side);
+    bits[row] |= here;
+    for (uint64_t left = here; left; left &= left - 1) bits[lowest_of(left)] |= 1ull << row;
+  }
+}
 #endif

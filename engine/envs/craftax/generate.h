@@ -153,16 +153,9 @@ MN_FN void raise_mountains(craftax *w, int floor, const terrain *g, float *f, ro
   }
 }
 
-/* Along the noise and across it. */
 MN_FN void dig_veins(craftax *w, int floor, const terrain *g, const float *f, const rocks *r) {
-  uint64_t path[SIDE] = { 0 };
-  uint8_t vein[SIDE];
-  for (int row = 0; row < SIDE; row++) {
-    for (int col = 0; col < SIDE; col++) vein[col] = f[row * SIDE + col] > 0.8f;
-    const uint64_t bits = bits_of_flags(vein, SIDE);
-    path[row] |= bits;
-    for (uint64_t left = bits; left; left &= left - 1) path[lowest_of(left)] |= 1ull << row;
-  }
+  uint64_t path[SIDE];
+  along_and_across(f, SIDE, 0.8f, path);
   for (int row = 0; row < SIDE; row++)
     for (uint64_t left = path[row] & r->solid[row]; left; left &= left - 1) w->at[floor].map[row][lowest_of(left)] = g->path;
 }

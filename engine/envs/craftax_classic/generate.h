@@ -41,16 +41,9 @@ MN_FN void raise_mountains(craftax_classic *w, const float *f, rocks *r) {
   }
 }
 
-/* Along the noise and across it. */
 MN_FN void dig_paths(craftax_classic *w, const float *f, rocks *r) {
-  uint64_t path[SIDE] = { 0 };
-  uint8_t vein[SIDE];
-  for (int row = 0; row < SIDE; row++) {
-    for (int col = 0; col < SIDE; col++) vein[col] = f[row * SIDE + col] > 0.8f;
-    const uint64_t bits = bits_of_flags(vein, SIDE);
-    path[row] |= bits;
-    for (uint64_t left = bits; left; left &= left - 1) path[lowest_of(left)] |= 1ull << row;
-  }
+  uint64_t path[SIDE];
+  along_and_across(f, SIDE, 0.8f, path);
   for (int row = 0; row < SIDE; row++) {
     for (uint64_t left = path[row] & r->stone[row]; left; left &= left - 1) w->map[row][lowest_of(left)] = PATH;
     r->stone[row] &= ~path[row];
