@@ -1,10 +1,10 @@
--- test_gpu_loop.lua -- a loop by hand on the emulated GPU: dropout, samples, losses, a custom gradient, a retained gradient and
+-- test_gpu_loop.lua -- a loop by hand on the GPU: dropout, samples, losses, a custom gradient, a retained gradient and
 -- optimisers, eagerly and in plans, come to what they come to on the CPU.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
+local device = require "tests.gpu.device"
 local mn = require "mneme"
-t.need_built("libmneme_emu.so", "g++")
 
 local dir = shell.folder()
 files.write(dir .. "/loop.lua", { ([[
@@ -45,8 +45,8 @@ end
 mn.save(path, { net = net:state_dict(), losses = mn.tensor(losses), drawn = mn.tensor(drawn), hidden = hidden:grad() })
 ]]):format(shell.root, shell.root) })
 
-local function looped(device, planned)
-  local said, status = shell.run(dir, ("MNEME_BUILD='%s' luajit loop.lua %s out.safetensors %s 2>&1"):format(shell.build, device, planned))
+local function looped(where, planned)
+  local said, status = shell.run(dir, ("MNEME_BUILD='%s' luajit loop.lua %s out.safetensors %s 2>&1"):format(shell.build, where, planned))
   t.eq(status, 0, said)
   return mn.load(dir .. "/out.safetensors")
 end
@@ -64,7 +64,7 @@ end
 t.test("gpu: a loop by hand is the CPU's, eagerly and in a plan", function()
   local want = looped("cpu", "eager")
   t.ok(want.drawn:size() == 40 and want.drawn:max():item() > -(-want.drawn):max():item(), "samples differ")
-  for _, how in ipairs { { "cpu", "plan" }, { "emu", "eager" }, { "emu", "plan" } } do
+  for _, how in ipairs { { "cpu", "plan" }, { device.name, "eager" }, { device.name, "plan" } } do
     compare(table.concat(how, ", "), looped(how[1], how[2]), want)
   end
 end)

@@ -6,10 +6,10 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
-if not os.getenv "GPU" then t.need_built("libmneme_emu.so", "g++") end
+local gpu = require "tests.gpu.device"
 local C = engine.C
 
-local DEVICE, TOLERANCE = os.getenv "GPU" or "emu", 2e-5
+local DEVICE, TOLERANCE = gpu.name, 2e-5
 local plugin = ffi.load(engine.build .. "/libmneme_" .. DEVICE .. ".so")
 ffi.cdef "void mn_emu_order(int order); void mn_emu_forget(void);"
 ffi.cdef "typedef struct { void *forward, *backward; } mn_kernel;"
@@ -127,7 +127,7 @@ local function numbers(device, op, case)
     end
     for _, step in ipairs(shape and { 1, 2, 17 } or {}) do put_rows(ctx, op, case, shape, step, all) end
   end)
-  if not ok and DEVICE == "emu" then plugin.mn_emu_forget() end
+  if not ok and gpu.emulated then plugin.mn_emu_forget() end
   C.mn_ctx_free(ctx)
   if not ok then error(why, 0) end
   return all
@@ -303,7 +303,7 @@ cases.each(function(name, hints, op)
     local wrong = {}
     for i, hint in ipairs(hints) do
       for _, long in ipairs { false, cases.walks_time(name) or nil } do
-        if DEVICE == "emu" then plugin.mn_emu_order((i + (long and 1 or 0)) % 3) end
+        if gpu.emulated then plugin.mn_emu_order((i + (long and 1 or 0)) % 3) end
         cases.seed(i)
         local case = cases.make(name, hint, long and cases.long or nil)
         local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
@@ -311,7 +311,7 @@ cases.each(function(name, hints, op)
       end
     end
     for i, sizes in ipairs(wide[name] or {}) do
-      if DEVICE == "emu" then plugin.mn_emu_order(i % 3) end
+      if gpu.emulated then plugin.mn_emu_order(i % 3) end
       local case = cases.make(name, sizes.hint, sizes)
       local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
       if not ok then wrong[#wrong + 1] = ("wide %s: %s"):format(title(i, sizes.hint), why) end

@@ -1,9 +1,9 @@
--- test_gpu_recur.lua -- mn.recur on the emulated GPU: the same training as on the CPU, for the cores that are written with it.
+-- test_gpu_recur.lua -- mn.recur on the GPU: the same training as on the CPU, for the cores that are written with it.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-t.need_built("libmneme_emu.so", "g++")
+local device = require "tests.gpu.device"
 
 local dir = shell.folder()
 files.write(dir .. "/train.lua", { [[
@@ -15,16 +15,16 @@ mn.manual_seed(cfg.seed)
 return mn.a2c(cfg, env, mn.agent { env = env, core = mn.core(cfg.core), hidden = cfg.hidden }):train()
 ]] })
 
-local function trained(words, device)
-  local name = device .. "-" .. words:gsub("%W", "")
-  local said, status = shell.mneme(dir, ("run train.lua run=%s threads=1 device=%s %s"):format(name, device, words))
+local function trained(words, where)
+  local name = where .. "-" .. words:gsub("%W", "")
+  local said, status = shell.mneme(dir, ("run train.lua run=%s threads=1 device=%s %s"):format(name, where, words))
   t.eq(status, 0, said)
   return safetensors.load(("%s/%s/checkpoints/step-36.safetensors"):format(dir, name)).tensors
 end
 
 for _, words in ipairs { "core=rnn core.d_model=6", "core=slstm core.d_model=6", "core=ntm core.d_model=6 core.slots=4 core.width=3" } do
   t.test("gpu: updates of " .. words .. " are the CPU's", function()
-    local there, here, tensors = trained(words, "emu"), trained(words, "cpu"), 0
+    local there, here, tensors = trained(words, device.name), trained(words, "cpu"), 0
     for name, want in pairs(here) do
       local got, worst, scale = t.ok(there[name], name), 0, 1e-2
       for k = 0, want:size() - 1 do

@@ -1,10 +1,11 @@
--- test_gpu_train.lua -- device=... as one word: training on the emulated GPU leaves the parameters that
+-- test_gpu_train.lua -- device=... as one word: training on the GPU leaves the parameters that
 -- training on the CPU leaves, a run goes on from one device to the other, and what goes wrong is said.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-t.need_built("libmneme_emu.so", "g++")
+local device = require "tests.gpu.device"
+local there = " device=" .. device.name
 
 local dir = shell.folder()
 files.write(dir .. "/train.lua", { [[
@@ -28,10 +29,10 @@ local function trained(words, name)
 end
 
 -- To within a part of the largest number; what began as zeros has gone some steps of the learning rate, about 0.01.
-local function compare(there, here, tolerance)
+local function compare(got_there, here, tolerance)
   local tensors = 0
   for name, want in pairs(here) do
-    local got, worst, scale = there[name], 0, 1e-2
+    local got, worst, scale = got_there[name], 0, 1e-2
     t.ok(got, name .. " is missing")
     for k = 0, want:size() - 1 do
       local a, b = got:data()[k], want:data()[k]
@@ -52,27 +53,27 @@ local cores = {
 }
 for name, words in pairs(cores) do
   t.test("gpu: updates by A2C of " .. name .. " are the CPU's", function()
-    compare(trained(words .. " device=emu", name .. "-emu"), trained(words, name .. "-cpu"), 2e-5)
+    compare(trained(words .. there, name .. "-gpu"), trained(words, name .. "-cpu"), 2e-5)
   end)
 end
 
 t.test("gpu: updates by PPO are the CPU's", function()
-  compare(trained("learner=ppo device=emu", "ppo-emu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
+  compare(trained("learner=ppo" .. there, "ppo-gpu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
 end)
 
 t.test("gpu: normalised observations and rewards are the CPU's", function()
   for _, learner in ipairs { "a2c", "ppo" } do
     local words = ("learner=%s norm_obs=1 norm_reward=1 num_steps=12 steps=72"):format(learner)
-    compare(trained(words .. " device=emu", learner .. "-norm-emu"), trained(words, learner .. "-norm-cpu"), 2e-5)
+    compare(trained(words .. there, learner .. "-norm-gpu"), trained(words, learner .. "-norm-cpu"), 2e-5)
   end
 end)
 
 -- How far a first update's gradient (of which Adam then holds a part) is from another, as a part of its length.
-local function distance(there, here)
+local function distance(got_there, here)
   local off, length = 0, 0
   for name, want in pairs(here) do
     for k = 0, name:find "^adam%.m" and want:size() - 1 or -1 do
-      off, length = off + (there[name]:data()[k] - want:data()[k]) ^ 2, length + want:data()[k] ^ 2
+      off, length = off + (got_there[name]:data()[k] - want:data()[k]) ^ 2, length + want:data()[k] ^ 2
     end
   end
   return math.sqrt(off / length)
@@ -83,7 +84,7 @@ for name, words in pairs(cores) do
   t.test("gpu: an update of " .. name .. " in tf32 is within 1e-3 of float32's, one in bf16 within 1e-2, and neither is float32's", function()
     -- rmt acts by single tokens, where a rounding may change what is drawn: updates of one rollout are compared
     local sees = name == "rmt" and " core.sees=rollout" or ""
-    local wider = words:gsub("d_model=6", "d_model=16"):gsub("d_head=4", "d_head=8") .. sees .. " hidden=16 num_envs=4 num_steps=32 steps=128 device=emu"
+    local wider = words:gsub("d_model=6", "d_model=16"):gsub("d_head=4", "d_head=8") .. sees .. " hidden=16 num_envs=4 num_steps=32 steps=128" .. there
     local whole = trained(wider, name .. "-fp32")
     local tf32 = distance(trained(wider .. " precision=tf32", name .. "-tf32"), whole)
     local bf16 = distance(trained(wider .. " precision=bf16", name .. "-bf16"), whole)
@@ -95,7 +96,7 @@ end
 t.test("gpu: a run goes on on the other device", function()
   local whole = trained("steps=72", "whole")
   trained("steps=36", "moved")
-  local said, status = mneme "run resume=moved device=emu steps=72"
+  local said, status = mneme("run resume=moved steps=72" .. there)
   t.eq(status, 0, said)
   compare(safetensors.load(dir .. "/moved/checkpoints/step-72.safetensors").tensors, whole, 2e-5)
 end)
@@ -109,7 +110,7 @@ t.test("gpu: every fixture of other programs is met", function()
   end
   local met, some = 0, 8                                     -- a process: the emulation guards each block of memory, which takes long for many
   for i = 1, #files_of, some do
-    for line in mneme("check device=emu " .. table.concat(files_of, " ", i, math.min(i + some - 1, #files_of))):gmatch "[^\n]+" do
+    for line in mneme("check" .. there .. " " .. table.concat(files_of, " ", i, math.min(i + some - 1, #files_of))):gmatch "[^\n]+" do
       if not line:find "^about " then                        -- how long the rest takes, on a slow machine
         t.ok(line:find "^ok ", line)
         met = met + 1
@@ -122,6 +123,7 @@ end)
 -- ---- what goes wrong ----
 
 t.test("gpu: out of memory says what was asked and what is free; the last checkpoint is whole", function()
+  if not device.emulated then t.skip "only the emulator can be such a GPU" end
   trained("steps=36", "full")
   local path = dir .. "/full/checkpoints/step-36.safetensors"
   local before = files.read(path)
@@ -132,17 +134,19 @@ t.test("gpu: out of memory says what was asked and what is free; the last checkp
 end)
 
 t.test("gpu: a NaN is named by its op", function()
-  local said, status = mneme "run train.lua run=nan device=emu lr=1e30 max_norm=0 steps=360"
+  local said, status = mneme("run train.lua run=nan lr=1e30 max_norm=0 steps=360" .. there)
   t.ok(status ~= 0 and said:find "training diverged at step %d+: [%w_]+: ", said)
 end)
 
 t.test("gpu: one that is too old says what it is and what was expected", function()
+  if not device.emulated then t.skip "only the emulator can be such a GPU" end
   local said, status = shell.run(dir, ("EMU_CAPABILITY=75 '%s' run train.lua run=none device=emu"):format(shell.program))
   t.eq(status, 2, said)
   t.ok(said:find("device=emu: a GPU of compute capability 7.5, expected 8.0 or newer", 1, true), said)
 end)
 
 t.test("gpu: one whose memory the host may not touch while it works is refused", function()
+  if not device.emulated then t.skip "only the emulator can be such a GPU" end
   local said, status = shell.run(dir, ("EMU_APART=1 '%s' run train.lua run=none device=emu"):format(shell.program))
   t.eq(status, 2, said)
   t.ok(said:find("device=emu: a GPU that does not share managed memory with the host while it works", 1, true), said)

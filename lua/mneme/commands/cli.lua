@@ -185,7 +185,7 @@ end
 local function bench(words)
   local device = script.setting(words, "device")
   if device then require("mneme.base.engine").open(device, 1) end
-  local there = device and (words[1] == "train" or words[1] == "cores")
+  local there = device and (words[1] == "train" or words[1] == "cores" or words[1] == "kernels")
   return require(there and "mneme.commands.bench.device" or "mneme.commands.bench").main(words)
 end
 

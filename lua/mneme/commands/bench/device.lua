@@ -1,10 +1,12 @@
--- device.lua -- `mneme bench train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]`: how fast
--- cores train on a device, for several numbers of environments.  No bound is printed: docs/results/gpu.md has the
--- expectations for each GPU.
+-- device.lua -- `mneme bench train|cores|kernels [NAME ...] device=cuda [precision=fp32|tf32|bf16] [num_envs=8,1024] [steps=256]
+-- [rounds=5] [torch=PYTHON]`: how fast agents, cores and kernels train on a device, for several numbers of
+-- environments; kernels next to PyTorch's and flash-linear-attention's, if torch= has them.  No bound is printed:
+-- docs/results/gpu.md has what is expected of each GPU.
 local bench = require "mneme.commands.bench.train"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local kernels = require "mneme.commands.bench.kernels"
 local renamed = require "mneme.base.renamed"
 local tables = require "mneme.base.tables"
 local meter = require "mneme.measure.timing"
@@ -44,9 +46,26 @@ local function pass(setup, num_envs, o)
     1e3 * ahead, 1e3 * back))
 end
 
+-- Kernels, one layer of 4 heads, with every other form beside them.
+local function all_kernels(list, num_envs, o)
+  local others = {}
+  if o.torch then
+    kernels.torch(o.torch, ("%d %d"):format(o.steps, num_envs), "bench_gpu.py", function(name, ms, form)
+      others[name] = (others[name] or "") .. ("  %s %.2f ms"):format(form, ms)
+    end)
+  end
+  kernels.sized(o.steps, num_envs)
+  for _, k in progress.each(list, "kernels") do
+    local ahead, back = kernels.on_device(k, o.rounds)
+    print(("%-18s %8d %12.0f %9.2f ms %9.2f ms%s"):format(k[1], num_envs, o.steps * num_envs / (ahead + back), 1e3 * ahead, 1e3 * back,
+      others[k[1]] or ""))
+  end
+end
+
 local sections = {
   train = { train, "training, A2C on T-Maze", "act", "update" },
   cores = { pass, "cores alone", "forward", "backward" },
+  kernels = { all_kernels, "kernels, one layer of 4 heads", "forward", "backward" },
 }
 
 local function whole(key, text)
@@ -58,7 +77,7 @@ end
 ---@param words string[] "train", names of published configurations, settings; the device is open already
 ---@return integer status
 function device.main(words)
-  local o, names, known = { num_envs = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}
+  local o, names, known, precision = { num_envs = { 8, 1024 }, steps = 256, rounds = 5 }, {}, {}, "fp32"
   local section = sections[words[1]] or errors.unknown("bench of a device", tostring(words[1]), tables.keys(sections))
   for i = 2, #words do
     local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
@@ -67,15 +86,26 @@ function device.main(words)
       if key == "copies" then renamed.note("copies=", "num_envs=") end
       o.num_envs = {}
       for n in text:gmatch "[^,]+" do o.num_envs[#o.num_envs + 1] = whole(key, n) end
+    elseif key == "precision" then precision = text
+    elseif key == "torch" and words[1] == "kernels" then o.torch = text
     elseif o[key] then o[key] = whole(key, text)
-    elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "device", "num_envs", "rounds", "steps" }) end
+    elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "device", "num_envs", "precision", "rounds", "steps", "torch" }) end
   end
-  for _, setup in ipairs(bench.published) do known[setup[1]] = true end
+  local all, chosen = words[1] == "kernels" and kernels.list or bench.published, {}
+  for _, setup in ipairs(all) do
+    known[setup[1]] = true
+    if next(names) == nil or names[setup[1]] then chosen[#chosen + 1] = setup end
+  end
   for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
-  print(("%s, device=%s, %d steps:"):format(section[2], engine.device, o.steps))
+  engine.check(engine.C.mn_set_precision(engine.ctx, precision, "0"))
+  print(("%s, device=%s, precision=%s, %d steps:"):format(section[2], engine.device, precision, o.steps))
   print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[3], section[4]))
-  for _, setup in progress.each(bench.published, "agents") do
-    for _, num_envs in ipairs((next(names) == nil or names[setup[1]]) and o.num_envs or {}) do
+  if words[1] == "kernels" then
+    for _, num_envs in ipairs(o.num_envs) do all_kernels(chosen, num_envs, o) end
+    return 0
+  end
+  for _, setup in progress.each(chosen, "agents") do
+    for _, num_envs in ipairs(o.num_envs) do
       section[1](setup, num_envs, o)
       tensor.clear_tape()
       collectgarbage()

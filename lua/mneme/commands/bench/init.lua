@@ -11,7 +11,7 @@
 --   sweep [runs=1000] [jobs=2] [seconds=1]
 --   torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]
 --   train [NAME ...] precision=bf16 (next to fp32, by turns)
---   train|cores [NAME ...] device=cuda [num_envs=8,1024] [steps=256] [rounds=5]
+--   train|cores|kernels [NAME ...] device=cuda [precision=fp32|tf32|bf16] [num_envs=8,1024] [steps=256] [rounds=5] [torch=PYTHON]
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
 -- between machines, not times.
 local errors = require "mneme.base.errors"

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local shell_word = require "mneme.base.shell_word"
+local stopwatch = require "mneme.measure.stopwatch"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local progress = require "mneme.base.progress"
@@ -164,18 +165,49 @@ function kernels.measure(k, machine)
   return result
 end
 
+---Kernels take this many steps and environments from now on.
+function kernels.sized(steps, num_envs) T, B = steps, num_envs end
+
+---Seconds that one kernel takes on the device that is open, forward and backward: the mean of several launches that wait once,
+---in the fastest of some rounds.
+---@param k table an entry of the list
+---@return number forward
+---@return number backward
+function kernels.on_device(k, rounds)
+  local inputs, several = k.inputs(random), 20
+  local forward = plan(function() return (ops[k.op](inputs)) end)
+  local y = forward()
+  local backward = plan(function() ops.sum({ x = y }):backward() end)
+  backward()
+  local function seconds(p)
+    for _ = 1, 3 do p:run() end                       -- the first is ordinary, the second makes the graph
+    engine.wait()
+    return stopwatch.least(rounds, function()
+      for _ = 1, several do p:run() end
+      engine.wait()
+    end) / several
+  end
+  local ahead, back = seconds(forward), seconds(backward)
+  tensor.clear_tape()
+  collectgarbage()
+  return ahead, back
+end
+
 ---Run a PyTorch script with the same number of threads: name -> { ms, form } of its best form.
 ---@param python string a Python that has torch
+---@param words any the script's arguments: the number of threads, or sizes
 ---@param file string the script, in tests/reference
-function kernels.torch(python, threads, file)
+---@param each fun(name: string, ms: number, form: string)? called for every form, not the best alone
+function kernels.torch(python, words, file, each)
   local best, said = {}, "nothing"
   local script = registry.root .. "tests/reference/" .. file
-  local pipe = io.popen(("%s %s %d 2>&1"):format(shell_word(python), shell_word(script), threads))
+  local pipe = io.popen(("%s %s %s 2>&1"):format(shell_word(python), shell_word(script), words))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
     said = line
     if name then
       bench.progress("PyTorch: " .. name)
+      if each then each(name, tonumber(ms), form) end
       if not best[name] or tonumber(ms) < best[name].ms then best[name] = { ms = tonumber(ms), form = form } end
     end
   end
