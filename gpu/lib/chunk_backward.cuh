@@ -141,7 +141,7 @@ struct CuNoColumn { int i; };
 /* Scores' gradients where one key is written: values that may fade, against y's gradient. */
 struct CuFadingValues {
   enum { PAIR = 0, EARLY = 0, KEYS = 0 };
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.cols; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.cols; }
   __device__ __forceinline__ CuNoColumn column(const CuChunks &, int i, int) const { return { i }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, CuNoColumn x, int t, int bh) const {
     const long token = cu_token(p, t, bh);
@@ -154,7 +154,7 @@ struct CuFadingValues {
 /* Of a pair: v and u against the gradients of u (early) and of y (late). */
 struct CuPairValues {
   enum { PAIR = 1, EARLY = 0, KEYS = 0 };
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.cols; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.cols; }
   __device__ __forceinline__ CuNoColumn column(const CuChunks &, int i, int) const { return { i }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, CuNoColumn x, int t, int bh) const {
     const int c = t / CU_L - p.t0 / CU_L;

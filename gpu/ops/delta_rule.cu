@@ -14,7 +14,7 @@ struct DeltaKeys {
   bool after;                    /* e = keep, else 1 */
   float *dq, *dk, *dwrite, *dkeep;
 
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.K; }
   __device__ __forceinline__ DeltaColumn column(const CuChunks &, int j, int) const { return { j }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, const DeltaColumn &x, int t, int bh) const {
     const long token = cu_token(p, t, bh), at = token * p.K + x.j;

@@ -14,7 +14,7 @@ struct LinearKeys {
   CuGatedInputs a;
   float *grads;                  /* backward: of q, write and decay, [16,3,K] a chunk */
 
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.K; }
   __device__ __forceinline__ CuFeature column(const CuChunks &, int j, int) const { return cu_feature(a, j); }
   __device__ __forceinline__ CuSide at(const CuChunks &p, const CuFeature &f, int t, int bh) const {
     const long token = cu_token(p, t, bh);

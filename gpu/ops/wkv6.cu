@@ -12,7 +12,7 @@ struct Wkv6Keys {
   const float *r, *k, *w, *first;
   float *dr, *dk, *dw, *dfirst;  /* dfirst: [16 tokens' sum, K] of every chunk of every head */
 
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.K; }
   __device__ __forceinline__ Wkv6Column column(const CuChunks &p, int j, int bh) const {
     return { j, (long)(bh % p.H) * p.K + j };
   }

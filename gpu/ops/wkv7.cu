@@ -11,7 +11,7 @@ struct Wkv7Keys {
   const float *r, *w, *k, *out, *back;
   float *dr, *dw, *dk, *dout, *dback;
 
-  __device__ __forceinline__ int width(const CuChunks &p) const { return p.K; }
+  __host__ __device__ int width(const CuChunks &p) const { return p.K; }
   __device__ __forceinline__ Wkv7Column column(const CuChunks &, int j, int) const { return { j }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, const Wkv7Column &x, int t, int bh) const {
     const long at = cu_token(p, t, bh) * p.K + x.j;

@@ -115,6 +115,31 @@ t.test("gpu: nvcc compiles the plugin and says what its kernels use", function()
   t.ok(out:find "agalite.cu: [^\n]-agalite_steps[^\n]- sm_%d+: %d+ registers, %d+ bytes spilled", out)
 end)
 
+-- nvcc gives the host `exit(1)` as the body of a function that is for the device alone: a call of it would end the process.
+t.test("gpu: no function of the host calls one of the device", function()
+  if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
+  local out, ok = sh(("for o in %s/gpu/ops/*.o %s/gpu/runtime/*.o; do case $o in *.emu.o) ;; *) echo \"$o\"; objdump -dr --no-show-raw-insn \"$o\" | c++filt;; esac; done"):format(build, build))
+  t.ok(ok, "objdump cannot read the objects")
+  local file, name, exits, calls, read, wrong = nil, nil, 0, 0, 0, {}
+  local function ended()                       -- of a function for the device alone nothing else is left
+    if exits > 0 and calls > exits and not name:find "RegisterAll" then wrong[#wrong + 1] = file .. ": " .. name end
+    exits, calls = 0, 0
+  end
+  for line in out:gmatch "[^\n]+" do
+    local object, begun = line:match "^(%S+%.o)$", line:match "^%x+ <(.*)>:$"
+    if object then file, read = object, read + 1 end
+    if begun then
+      ended()
+      name = begun
+    end
+    local called = line:match "R_X86_64_PLT32%s+(%S+)"
+    if called then calls, exits = calls + 1, exits + (called:find "^exit" and 1 or 0) end
+  end
+  ended()
+  t.ok(read > 40, "only " .. read .. " objects were read")
+  t.eq(table.concat(wrong, "\n"), "")
+end)
+
 t.test("gpu: without a GPU, device=cuda says so; with one, its kernels equal the CPU's", function()
   if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
   local status, why = open_in(build, "cuda")

@@ -89,7 +89,8 @@ for name, words in pairs(cores) do
     local tf32 = distance(trained(wider .. " precision=tf32", name .. "-tf32"), whole)
     local bf16 = distance(trained(wider .. " precision=bf16", name .. "-bf16"), whole)
     t.ok(1e-5 < tf32 and tf32 < 1e-3, ("tf32 is off by %.2g"):format(tf32))
-    t.ok(2 * tf32 < bf16 and bf16 < 1e-2, ("bf16 is off by %.2g"):format(bf16))
+    -- cuBLAS may answer a small product asked for in bf16 with a finer one; the emulator rounds all
+    t.ok((device.emulated and 2 * tf32 or 1e-5) < bf16 and bf16 < 1e-2, ("bf16 is off by %.2g"):format(bf16))
   end)
 end
 

@@ -2,18 +2,29 @@
 """bench_gpu.py -- one layer of attention or recurrence, forward and backward, on an NVIDIA GPU: PyTorch's own kernels and those of
 flash-linear-attention (Yang and Zhang 2024), which compute the same kind of memory.
 
-    python tests/reference/bench_gpu.py STEPS ENVIRONMENTS       one line a form: NAME MILLISECONDS FORM
+    python tests/reference/bench_gpu.py STEPS ENVIRONMENTS [FORM ...]       one line a form: NAME MILLISECONDS FORM
 
 H=4 heads of 64, names as in `mneme bench kernels device=cuda torch=PYTHON`.  Every form is launched as a CUDA graph, so no time of
-Python's counts; forms end in fp32 or bf16, the type of their inputs.  Means of 20 launches, the fastest of 5 rounds.
+Python's counts; forms end in fp32 or bf16, the type of their inputs.  Means of 20 launches, the fastest of 5 rounds.  Triton tunes each
+kernel at first, for minutes, and keeps what it found: a form that is not ready within LIMIT seconds (60) is left out.
 """
+import os
+import signal
 import sys
 
 import torch
 import torch.nn.functional as F
 
 T, B = int(sys.argv[1]), int(sys.argv[2])
+ONLY, LIMIT = sys.argv[3:], int(os.environ.get('LIMIT', 60))
 H, V = 4, 64
+
+
+def too_long(*_):
+    raise TimeoutError('more than %d s' % LIMIT)
+
+
+signal.signal(signal.SIGALRM, too_long)
 
 
 def leaf(*shape, dtype, gate=False):
@@ -23,6 +34,9 @@ def leaf(*shape, dtype, gate=False):
 
 def timed(name, form, f, inputs):
     """Print the time of forward and backward of f as one graph; a form that fails says so, and the others go on."""
+    if ONLY and '%s.%s' % (name, form) not in ONLY:
+        return
+    signal.alarm(LIMIT)
     try:
         def both():
             y = f()
@@ -49,6 +63,8 @@ def timed(name, form, f, inputs):
     except Exception as error:                       # one form less
         print('%s %s failed: %s' % (name, form, str(error).split('\n')[0][:200]), file=sys.stderr, flush=True)
         torch.cuda.synchronize()
+    finally:
+        signal.alarm(0)
 
 
 def torch_forms(dtype, mark):
