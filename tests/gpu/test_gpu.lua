@@ -118,7 +118,9 @@ end)
 -- nvcc gives the host `exit(1)` as the body of a function that is for the device alone: a call of it would end the process.
 t.test("gpu: no function of the host calls one of the device", function()
   if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
-  local out, ok = sh(("for o in %s/gpu/ops/*.o %s/gpu/runtime/*.o; do case $o in *.emu.o) ;; *) echo \"$o\"; objdump -dr --no-show-raw-insn \"$o\" | c++filt;; esac; done"):format(build, build))
+  local each = "for o in '%s'/gpu/ops/*.o '%s'/gpu/runtime/*.o; do case $o in *.emu.o) ;; " ..
+    '*) echo "$o"; objdump -dr --no-show-raw-insn "$o" | c++filt;; esac; done'
+  local out, ok = sh(each:format(build, build))
   t.ok(ok, "objdump cannot read the objects")
   local file, name, exits, calls, read, wrong = nil, nil, 0, 0, 0, {}
   local function ended()                       -- of a function for the device alone nothing else is left
