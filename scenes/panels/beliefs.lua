@@ -7,19 +7,23 @@ local canvas = mn.ui.canvas
 -- Green above even odds, red below; crossed where nothing was read.
 local function light(view, now, said, options, job)
   local place, last = options.place, job.done and job.steps[#job.steps] or math.huge
-  local lit = {}
+  local cells, order = {}, {}                      -- the last that was said in each
   for _, entry in ipairs(now.history) do
     local p, x, y = said[entry.step] and said[entry.step].p, options.at(entry)
     if x and (p or entry.step > last) then
-      local left, top, scale = place(x - 0.5, y - 0.5)
-      local right, bottom = place(x + 0.5, y + 0.5)
-      if p then
-        lit[x .. "," .. y] = true
-        view:rect(left, top, right - left, bottom - top, canvas.fade(p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * p - 1)))
-      elseif not lit[x .. "," .. y] then
-        view:line(left, bottom, right, top, view.theme.dim, math.max(view.unit, 0.03 * scale))
-      end
+      local key = x .. "," .. y
+      if not cells[key] then cells[key], order[#order + 1] = { x = x, y = y }, key end
+      cells[key].p = p or cells[key].p
     end
+  end
+  for _, key in ipairs(order) do
+    local cell = cells[key]
+    local left, top, scale = place(cell.x - 0.5, cell.y - 0.5)
+    local right, bottom = place(cell.x + 0.5, cell.y + 0.5)
+    if cell.p then
+      view:rect(left, top, right - left, bottom - top,
+        canvas.fade(cell.p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * cell.p - 1)))
+    else view:line(left, bottom, right, top, view.theme.dim, math.max(view.unit, 0.03 * scale)) end
   end
 end
 

@@ -53,6 +53,11 @@ return function(view, box, now, options)
       end
     end
     mark_read(view, now, at)
+    local x, y, scale = at(now.history[n] or {})
+    if x and options.known then                    -- the light lies over the agent
+      view:disc(x, y, math.max(0.34 * scale, 6 * u), theme.ground)
+      view:disc(x, y, math.max(0.28 * scale, 5 * u), theme.accent)
+    end
   end
 
   if options and options.believed and now.run then

@@ -107,3 +107,40 @@ for _, level in ipairs { "easy", "hard" } do
     end
   end)
 end
+
+t.test("tmaze: each cell is lit once, by what was said there last, and the agent stands above the light", function()
+  local frame = frame_of("tmaze", { corridor = 9 }, 14)
+  local real_job, real_episode, said, last = readings.job, readings.episode, {}, {}
+  for _, entry in ipairs(frame.history) do
+    said[entry.step] = { p = entry.step % 3 == 0 and 0.9 or 0.1 }
+    last[entry.x] = said[entry.step].p
+  end
+  readings.job = function() return { facts = { { name = "cue", kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
+  readings.episode = function() return said end
+  local painter, lit, above, panel = scene.painter(), {}, nil, scene.panels.beliefs
+  scene.panels.beliefs = function(view, box, now, options)
+    local rect, disc = view.rect, view.disc
+    view.rect = function(self, x, y, w, h, colour)
+      local x0, _, scale = options.place(0, 0)
+      local good = math.floor(colour / 256) == math.floor(mn.ui.canvas.theme.good / 256)
+      lit[#lit + 1] = { x = math.floor((x + w / 2 - x0) / scale), good = good }
+      return rect(self, x, y, w, h, colour)
+    end
+    panel(view, box, now, options)
+    view.rect = rect
+    view.disc = function(self, x, y, r, colour)          -- the first that is drawn after the light
+      local x0, _, scale = options.place(0, 0)
+      if colour == self.theme.accent then above = above or math.floor((x - x0) / scale) end
+      return disc(self, x, y, r, colour)
+    end
+  end
+  local ok, why = pcall(function() painter:paint(scene.load "tmaze", frame, 1280, 800) end)
+  readings.job, readings.episode, scene.panels.beliefs = real_job, real_episode, panel
+  rawset(painter.view, "disc", nil)
+  t.ok(ok, why)
+  local cells = 0
+  for _ in pairs(last) do cells = cells + 1 end
+  t.eq(#lit, cells)
+  for _, cell in ipairs(lit) do t.eq(cell.good, last[cell.x] > 0.5) end
+  t.eq(above, frame.truth.position)
+end)
