@@ -94,6 +94,7 @@ local parts = {
     gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
+    readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
     readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job" } },
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },

@@ -1,6 +1,10 @@
 -- story.lua -- in words: which part of the memory holds what success needs, and which part lost it when: measured by erasing, and by holding,
 -- each part at each step (mneme where).  A click shows the episode with the part that lost it held.
+-- Where no part lost it, readings of the memory say what became of it.
 -- Without a box it returns the height, in design pixels, that it needs in the width options.w, 0 where there is nothing to say.
+local mn = require "mneme"
+local readings, in_words = mn.measure.readings_of_frame, mn.measure.readings_in_words
+
 local SIZE, LINE, EDGE = 13, 1.4 * 13, 12
 
 local function text_of(story)
@@ -10,7 +14,11 @@ local function text_of(story)
 end
 
 return function(view, box, now, options)
-  local story = now.story and now.story()
+  local story = now.story and now.story(function(measure)
+    local job = readings.job(now, view.deadline)
+    if job and not job.done then view.unfinished = true return nil, true end
+    return job and in_words.why(job, measure) or nil
+  end)
   local u = view.unit
   if not box then
     return story and view:paragraph((text_of(story)), 0, nil, SIZE, nil, options.w - 14 * u) * LINE + 8 or 0

@@ -27,12 +27,12 @@ local function told(agent, solves)
 end
 
 -- The part besides the whole memory and whole layers whose erasure costs most, on the average over all steps.
-local function costs_most(of)
+local function costs_most(of, kind)
   local best, word = 0, nil
   for r, row in ipairs(of.map.rows) do
     local sum = 0
     for _, cell in pairs(of.cells[r]) do sum = sum + cell.loss end
-    if row.word:find "head" and sum > best then best, word = sum, row.word end
+    if row.word:find(kind, 1, true) and sum > best then best, word = sum, row.word end
   end
   return word
 end
@@ -49,8 +49,12 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
   t.test(name .. ", trained: what is said of it is what holds the cue", function()
     t.ok(said:find "is reached", said)
     local text, _, kept = told(of_run(run), true)
-    whole = case.gate and costs_most(kept) or "all"
-    t.ok(text:find(whole == "all" and "^The memory as a whole, no part of it alone, holds the cue" or "^Layer %d, head %d holds the cue"), text)
+    whole = case.gate and costs_most(kept, "head") or "all"
+    if case.gate then t.ok(text:find "^Layer %d, head %d holds the cue", text)
+    elseif not text:find "^The memory as a whole, no part of it alone, holds the cue" then         -- of a few channels alone, these
+      local a, b = text:match "^Layer 0, channels (%d+) to (%d+) hold the cue"
+      t.eq(("layers.0.channels.%s-%s"):format(a, b), costs_most(kept, "channels"), text)
+    end
   end)
 
   t.test(("%s: made to forget before step %d, it is said which part lost the cue there, and the causal test agrees"):format(name, at), function()
@@ -67,6 +71,15 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
         t.ok(held.cells[r][at + 1].high < held.cells[r][at].loss, "kept from later on, it does not")
       end
     end
+  end)
+
+  t.test(("%s: made to forget everything before step %d, its readings say that the cue fades, and when"):format(name, at), function()
+    local job = readings.new(damaged_agent.at_step(of_run(run, READ)(), "erase", "all", at), { facts = { "cue" }, seed = SEED, every = 1 })
+    job:work()
+    local why = in_words.why(job, "success")
+    local last, gone = why:match "^The cue fades from all parts: read from .- at step (%d+) it is right in %d+ of %d+ other episodes, at step (%d+) from none"
+    t.ok(gone, why)
+    t.eq(tonumber(last), at - 1, why) t.eq(tonumber(gone), at, why)
   end)
 
   if case.gate then
@@ -98,9 +111,40 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
       local sentence = in_words.of(job, job.facts[1])
       local words = ("layer %d, head %d"):format(layer, head)
       t.ok(sentence:find(words, 1, true), sentence)
+      local why = in_words.why(job, "success")
+      t.ok(why:find("^No part loses the cue: read from .+ It is there to the end, and what fails is its use"), why)
     end)
   end
 end
+
+-- Readings as if they had been made: of each part at each step the share of 40 that are right.
+local function read(rows, facts)
+  local job = { facts = facts or { { name = "cue", kind = "class" } }, parts = {}, steps = {}, cells = { cue = {} }, done = true }
+  for at, row in ipairs(rows) do
+    job.parts[at] = { text = at == 1 and "all" or ("layer 0, head %d"):format(at - 2) }
+    for k, right in ipairs(row) do
+      job.steps[k] = 3 * (k - 1)
+      job.cells.cue[k] = job.cells.cue[k] or {}
+      job.cells.cue[k][at] = right and { right = right, p = right, chance = 0.5, control_right = 0.5, test = 40 }
+    end
+  end
+  return job
+end
+
+t.test("what became of a cue that no part lost: never there, there to the end, faded, or not decided", function()
+  local why = function(...) return in_words.why(read(...), "success") end
+  t.ok(why { { 0.5, 0.6 }, { 0.5, 0.4 } }:find("The cue was never there", 1, true))
+  t.ok(why { { 1, 1, 1 }, { 1, 0.5, 0.5 }, { 1, 1, 1 } }:find("^No part loses the cue: read from layer 0, head 1 at step 6 it is right in 40 of 40"))
+  t.ok(why { { 1, 1, 1 }, { 1, 0.5, 0.5 } }:find("read from the memory as a whole at step 6", 1, true))
+  t.ok(why { { 1, 1, 0.7, 0.5 }, { 1, 0.5, 0.5, 0.5 } }:find("at step 3 it is right in 40 of 40 other episodes, at step 9 from none", 1, true))
+  t.eq(why { { 1, 1, 0.75 }, { 1, 0.5, 0.5 } }, nil, "0.75 of 40 is neither more nor less than half-way")
+  t.eq(why { { 0.75, 0.75 }, { 0.5, 0.5 } }, nil)
+  t.eq(why { { 1, false }, { 1, false } }, nil, "what was not asked is not known to be gone")
+  t.eq(why({ { 1, 1 }, { 1, 1 } }, { { name = "cue", kind = "class" }, { name = "card", kind = "class" } }), nil, "two facts: which is needed?")
+  local said, last = in_words.of(read { { 1, 1, 0.5 }, { 1, 1, 0.5 }, { 1, 0.75, 0.5 } }, { name = "cue", kind = "class" })
+  t.eq(said, "The cue can be read from layer 0, head 0 up to step 3; from layer 0, head 1 up to step 0, no longer at step 6; at step 6 from no part.")
+  t.eq(last[2], 3) t.eq(last[3], 0)
+end)
 
 for _, place in ipairs { 4, 9 } do
   t.test("made by hand, with weights by which the gate of the cue's channel opens at place " .. place, function()

@@ -4,7 +4,8 @@
 --   by=head|layer                 the parts: heads (or groups of channels) and layers, or layers alone
 --   every=N                       steps between columns; default: about 24 columns
 --   test=erase|hold               hold: what is gained when each part keeps, from that step on, what it holds there: which part lost it, and when.
---                                 Where more than one episode in twenty fails, that is measured as well, and said in a sentence
+--                                 Where more than one episode in twenty fails, that is measured as well, and said in a sentence; and where no part
+--                                 lost it, whether it can be read (mneme probe)
 --   measure=success|return|kl     what is lost; default: success where each score is 0 or 1, else the return.  kl: how far the policy is from
 --                                 the untouched one (nats, added up over the steps that follow, same actions): a few episodes are enough
 --   checkpoints=1                 a map of each kept checkpoint, as a film: out=FILE.gif or .mp4
@@ -22,6 +23,8 @@ local map_file = require "mneme.episodes.causal_map_file"
 local memory_story = require "mneme.episodes.memory_story"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
+local in_words = require "mneme.measure.readings_in_words"
+local readings = require "mneme.measure.readings"
 local scene = require "mneme.view.scene"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
@@ -32,6 +35,7 @@ local function wrap(text) return table.concat(require("mneme.commands.layout").w
 
 local C = engine.C
 local where = {}
+local READ = 256                             -- episodes from which readings are learned and tested
 local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, frames of a map, more of the last one
 
 -- ---- the command line ----
@@ -284,6 +288,17 @@ local function measure_all(o, env, which)
   return results
 end
 
+-- What readings of the memory say of an agent that no part, kept as it is, helps; nil: nothing, or a signal came.
+local function why(o, env, what_fails)
+  local p = stepper.from_run(o.folder, { num_envs = READ, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint, settings = env })
+  local facts = {}
+  for _, fact in ipairs(p.env.to_know) do if fact.kind == "class" then facts[#facts + 1] = fact.name end end
+  if #facts ~= 1 then return nil end
+  local job = readings.new(p, { facts = facts, seed = o.seed })
+  if not progress.work(job, "readings", ("playing %d episodes, to see what the memory knows"):format(READ)) then return nil end
+  return in_words.why(job, what_fails)
+end
+
 -- What maps say of the newest checkpoint, in sentences; where episodes fail, what was lost is measured for it.  False where a signal came.
 local function tell(o, env, asked, result)
   local map = result.map
@@ -295,7 +310,7 @@ local function tell(o, env, asked, result)
     held = measure(o, env, o.checkpoint, nil, "hold")
     if not held then return false end
   end
-  local sentences, lost = memory_story.sentences(result, held, result.what)
+  local sentences, lost = memory_story.sentences(result, held, result.what, function(of) return why(o, env, of) end)
   for _, text in ipairs(sentences) do print(wrap(text)) end
   if lost then print(("see it: mneme view %s hold=%s at=%d"):format(o.folder, lost.row.word, lost.last)) end
   return true

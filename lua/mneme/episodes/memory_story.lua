@@ -92,8 +92,9 @@ end
 ---@param what string
 ---@return string
 ---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
-function memory_story.lost(map, cells, what)
+function memory_story.lost(map, cells, what, why)
   local list = found(map, cells)
+  if #list == 0 and why then return why end
   if #list == 0 then
     return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. It was never there, or is there "
       .. "and not used: mneme probe says which."):format(what, map.measure)
@@ -124,12 +125,13 @@ end
 ---@param kept table { map, cells } of erasing
 ---@param held table? { map, cells } of holding; nil: not measured
 ---@param what string "the cue"
+---@param why (fun(measure: string): string?)? what readings of the memory say; asked where holding decides nothing
 ---@return string[] sentences
 ---@return table? lost as of memory_story.lost
-function memory_story.sentences(kept, held, what)
+function memory_story.sentences(kept, held, what, why)
   local first, holds = memory_story.kept(kept.map, kept.cells, what)
   if not held then return { first } end
-  local second, lost = memory_story.lost(held.map, held.cells, what)
+  local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0 and why(held.map.measure) or nil)
   return not lost and { first, second } or holds and { second, first } or { second }, lost
 end
 

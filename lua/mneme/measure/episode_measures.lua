@@ -2,6 +2,7 @@
 -- knows, and what is lost when it is erased.  Each as rows of numbers at some steps.
 local C = require("mneme.base.engine").C
 local contributions = require "mneme.episodes.contributions"
+local in_words = require "mneme.measure.readings_in_words"
 local json = require "mneme.base.json"
 local memory_story = require "mneme.episodes.memory_story"
 local readings = require "mneme.measure.readings_of_frame"
@@ -106,8 +107,8 @@ local function causes(map, deadline)
   return about, test and cells
 end
 
--- The maps of a checkpoint, and what they say; of an agent whose episodes fail also what it lost.
-local function all_causes(map_of, checkpoint, deadline)
+-- The maps of a checkpoint, and what they say; of an agent whose episodes fail also what it lost.  job: Readings, or nil.
+local function all_causes(map_of, checkpoint, deadline, job)
   local map = map_of(checkpoint)
   local about, cells = causes(map, deadline)
   local list, story = { about }, nil
@@ -117,7 +118,8 @@ local function all_causes(map_of, checkpoint, deadline)
       held = map_of(checkpoint, "hold")
       list[2], held_cells = causes(held, deadline)
     end
-    story = table.concat(memory_story.sentences({ map = map, cells = cells }, held_cells and { map = held, cells = held_cells }, what), " ")
+    story = table.concat(memory_story.sentences({ map = map, cells = cells }, held_cells and { map = held, cells = held_cells }, what,
+      function(measure) return job and job.done and in_words.why(job, measure) or nil end), " ")
     story = ("%d episodes: %s"):format(#map.outcomes, story)
   end
   return list, story
@@ -143,7 +145,7 @@ function episode_measures.of(options)
       list[#list + 1] = { title = "what the memory knows", name = "knowledge", define = problem, variants = { { why = problem } } }
     end
     local found, story = {}, nil
-    if options.map and frames[1].checkpoint then found, story = all_causes(options.map, frames[1].checkpoint, deadline) end
+    if options.map and frames[1].checkpoint then found, story = all_causes(options.map, frames[1].checkpoint, deadline, job) end
     for _, about in ipairs(found) do list[#list + 1] = about end
     return list, story
   end

@@ -1,5 +1,6 @@
--- readings_in_words.lua -- up to which step each part of a memory can be read, as a sentence.  A part is read at a step where the lower end of
--- the 95 % interval of its right answers is more than half-way from chance to always; it is not where the upper end is less.
+-- readings_in_words.lua -- up to which step each part of a memory can be read, and what became of a fact that no part lost, as sentences.
+-- A part is read at a step where the lower end of the 95 % interval of its right answers is more than half-way from chance to always; it is
+-- not where the upper end is less.
 local wilson = require("mneme.stats").wilson
 
 local readings_in_words = {}
@@ -13,19 +14,22 @@ local function verdict(cell)
   local _, low, high = wilson(math.floor(cell.right * n + 0.5), n)
   local half = (1 + chance) / 2
   if low > half then return true end
-  return high < half and false or nil
+  if high < half then return false end
+  return nil
 end
 
--- The last step at which a part is read, and whether it is decided that it is not read later; nil: never.
-local function last_of(job, fact, at)
-  local last, sure = nil, true
+-- The last step at which a part is read; the first after it, or of all, at which it is not; at how many it is not.  nil: at none.
+local function reach(job, fact, at)
+  local last, gone, without = nil, nil, 0
   for k in ipairs(job.steps) do
     local is = verdict((job.cells[fact.name][k] or {})[at])
-    if is then last, sure = k, true elseif is == nil then sure = false end
+    if is then last, gone = k, nil
+    elseif is == false then gone, without = gone or k, without + 1 end
   end
-  return last, sure
+  return last, gone, without
 end
 
+---Up to which step each part can be read, as a sentence.
 ---@param job Readings with controls, done
 ---@param fact table { name, kind }
 ---@return string? sentence nil: of numbers, and where nothing was asked
@@ -34,9 +38,9 @@ function readings_in_words.of(job, fact)
   if fact.kind ~= "class" then return nil end
   local list, last = {}, {}
   for at = 2, #job.parts do
-    local k, sure = last_of(job, fact, at)
+    local k, gone = reach(job, fact, at)
     if k then
-      list[#list + 1], last[at] = { at = at, k = k, sure = sure }, job.steps[k]
+      list[#list + 1], last[at] = { at = at, k = k, gone = gone }, job.steps[k]
     end
   end
   if #list == 0 then return ("The %s is read from no part beyond half-way from chance to always."):format(fact.name), last end
@@ -44,12 +48,55 @@ function readings_in_words.of(job, fact)
   local texts = {}
   for i = 1, math.min(NAMED, #list) do
     local one = list[i]
-    texts[i] = ("from %s up to step %d%s"):format(job.parts[one.at].text, job.steps[one.k],
-      one.k == #job.steps and ", the last" or one.sure and "" or " (later not decided)")
+    texts[i] = ("from %s up to step %d%s"):format(job.parts[one.at].text, job.steps[one.k], one.k == #job.steps and ", the last"
+      or not one.gone and " (later not decided)" or one.gone > one.k + 1 and (", no longer at step %d"):format(job.steps[one.gone]) or "")
   end
   local more = #list > NAMED and ("; from others up to step %d at most"):format(job.steps[list[NAMED + 1].k]) or ""
-  local nowhere = list[1].k < #job.steps and list[1].sure and ("; after step %d from no part"):format(job.steps[list[1].k]) or ""
+  local whole, gone = reach(job, fact, 1)          -- the best of all parts, too
+  local nowhere = gone and #list > 1 and gone > math.max(whole or 0, list[1].k) and ("; at step %d from no part"):format(job.steps[gone]) or ""
   return ("The %s can be read %s%s%s."):format(fact.name, table.concat(texts, "; "), more, nowhere), last
+end
+
+-- The part that is read best at a step, all of the memory only where no other is: its index, and its cell.
+local function best_of(job, fact, k)
+  local best, at_best
+  for at = #job.parts, 1, -1 do
+    local cell = (job.cells[fact.name][k] or {})[at]
+    if verdict(cell) and (not best or at > 1 and cell.p >= best.p) then best, at_best = cell, at end
+  end
+  return at_best, best
+end
+
+---Why an agent fails where no part of its memory, kept as it is, helps it: what is needed was never there, is there to the end, or fades.
+---@param job Readings done
+---@param measure string what the agent would gain: "success"
+---@return string? sentences nil: not decided, or not one class alone is what the memory must know
+function readings_in_words.why(job, measure)
+  local fact
+  for _, one in ipairs(job.facts) do
+    if one.kind == "class" and fact then return nil end
+    fact = one.kind == "class" and one or fact
+  end
+  if not fact then return nil end
+  local last, gone, without = reach(job, fact, 1)  -- all of the memory: the best of all parts, too
+  for at = 2, #job.parts do
+    local k = reach(job, fact, at)
+    if k and (not last or k > last) then last = k end
+  end
+  local nothing = ("no part, kept as it is at any step, raises the %s beyond the noise"):format(measure)
+  if not last then
+    return 2 * without > #job.steps and ("The %s was never there: it is read from no part of the memory at any of %d steps."):format(fact.name,
+      #job.steps) or nil
+  end
+  local at, cell = best_of(job, fact, last)
+  local from = at == 1 and "the memory as a whole" or job.parts[at].text
+  local n = math.floor(cell.test + 0.5)
+  local read = ("read from %s at step %d it is right in %.0f of %d other episodes"):format(from, job.steps[last], cell.right * n, n)
+  if last == #job.steps then
+    return ("No part loses the %s: %s. It is there to the end, and what fails is its use: %s."):format(fact.name, read, nothing)
+  end
+  return gone and gone > last and ("The %s fades from all parts: %s, at step %d from none. Nor is it used while it is there: %s."):format(fact.name, read,
+    job.steps[gone], nothing) or nil
 end
 
 return readings_in_words

@@ -42,8 +42,10 @@ local function so_far(background)
 end
 
 ---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.
+---@param why (fun(measure: string): string?, boolean?)? what readings of the shown memory say where no part lost what is needed; and whether they
+---  are still being made
 ---@return table? story { sentences, lost = { row, last, gone } or nil, note = what is missing yet, episodes }; nil: nothing can be said
-function Background:story()
+function Background:story(why)
   self.told = true
   local state = self.state
   if not (state and state.test) then
@@ -51,9 +53,14 @@ function Background:story()
   end
   local held = self:show_held()
   held = held and held.test and held or nil
-  if not self.words or self.words.kept ~= state or self.words.held ~= held then
-    local sentences, lost = memory_story.sentences(state, held, state.what)
-    self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes }
+  if not self.words or self.words.kept ~= state or self.words.held ~= held or self.words.reads then
+    local reads                                                    -- asked for, and not made yet
+    local sentences, lost = memory_story.sentences(state, held, state.what, why and function(measure)
+      local text
+      text, reads = why(measure)
+      return text
+    end)
+    self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes, reads = reads }
   end
   self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "." or nil
   return self.words

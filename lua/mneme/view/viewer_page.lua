@@ -45,8 +45,8 @@ local function shown_frame(self, k, status)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.causes then
-    more.story = function()
-      local story = self.causes:story()
+    more.story = function(why)
+      local story = self.causes:story(why)
       return story and (self.bar or #story.sentences > 0) and story or nil          -- a picture does not wait for it
     end
     more.losses = function() return self.causes:show_held() end
