@@ -231,6 +231,20 @@ t.test("a run goes on where it was killed, and its numbers are those of a run th
   says("run " .. small .. "run=whole", "whole already holds a run %(resume=whole goes on with it%)", 2)
 end)
 
+t.test("what plays a stored run plays any of its checkpoints", function()
+  local text, rc = mneme("run " .. small .. "checkpoint_every=1024 keep_checkpoints=9 threads=1 steps=4096 run=steps corridor=3")
+  t.eq(rc, 0, text)
+  local at = tonumber(files.list(dir .. "/steps/checkpoints")[1]:match "%d+")
+  for _, words in ipairs { "eval steps episodes=4", "intervene steps erase=all at=1 episodes=4", "credit steps at=0", "where steps episodes=4", "probe steps episodes=48",
+    "view steps out=steps.png wait=0" } do
+    local short = words:find "^view" and "" or " time_limit=9"
+    text, rc = mneme(("%s%s checkpoint=%d"):format(words, short, at))
+    t.eq(rc, 0, text)
+    t.ok(words:find "^view" or words:find "^credit" or text:find(("steps at %d steps"):format(at), 1, true), text)
+    says(words .. short .. " checkpoint=5", "steps has no checkpoint at 5 steps %(there are " .. at, 2)
+  end
+end)
+
 t.test("a folder that cannot be written: one line, exit status 1", function()
   says("run " .. small .. "run=/proc/mneme/run", "^mneme: /proc/mneme: cannot be made", 1)
   script("occupied", "")

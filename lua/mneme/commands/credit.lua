@@ -3,7 +3,7 @@
 -- observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.
 --   at=STEP         the step that is explained (default: the last of the episode)
 --   of=action       the chosen action's logit instead of the value
---   episodes=1 seed=N greedy=1 best=1
+--   episodes=1 seed=N greedy=1 best=1 checkpoint=STEPS
 --                   several episodes: means over them, by steps before the one that is explained
 --   out=FILE.svg    a heat map of every step against every earlier one (one episode), or FILE.json: all gradients
 -- Other keys are settings of the environment.
@@ -27,7 +27,7 @@ local LONGEST = 2000               -- steps of an episode that is explained
 -- ---- the command line ----
 
 local about = { name = "credit", usage = "mneme credit RUN [at=STEP] [of=action] [episodes=20] [out=FILE.svg]",
-  whole = { at = 0, episodes = 1, seed = 0, greedy = 0, best = 0 }, other = {} }
+  whole = { at = 0, episodes = 1, seed = 0, greedy = 0, best = 0, checkpoint = 0 }, other = {} }
 function about.other.of(o, text)
   if text ~= "value" and text ~= "action" then errors.unknown("credit: of =", text, { "value", "action" }) end
   o.of = text
@@ -166,7 +166,8 @@ end
 
 function command.main(words)
   local o, env_settings = read(words)
-  local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, settings = env_settings, seeded = true })
+  local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
+    settings = env_settings, seeded = true })
   if o.episodes == 1 then
     local episode = credit.play(p, LONGEST)
     if o.at and o.at >= episode.T then

@@ -1,7 +1,7 @@
 -- eval.lua -- evaluate a trained agent on fresh episodes: success, return and length with confidence intervals.
 --   episodes=1000 seed=N num_envs=N   how many episodes, and which
 --   greedy=1        take the most probable action instead of sampling
---   best=1          the best checkpoint instead of the newest
+--   best=1 checkpoint=STEPS   the best checkpoint, or that one, instead of the newest
 --   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
 --                   agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
@@ -69,7 +69,7 @@ function eval.play(p, episodes, album, reached)
 end
 
 local function read(words)
-  local o, env = { episodes = 1000, greedy = false, best = false, seed = 12345, num_envs = 0, record_every = 1,
+  local o, env = { episodes = 1000, greedy = false, best = false, checkpoint = -1, seed = 12345, num_envs = 0, record_every = 1,
     internals = false, outcomes = false, folders = {} }, {}
   for _, word in ipairs(words) do
     local key, text = word:match "^%-*([%w_]+)=(.*)$"
@@ -82,11 +82,14 @@ local function read(words)
       o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
     else env[key] = tonumber(text) or text end
   end
-  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "record", "record_every", "internals", "outcomes", "out" }
+  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "checkpoint", "record", "record_every", "internals", "outcomes", "out" }
   o.folder = o.folders[1]
   if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
   for _, key in ipairs { "episodes", "record_every" } do
     if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
+  end
+  if o.outcomes and o.checkpoint >= 0 then
+    errors.usage "eval: outcomes=1 takes the newest checkpoint of each run (best=1: the best), expected no checkpoint="
   end
   if #o.folders > 1 and not o.outcomes then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2])) end
   if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
@@ -131,7 +134,8 @@ function eval.main(words)
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
   env_settings.check("eval", o.folder, env, o.known)
-  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
+  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
+    checkpoint = o.checkpoint >= 0 and o.checkpoint or nil, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)

@@ -9,7 +9,8 @@
 --   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)
 --                                    the environment: cue, position; mneme help ENV lists its facts
 -- Several interventions (comma-separated or repeated) apply at the same step.
---   episodes=200 greedy=1 best=1 seed=N num_envs=N
+--   episodes=200 greedy=1 seed=N num_envs=N
+--   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
 --   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
 -- Other keys are settings of the environment.
@@ -34,11 +35,11 @@ local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
 
 ---Read the command line.
 ---@param words string[]
----@return table options { folder, episodes, seed, greedy, best, num_envs, record }
+---@return table options { folder, episodes, seed, greedy, best, checkpoint, num_envs, record }
 ---@return table[] list of interventions
 ---@return table environment settings
 function intervene.parse(words)
-  local o, env, list = { episodes = 200, greedy = false, best = false, seed = 12345, num_envs = 0 }, {}, {}
+  local o, env, list = { episodes = 200, greedy = false, best = false, checkpoint = -1, seed = 12345, num_envs = 0 }, {}, {}
   local at, steps
   local function whole(key, text, least)
     local value = tonumber(text)
@@ -140,9 +141,10 @@ function intervene.main(words)
     errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
   end
   local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "record", "at", "for", "erase", "swap", "hold", "force",
-    "freeze", "set", "shift", "flip" })
-  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best, settings = env })
+  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "checkpoint", "record", "at", "for", "erase", "swap",
+    "hold", "force", "freeze", "set", "shift", "flip" })
+  local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
+    checkpoint = o.checkpoint >= 0 and o.checkpoint or nil, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
