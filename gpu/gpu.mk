@@ -8,32 +8,38 @@ CU_INC  := -Igpu -Iengine -I$(B)
 CU_OLD  = -DCU_OLDEST=$(or $(patsubst sm_%,%,$(firstword $(SM))),80)
 EMU     := -std=gnu++17 -O1 -g -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
            $(CU_INC) -DCU_OLDEST=80 -MMD -MP $(CFLAGS)
+# nvcc's objects; those of gpu-quick lie apart, since they are not optimised.
+CUDA    = $(B)/gpu
+PLUGIN  = $(B)
 TO_MNEME = -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN'
 
 # Environments come from engine/envs, with a file in front that makes kernels of them.  What must have the
 # same bits as on the CPU is compiled without fusing what is not written so.
 PARTS   := $(CU) $(ENVS:%=envs/%)
 CU_ENV  := -include gpu/runtime/envs.cuh
-$(B)/gpu/envs/%.o: CU_MORE := -x cu $(CU_ENV) -Xcompiler -Wno-missing-field-initializers
-$(B)/gpu/envs/%.o $(B)/gpu/runtime/rollout.o: CU_MATHS := -fmad=false
+$(CUDA)/envs/%.o: CU_MORE := -x cu $(CU_ENV) -Xcompiler -Wno-missing-field-initializers
+$(CUDA)/envs/%.o $(CUDA)/runtime/rollout.o: CU_MATHS := -fmad=false
 
 # What of these the installed nvcc knows.
 SM      = $(filter sm_80 sm_90 sm_100,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-# One translation for the oldest, machine code for each of SASS, and what drivers translate themselves.  Tests ask for one
-# of these: machine code takes most of the time.
+# One translation for the oldest, machine code for each of SASS, and what drivers translate themselves.
 SASS    = $(SM)
 VIRTUAL = $(patsubst sm_%,compute_%,$(firstword $(SM)))
 GENCODE = $(foreach a,$(SASS) $(VIRTUAL),-gencode arch=$(VIRTUAL),code=$(a))
 
 ifneq ($(shell command -v $(NVCC)),)
 gpu: $(B)/libmneme_cuda.so      ## build the plugin for NVIDIA GPUs (needs nvcc)
-	@cat $(PARTS:%=$(B)/gpu/%.used) | c++filt
+	@cat $(PARTS:%=$(CUDA)/%.used) | c++filt
 else
 gpu:
 	@echo "skipped: the GPU plugin needs nvcc (of a CUDA toolkit 12 or newer), which is not in PATH"
 endif
 
-$(B)/libmneme_cuda.so: $(PARTS:%=$(B)/gpu/%.o) | $(B)/libmneme.so
+# For tests: everything compiled as nvcc compiles it, but neither optimised nor made into machine code, in a third of the time.
+gpu-quick:
+	@$(MAKE) --no-print-directory CUDA=$(B)/gpu-quick PLUGIN=$(B)/gpu-quick SASS= CU_OPT="-Xcicc -O0" $(B)/gpu-quick/libmneme_cuda.so
+
+$(PLUGIN)/libmneme_cuda.so: $(PARTS:%=$(CUDA)/%.o) | $(B)/libmneme.so
 	@echo "ld $@"
 	@$(NVCC) -shared -o $@ $^ -L$(patsubst $(CURDIR)/%,%,$(B)) -lmneme -lcublas -Xlinker -rpath,'$$ORIGIN'
 
@@ -41,7 +47,7 @@ $(B)/libmneme_cuda.so: $(PARTS:%=$(B)/gpu/%.o) | $(B)/libmneme.so
 define nvcc
 	@mkdir -p $(@D)
 	@echo "nvcc $<"
-	@$(NVCC) -std=c++17 -O3 $(CU_MATHS) $(CU_INC) $(CU_OLD) $(GENCODE) -Werror all-warnings \
+	@$(NVCC) -std=c++17 -O3 $(CU_OPT) $(CU_MATHS) $(CU_INC) $(CU_OLD) $(GENCODE) -Werror all-warnings \
 	   -Xcompiler -fPIC,-fopenmp-simd,-Wall,-Wextra,-Werror -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
 	   -c -o $@ $(CU_MORE) $< 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
 	@awk -v file=$< '/Compiling entry/ { k = $$7; a = $$9; gsub(/\047/, "", k); gsub(/\047/, "", a) } \
@@ -56,14 +62,14 @@ define emulated
 	@$(CXX) $(EMU) -c -o $@ -x c++ $(1) $<
 endef
 
-$(B)/gpu/%.o: gpu/%.cu gpu/gpu.mk
+$(CUDA)/%.o: gpu/%.cu gpu/gpu.mk
 	$(nvcc)
 $(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
 	$(call emulated)
 
 # X.c and X/X.c alike.
 define env_objects
-$(B)/gpu/envs/$(1).o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
+$(CUDA)/envs/$(1).o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
 	$$(nvcc)
 $(B)/gpu/envs/$(1).emu.o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
 	$$(call emulated,-O1 $$(CU_ENV) -Wno-missing-field-initializers)
@@ -84,5 +90,5 @@ $(B)/test_gpu_%: tests/gpu/%.cpp $(B)/gpu/emulator/machine.o gpu/gpu.mk | $(B)/l
 	@$(CXX) $(EMU) -Itests/gpu -o $@ $(filter %.cpp %.o,$^) $(TO_MNEME)
 
 test-gpu-programs: $(B)/test_gpu_emu $(B)/test_gpu_host $(B)/test_gpu_kernels $(B)/libmneme_emu.so
-.PHONY: gpu test-gpu-programs
--include $(wildcard $(B)/gpu/*/*.d $(B)/test_gpu_*.d)
+.PHONY: gpu gpu-quick test-gpu-programs
+-include $(wildcard $(B)/gpu/*/*.d $(B)/gpu-quick/*/*.d $(B)/test_gpu_*.d)
