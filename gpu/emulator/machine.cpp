@@ -56,26 +56,47 @@ static void go(Stack &from, Stack &to, bool leaving = false) {
 #endif
 }
 
-void wait(State state, int line) {
+/* The next of this round that can run; nobody, and the host decides how to go on. */
+static Fiber *next_ready() {
   Machine &m = machine();
-  Fiber *me = m.running;
+  while (m.turn < m.order.size()) {
+    Fiber &f = m.fibers[m.order[m.turn++]];
+    if (f.state == READY) return &f;
+  }
+  return nullptr;
+}
+
+/* The running fiber waits, or has ended: the next one goes on, without a detour by the host. */
+static void leave(bool for_ever = false) {
+  Machine &m = machine();
+  Stack &mine = m.running->stack;
+  m.running = next_ready();
+  m.from_host = false;
+  go(mine, m.running ? m.running->stack : m.host, for_ever);
+}
+
+void wait(State state, int line) {
+  Fiber *me = machine().running;
   me->state = state;
   me->line = line;
-  go(me->stack, m.host);
+  leave();
 }
 
 static void start() {
   Machine &m = machine();
 #ifdef __SANITIZE_ADDRESS__
   const void *base;
-  __sanitizer_finish_switch_fiber(nullptr, &base, &m.host.size);   /* where the host's is */
-  m.host.base = (char *)base;
+  size_t size;
+  __sanitizer_finish_switch_fiber(nullptr, &base, &size);
+  if (m.from_host) m.host.base = (char *)base, m.host.size = size;
 #endif
   m.body();
   m.running->state = EXITED;
-  go(m.running->stack, m.host, true);
+  leave(true);
   abort();
 }
+
+enum { SPREAD = 21 };
 
 /* Stacks are mapped once and used again by every block; a page nobody may touch lies below each. */
 static char *stack_of(unsigned id) {
@@ -105,7 +126,7 @@ static void prepare(Fiber &f, unsigned id, dim3 block) {
   f.stack.context.uc_link = nullptr;
   makecontext(&f.stack.context, start, 0);
 #else
-  void **p = (void **)(f.stack.base + STACK);
+  void **p = (void **)(f.stack.base + STACK - id % SPREAD * 192);   /* equal offsets would evict each other from the first cache */
   *--p = nullptr;                                       /* start never returns to it */
   *--p = (void *)start;
   f.stack.top = p - 6;                                  /* six registers, all zero */
@@ -135,7 +156,7 @@ static void exchange(Fiber *warp, unsigned lanes, unsigned mask, WarpOp op) {
     value[i] = f.value;
     if (!(mask >> i & 1) || f.state != AT_WARP) continue;
     votes |= (f.value & 1) << i;
-    for (unsigned j = 0; j < WARP; j++) if (f.known[j] > joined[j]) joined[j] = f.known[j];
+    for (unsigned j = 0; op == SYNC && j < WARP; j++) if (f.known[j] > joined[j]) joined[j] = f.known[j];
   }
   Fiber *going[WARP];
   unsigned n = 0;
@@ -168,14 +189,17 @@ static bool resolve_warps() {
   for (size_t first = 0; first < m.fibers.size(); first += WARP) {
     Fiber *warp = &m.fibers[first];
     unsigned lanes = (unsigned)std::min<size_t>(WARP, m.fibers.size() - first);
+    unsigned missed = 0;                                /* a mask of which a lane is not there yet */
     for (unsigned i = 0; i < lanes; i++) {
       const unsigned mask = warp[i].mask;
       const WarpOp op = warp[i].op;
-      bool ready = warp[i].state == AT_WARP;
+      bool ready = warp[i].state == AT_WARP && mask != missed;
+      if (!ready) continue;
       for (unsigned j = 0; j < lanes && ready; j++)
         if ((mask >> j & 1) && warp[j].state != EXITED)
           ready = warp[j].state == AT_WARP && warp[j].mask == mask && warp[j].op == op;
       if (ready) exchange(warp, lanes, mask, op), any = true;
+      else missed = mask;
     }
   }
   return any;
@@ -285,22 +309,21 @@ static bool pass_barrier() {
 
 static bool run_block() {
   Machine &m = machine();
-  std::vector<unsigned> order(m.fibers.size());
+  m.order.resize(m.fibers.size());
   for (;;) {
-    arrange(order);
-    size_t ran = 0, exited = 0;
-    for (unsigned i : order) {
-      Fiber &f = m.fibers[i];
-      if (f.state == READY) {
-        m.running = &f;
-        go(m.host, f.stack);
-        m.running = nullptr;
-        ran++;
-      }
-      exited += f.state == EXITED;
+    arrange(m.order);
+    m.turn = 0;
+    Fiber *first = next_ready();
+    if (first) {
+      m.running = first;
+      m.from_host = true;
+      go(m.host, first->stack);
+      m.running = nullptr;
     }
+    size_t exited = 0;
+    for (const Fiber &f : m.fibers) exited += f.state == EXITED;
     if (exited == m.fibers.size()) return true;
-    if (!resolve_warps() && !ran && !pass_barrier()) return false;
+    if (!resolve_warps() && !first && !pass_barrier()) return false;
   }
 }
 

@@ -81,6 +81,9 @@ struct Machine {
   std::vector<Fiber> fibers;
   Fiber *running = nullptr;      /* nullptr: host code runs */
   Stack host;
+  std::vector<unsigned> order;   /* of the fibers in this round, */
+  size_t turn = 0;               /* and how many of them have had their turn */
+  bool from_host = false;        /* the last change of stacks left the host's */
   std::vector<unsigned char> shared;
   std::vector<Word> words;
   unsigned epoch = 0;            /* barriers passed in this block */

@@ -11,8 +11,11 @@
 #include "emulator/cublas.h"
 #endif
 
-/* Bytes: what NVIDIA recommends for Hopper. */
-enum { WORKSPACE = 32 << 20 };
+#ifdef __CUDACC__
+enum { WORKSPACE = 32 << 20 };                       /* bytes: what NVIDIA recommends for Hopper */
+#else
+enum { WORKSPACE = 4096 };                           /* the emulator opens and closes each page at every wait */
+#endif
 
 static bool failed(cublasStatus_t s, const char *what) {
   if (s == CUBLAS_STATUS_SUCCESS) return false;

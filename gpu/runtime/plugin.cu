@@ -95,8 +95,14 @@ static void *managed(size_t bytes) {
 }
 
 /* A quarter more than there is: few stretches, and little of the last that nobody uses.  If that is too much, what is needed. */
+#ifdef __CUDACC__
+enum { STRETCH = 2 << 20 };
+#else
+enum { STRETCH = 64 << 10 };                         /* the emulator opens and closes each page at every wait */
+#endif
+
 static void *reserve(size_t had, size_t *bytes) {
-  const size_t page = 2 << 20, need = (*bytes + page - 1) / page * page;
+  const size_t page = STRETCH, need = (*bytes + page - 1) / page * page;
   for (size_t size : { cu_max(need, had / 4 / page * page), need }) {
     void *p = managed(size);
     *bytes = size;

@@ -128,7 +128,7 @@ t.test("gpu: out of memory says what was asked and what is free; the last checkp
   trained("steps=36", "full")
   local path = dir .. "/full/checkpoints/step-36.safetensors"
   local before = files.read(path)
-  local said, status = shell.run(dir, ("EMU_MEMORY=200000 '%s' run resume=full device=emu steps=72 threads=1"):format(shell.program))
+  local said, status = shell.run(dir, ("EMU_MEMORY=100000 '%s' run resume=full device=emu steps=72 threads=1"):format(shell.program))
   t.eq(status, 1, said)
   t.ok(said:find "out of memory: [%d.]+ MB.*, [%d.]+ MB are free on device=emu", said)
   t.ok(files.read(path) == before, "the checkpoint was touched")
