@@ -34,7 +34,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
-.PHONY: all deps deps-demo deps-test demo test bench check fuzz learn pages golden format clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test bench check fuzz learn pages golden lockstep format clean help FORCE
 .DEFAULT_GOAL := all
 
 # One compile a CPU, unless -jN says otherwise.
@@ -190,6 +190,16 @@ pages: all      ## HTML reports of docs/results, into build/pages
 golden: all     ## save the pictures of all scenes, with which tests/view/test_golden.lua compares
 	@mkdir -p tests/golden
 	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/view/test_golden.lua
+
+# Recorded into $(B)/, then replayed: all of the state, the observation, the reward and the end of each step.
+PYTHON := python3
+GAMES  := 140
+SEED   := 0
+lockstep: all   ## play Craftax's originals in JAX, and ours step by step (PYTHON=~/craftax/bin/python GAMES=140 SEED=0)
+	@$(PYTHON) tests/reference/craftax_full.py $(B)/craftax.record envs=$(GAMES) steps=1500 seed=$(SEED)
+	@$(PYTHON) tests/reference/craftax_classic.py $(B)/craftax_classic.record envs=$(GAMES) steps=1500 seed=$(SEED)
+	@MNEME_CRAFTAX_FULL=$(abspath $(B))/craftax.record MNEME_CRAFTAX=$(abspath $(B))/craftax_classic.record MNEME_BUILD=$(abspath $(B)) \
+	  MNEME_TEST_LIMIT=3600 luajit tests/run.lua tests/envs/test_craftax.lua tests/envs/test_craftax_classic.lua
 
 format:         ## format the lines of C that you changed
 	@git clang-format --extensions c,h,cu,cuh

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { MOST_ENVS = 1 << 20 };
-enum { SMALL_BYTES = 1 << 10, NEAR_BYTES = 1 << 16, FAR_BYTES = 1 << 22 };     /* what is written at once; what a near cache holds; what none keeps */
+enum { SMALL_BYTES = 1 << 10, NEAR_BYTES = 1 << 16, FAR_BYTES = 1 << 24 };     /* what is written at once; what a near cache holds; what none keeps */
 
 /* ---- making ---- */
 

@@ -403,8 +403,8 @@ t.test("as many environments as no cache holds: the same observations and states
     t.ok(ended > 0, "an episode ended")
     return table.concat(log)
   end
-  t.ok(128 * NUMBERS * 4 > 2 ^ 22, "engine/sim/vec.c: FAR_BYTES")
-  t.ok(play(48) == play(128))
+  t.ok(512 * NUMBERS * 4 > 2 ^ 24, "engine/sim/vec.c: FAR_BYTES")
+  t.ok(play(48) == play(512))
 end)
 
 t.test("settings: random is philox or jax", function()
