@@ -33,8 +33,8 @@ return mn.study {
   },
   seeds = { 5 },
   run = function(cfg)
-    local coded = cfg.observation == "codes" or nil
-    local env = mn.env(cfg.env, { random = cfg.random, observation = coded and "codes", num_envs = cfg.num_envs, seed = cfg.seed })
+    local coded = cfg.observation ~= "dense" and cfg.observation or nil
+    local env = mn.env(cfg.env, { random = cfg.random, observation = coded, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
     local torso = coded and { "rows", hidden = cfg.hidden, ones = 8217, numbers = 51 } or { "linear", hidden = cfg.hidden }
     return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, head_act = "relu", torso = torso }):train()

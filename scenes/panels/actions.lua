@@ -19,6 +19,6 @@ return function(view, box, now)
     if chosen then view:triangle(x, base - size * u * 0.36 - 4 * u, 8 * u, 8 * u, 0, theme.warm) end
     if key_room > 0 then view:text(now.keys[i], x + 14 * u, base, size, theme.accent, "left", key_room - 4 * u) end
     view:text(now.actions[i], x + 14 * u + key_room, base, size, chosen and theme.text or theme.dim, "left",
-      wide - 18 * u - key_room)
+      wide - 14 * u - key_room)
   end
 end

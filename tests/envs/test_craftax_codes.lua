@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
+local shell = require "tests.support.shell"
 
 local NUMBERS, CODED, ONES, OTHERS, B = 8268, 362, 8217, 51, 16
 
@@ -88,4 +89,14 @@ end)
 t.test("a torso of rows says what does not fit", function()
   local env = mn.env("craftax", { num_envs = 1, observation = "codes" })
   t.raises(function() mn.torso("rows", { space = env.observation_space, numbers = 362 }) end, "torso rows: numbers=362, expected fewer than the 362")
+end)
+
+t.test("the experiment hands on which observation it is to have, and refuses another", function()
+  local folder = shell.folder()
+  local said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=sparse steps=4096 run=sparse")
+  t.eq(status, 2, said)
+  t.ok(said:find("observation 'sparse' (known: dense codes)", 1, true), said)
+  said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=codes num_envs=2 num_steps=8 minibatches=2 steps=32 run=codes")
+  t.eq(status, 0, said)
+  os.execute("rm -r '" .. folder .. "'")
 end)
