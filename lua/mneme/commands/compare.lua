@@ -4,6 +4,7 @@
 --   by=NAME   the curve that is drawn and compared (default charts/score, or what the runs have: eval/accuracy)
 --   all=1     everything that was logged, not only results
 --   out=F     also that curve with bands as a figure: F.svg, .png, .pdf, .csv, .tex or .gp; F.html: a report of these runs
+--   width=84mm font="Times New Roman" title=0 panels=1   of that figure, as in mneme help report
 local braille = require "mneme.figures.braille"
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
@@ -34,6 +35,8 @@ local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
 local RESULT = "score, last 100 episodes"   -- of runs of studies, which record it at their end
+local drawn = {}
+for _, key in ipairs(export.words) do drawn[key] = true end
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
@@ -381,14 +384,14 @@ function compare.text(paths, options)
 end
 
 -- The curve as a figure, or all of it as a page.
-local function draw(path, paths, by)
-  local study = plain.study(paths)
+local function draw(o, paths, by)
+  local study, path = plain.study(paths), o.out
   if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
   else
     local spec = plain.spec(study)
-    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS })
+    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS, title = plain.about(spec, by) .. " while learning" })
     if not fig then errors.fail(path .. ": these runs have no curve") end
-    export.write(fig, path)
+    export.write(fig, path, export.options(o))
   end
   print(path)
 end
@@ -404,15 +407,19 @@ function compare.main(words)
       if not text:lower():find "%.html?$" then export.kind(text) end
       o.out = text
     elseif key == "all" then o.all = text ~= "0"
-    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out" })
+    elseif key and drawn[key] then o[key] = text
+    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out", unpack(export.words) })
     else paths[#paths + 1] = word end
+  end
+  for _, key in ipairs(export.words) do
+    if o[key] and (not o.out or o.out:lower():find "%.html?$") then errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(key), USAGE) end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
   source_files.guard(paths)
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  if o.out then draw(o.out, paths, by) end
+  if o.out then draw(o, paths, by) end
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
     next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })

@@ -295,12 +295,11 @@ local function parse(arguments)
     errors.usage(("report: out=%s, expected a name ending in .html, .md or .tex"):format(o.out),
       "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV, LaTeX tables and for gnuplot")
   end
-  for _, key in ipairs { "width", "font", "title", "panels" } do
+  for _, key in ipairs(export.words) do
     if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
   end
   if o.episode and o.episode ~= "0" and o.episode ~= "1" then errors.usage(("report: episode=%s, expected 0 or 1"):format(o.episode)) end
-  o.drawing = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
-  if o.panels then o.drawing.panels = o.panels ~= "0" end
+  o.drawing = export.options(o)
   for i, path in ipairs(o.paths) do
     if not files.is_folder(path) and files.is_folder("runs/" .. path) then o.paths[i] = "runs/" .. path end
   end
