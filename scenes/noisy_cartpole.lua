@@ -7,7 +7,9 @@ local panels = mn.scene.panels
 local function both(name, place, unit)
   local function seen(entry)
     local o = entry.observation
-    return o and o.shape[1] <= 4 and o.values[o.shape[1] == 4 and 2 * place or place] * unit or nil
+    if not o or o.shape[1] > 4 then return nil end
+    local value = o.values[o.shape[1] == 4 and 2 * place or place]
+    return value and value * unit
   end
   return {
     { name = "observed", of = seen, thick = 1 },

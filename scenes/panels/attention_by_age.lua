@@ -38,12 +38,12 @@ return function(view, inner, now, options)
     return ("%s, %s steps ago: %s"):format(name_of(r + 1), ago, canvas.number(values[r * #spans + c] ^ 2))
   end)
   for i, name in ipairs(names) do view:text(name, inner.x, plot.y + plot.h * (i - 0.5) / #names + 4 * u, 11, theme.dim, "left", wide + 1) end
-  local below, last = plot.y + plot.h + 15 * u, -math.huge
+  local below, free = plot.y + plot.h + 15 * u, inner.x + view:text_width("steps ago", 11) + 8 * u
   for c, span in ipairs(spans) do
-    local x = plot.x + (c - 0.5) * plot.w / #spans
-    if x - last > 40 * u and x < plot.x + plot.w - 40 * u then
+    local x, half = plot.x + (c - 0.5) * plot.w / #spans, view:text_width(tostring(span.from), 11) / 2
+    if x - half > free and x < plot.x + plot.w - 40 * u then
       view:text(tostring(span.from), x, below, 11, theme.dim, "center")
-      last = x
+      free = x + half + 16 * u
     end
   end
   view:text("now", plot.x + plot.w, below, 11, theme.dim, "right")

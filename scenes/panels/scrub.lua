@@ -2,7 +2,7 @@
 return function(view, box, _, bar)
   local theme, u = view.theme, view.unit
   local y, r = box.y + box.h / 2, 6 * u
-  local text = bar.live and ("episode %d, step %d of those shown"):format(bar.episode, bar.at - bar.from)
+  local text = bar.live and ("episode %d, step %d"):format(bar.episode, bar.step)
     or ("episode %d, %d of %d%s"):format(bar.episode, bar.at - bar.from, bar.to - bar.from, bar.over and "" or " so far")
   local said = bar.said and view:fit(bar.said, 11, box.w * 0.5) or ""
   local wide = view:text_width(text, 11) + 14 * u

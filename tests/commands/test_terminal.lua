@@ -7,8 +7,10 @@ local layout = require "mneme.commands.layout"
 local nn = require "mneme.tensor.nn"
 local progress = require "mneme.base.progress"
 local pty = require "tests.support.pty"
+local registry = require "mneme.base.registry"
 local run_list = require "mneme.commands.run_list"
 local shell = require "tests.support.shell"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local WIDTHS = { 40, 60, 80, 120 }
@@ -17,10 +19,11 @@ local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8
 t.eq(status, 0, said)
 shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 seed=2 run=runs/b")
 
--- A line may only be too wide where it is one word, or an indent and a word: a path, say.
+-- A line may only be too wide where it is one word, or an indent and a word: a path, say, but no drawing.
 local function check_widths(text, width, what)
   for _, line in ipairs(pty.rows(text)) do
-    local fits = terminal.letters(line) <= width or not line:find "%S%s+%S"
+    local drawing = line:find "\226[\150\160-\163]"                     -- blocks and Braille
+    local fits = terminal.letters(line) <= width or not drawing and not line:find "%S%s+%S"
     t.ok(fits, ("%s at %d columns: %d: %s"):format(what, width, terminal.letters(line), line))
   end
 end
@@ -133,29 +136,78 @@ t.test("every command fits its terminal and names the next one", function()
   local lines = { help = "next: mneme run demo", ["help run"] = false, ["help nonsense_word"] = false, list = "next: mneme help NAME",
     ["list costs"] = "next: ",
     ["list cores"] = "next: ", ["list runs"] = "next: mneme view runs/",
-    ["run tmaze_length --help"] = false, ["run demo --help"] = false, ["run nothing.lua"] = false,
+    ["run tmaze_length --help"] = "next: mneme run tmaze_length quick=1 or mneme sweep tmaze_length", ["run demo --help"] = "next: mneme run demo",
+    ["run nothing.lua"] = false, ["run resume=runs/a"] = "next: mneme view runs/a",
     ["eval runs/a episodes=8"] = "next: mneme intervene runs/a",
     ["intervene runs/a erase=all at=1 episodes=8"] = "next: mneme view runs/a erase=all at=1",
     ["compare runs/a runs/b"] = "next: mneme view runs/a runs/b", ["diff runs/a runs/b"] = "next: mneme compare runs/a runs/b",
     ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
     ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
-    ["play tmaze keys=up"] = "next: mneme run train env=tmaze", ["sweep demo list=1 lr=1e-3,1e-4"] = false, ["frobnicate"] = false }
+    ["run demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 seeds=2 jobs=1 run=seeds"] = "next: mneme compare",
+    ["credit runs/a"] = "next: mneme credit runs/a", ["credit runs/a at=1 episodes=3"] = "next: mneme where runs/a",
+    ["probe runs/a facts=cue episodes=48"] = "mneme where runs/a", ["where runs/a episodes=4 every=50"] = "mneme %l+ runs/a",
+    ["view runs/a out=a.png size=400x300"] = "next: mneme intervene runs/a", ["report runs/a runs/b out=a.html"] = "next: mneme compare runs/a runs/b",
+    ["report runs/a out=a.html"] = "next: mneme view runs/a", ["compare runs/a runs/b out=a.svg"] = "next: mneme view runs/a runs/b",
+    ["tune demo core=gru,lstm lr=1e-4..1e-2:log budget=2x4096 core.d_model=8 hidden=8 num_envs=4 num_steps=32 jobs=1 fresh=0 run=tuned"] =
+      "next: mneme report tuned",
+    ["sweep demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 lr=1e-3,1e-4 jobs=1 run=swept"] = "next: mneme report swept",
+    ["play tmaze keys=up"] = "next: mneme run train env=tmaze", ["sweep demo list=1 lr=1e-3,1e-4"] = "next: mneme sweep demo lr=1e%-3,1e%-4$",
+    ["frobnicate"] = false }
   local n = 0
   for words_of in pairs(lines) do n = n + (words_of and 1 or 0) end
-  local k = 0
-  for words_of, next_one in pairs(lines) do
+  for k, words_of in ipairs(tables.keys(lines)) do
+    local next_one = lines[words_of]
     for i, width in ipairs(WIDTHS) do
-      k = k + 1
-      if i % 2 == k % 2 or words_of:find "^compare" then            -- each command at two of the widths
-        os.execute(("rm -f '%s/a.safetensors'"):format(dir))
+      if i == 1 or i == 2 + k % 3 or words_of:find "^compare" then            -- each command at 40 columns and another width
+        os.execute(("cd '%s' && rm -rf a.* seeds-* tuned swept"):format(dir))
         local text = pty.run(dir, shell.program .. " " .. words_of, width)
         check_widths(text, width, "mneme " .. words_of)
-        if next_one then t.ok(text:gsub("%s+", " "):find((next_one:gsub("  ", " "))), ("mneme %s: %s"):format(words_of, text)) end
+        if next_one then t.ok(text:gsub("%s+", " "):gsub(" $", ""):find((next_one:gsub("  ", " "))), ("mneme %s: %s"):format(words_of, text)) end
         t.ok(text:find "%S", words_of)
       end
     end
   end
-  t.ok(n > 15)
+  t.ok(n > 25)
+end)
+
+t.test("what goes to a file is as wide as COLUMNS says; nothing of it is lost", function()
+  for _, width in ipairs(WIDTHS) do
+    for _, of in ipairs { "help", "help view", "help memory", "help agalite", "help corridor", "list", "list envs", "list runs", "list experiments" } do
+      local text, rc = shell.run(dir, ("COLUMNS=%d %s %s 2>&1 | cat"):format(width, shell.program, of))
+      t.eq(rc, 0)
+      if of ~= "list runs" then check_widths(text, width, "mneme " .. of) end          -- a table in a file has all its columns side by side
+      t.ok(not text:find "\27", of)
+    end
+  end
+  local narrow, wide = shell.run(dir, "COLUMNS=40 " .. shell.program .. " help"), shell.run(dir, "COLUMNS=400 " .. shell.program .. " help")
+  t.eq(words(narrow), words(wide))
+end)
+
+t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a bar is not rewritten either", function()
+  local missing = pty.missing()
+  if missing then return t.skip(missing) end
+  local run = shell.program .. " run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1"
+  local text = pty.run(dir, run, 60)
+  t.ok(text:find "━" and not text:find "\27%[[%d;]*m", text)
+  t.ok(pty.run(dir, "NO_COLOR= " .. run, 60):find "\27%[32m", "a bar in colour")
+  for _, line in ipairs { "TERM=dumb " .. run, run .. " > log 2>&1; cat log" } do
+    text = pty.run(dir, line, 60)
+    t.ok(text:find "100%%" and not text:find "[\27\r]", line .. ": " .. text)
+  end
+end)
+
+t.test("every line on stderr is folded: only what draws a line in place writes to it directly", function()
+  local draws = { ["base/terminal.lua"] = true, ["base/progress.lua"] = true, ["study/progress_table.lua"] = true, ["commands/run_seeds.lua"] = true,
+    ["commands/bench/train.lua"] = true, ["commands/cli.lua"] = true }
+  local root = registry.root .. "lua/mneme/"
+  local seen = 0
+  for path in shell.run(root, "find . -name '*.lua'"):gmatch "%./(%S+)" do
+    for line in files.read(root .. path):gmatch "[^\n]+" do
+      seen = seen + 1
+      t.ok(draws[path] or not line:find "stderr:write", path .. ": " .. line)
+    end
+  end
+  t.ok(seen > 20000)
 end)
 
 t.test("a log has the header first", function()

@@ -5,8 +5,10 @@ local compare = require "mneme.commands.compare"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
+local plain = require "mneme.reports.plain_runs"
 local settings = require "mneme.study.settings_diff"
 local shell = require "tests.support.shell"
+local terminal = require "mneme.base.terminal"
 
 local here = shell.folder()
 
@@ -17,10 +19,11 @@ local function run(name, seed, last, more)
   for key, value in pairs(more and more.config or {}) do config[key] = value end
   files.make_folder(path)
   files.write(path .. "/config.json", { json.encode { config = config, seed = seed, env = more and more.env or "tmaze-v0", parameters = 100,
-    commit = more and more.commit } })
+    commit = more and more.commit, values_from = more and more.values_from } })
   local lines = {}
   for i = 1, last and 5 or 0 do
-    lines[i] = json.encode { step = 10 * i, ["charts/score"] = last * i / 5, ["charts/SPS"] = 5, ["losses/loss"] = 1 / i } .. "\n"
+    lines[i] = json.encode { step = 10 * i, ["charts/score"] = last * i / 5, ["charts/SPS"] = 5, ["losses/loss"] = 1 / i,
+      ["charts/episodes"] = more and more.episodes } .. "\n"
   end
   files.write(path .. "/metrics.jsonl", { table.concat(lines) })
   files.write(path .. "/resources.json", { json.encode { wall_s = 10 * seed, cpu_s = 5, peak_mib = 2048 } })
@@ -84,6 +87,30 @@ t.test("supervised runs: what evaluations told, and which environment it was", f
   t.ok(not said:find "runs of different environments", said)
   t.ok(shell.mneme(dir, "compare gru1 recall"):find "runs of different environments: mqar, text")
   os.execute("rm -r '" .. dir .. "'")
+end)
+
+t.test("an interval of counts ends at 0", function()
+  local text = compare.text { run("few1", 1, 0.5, { episodes = 10 }), run("few2", 2, 0.6, { episodes = 90 }) }
+  t.ok(text:find "charts/episodes +50 %(0 to %d+%)", text)
+end)
+
+t.test("curves are as wide as the terminal leaves room for", function()
+  local old = terminal.columns
+  local last = 0
+  local ok, problem = pcall(function()
+    for _, width in ipairs { 40, 60, 70, 80, 200 } do
+      terminal.columns = function() return width end
+      local text = compare.text { a[1], a[2], b[1], b[2] }
+      local first = text:match "\n  A  ([\226\160-\191\128-\159]+)  0%.%d+ %("
+      local letters = #(first or "") / 3
+      t.ok(letters >= math.max(10, last) and letters <= 48, ("%d after %d at %d: %s"):format(letters, last, width, text))
+      last = letters
+      for line in text:gmatch "[^\n]*\226[\160-\163][^\n]*" do t.ok(terminal.letters(line) <= width, ("%d: %s"):format(width, line)) end
+    end
+  end)
+  terminal.columns = old
+  t.ok(ok, problem)
+  t.eq(last, 48)
 end)
 
 t.test("curves lie under each other, on one scale", function()
@@ -168,9 +195,36 @@ t.test("out=: the curve as a figure, all of it as a page; runs without a study h
   t.ok(page == text(here .. "/page.html"))
   t.ok(page:find('id="figure-1"', 1, true) and page:find('id="differences"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
   t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
+  t.ok(svg:find(">success while learning<", 1, true) or svg:find(">charts/score while learning<", 1, true), svg:sub(1, 300))
+  mneme("compare " .. names .. " out=paper.svg width=84mm title=0 panels=1 font='Latin Modern Roman'")
+  local paper = text(here .. "/paper.svg")
+  t.ok(paper:find 'width="317"' and paper:find "Latin Modern Roman" and not paper:find("while learning<", 1, true) and paper ~= svg, paper:sub(1, 400))
+  mneme("compare " .. names .. " out=curves.tex")
+  t.ok(text(here .. "/curves.tex"):find "\\begin{tabular}{l")
+  for _, wrong in ipairs { "width=84mm", "title=0 out=x.html" } do
+    local why, rc = shell.mneme(here, "compare p1 " .. wrong)
+    t.eq(rc, 2) t.ok(why:find("= is for a figure", 1, true), why)
+  end
   t.ok(mneme("report p1"):find "p1/report.html")
   local said, status = shell.mneme(here, "compare p1 out=x.jpg")
   t.eq(status, 2) t.ok(said:find("expected a name ending in", 1, true), said)
+end)
+
+t.test("runs are called by the settings that somebody gave, where these name them apart", function()
+  local function names(...)
+    local seen = {}
+    for i, r in ipairs(plain.study { ... }.runs) do seen[i] = r.labels.run end
+    return table.concat(seen, "; ")
+  end
+  local function given(name, lr, wide, by_hand)
+    return run(name, 1, 0.5, { config = { lr = lr, core = { name = name, d_model = wide } }, values_from = by_hand })
+  end
+  local gru, lstm = given("gru", 0.1, 8, { core = "given" }), given("lstm", 0.2, 16, { core = "given" })
+  t.eq(names(gru, lstm), "gru; lstm")
+  t.eq(names(gru, given("rnn", 0.2, 8, { core = "given", lr = "given" })), "gru lr=0.1; rnn lr=0.2")
+  local other = given("gru2", 0.3, 8, { core = "given" })
+  files.write(other .. "/config.json", { (files.read(other .. "/config.json"):gsub('"gru2"', '"gru"')) })
+  t.eq(names(gru, other), "lr=0.1; lr=0.3")                     -- nobody gave it, and nothing else differs
 end)
 
 t.test("what cannot be compared", function()

@@ -2,6 +2,7 @@
 -- how many there were, which interval was taken, and what is missing.
 local t = require "tests.harness"
 local figure = require "mneme.study.figure"
+local figure_rows = require "mneme.study.figure_rows"
 local figures = require "mneme.figures"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
@@ -100,6 +101,20 @@ t.test("rows: the best first, in the same order in each column, unless an axis h
   t.eq(fig.kind, "dots") t.eq(fig.y.log, true) t.eq(fig.bars[1].name, "core f")
   for _, bar in ipairs(fig.bars) do t.eq(bar.marked, bar.name == "core b" or nil) end
   figures.svg(fig)
+end)
+
+t.test("rows most of which would be stubs next to the longest are dots on a logarithmic axis; few rows, and even ones, are bars", function()
+  local function kind(heights)
+    local fig = { kind = "bars", y = {}, bars = {} }
+    for i, y in ipairs(heights) do fig.bars[i] = { name = "row " .. i, y = y } end
+    figure_rows.set_kind(fig, {})
+    return fig.kind .. (fig.y.log and " log" or "")
+  end
+  t.eq(kind { 20, 12, 2, 2, 2, 1, 1, 1 }, "dots log")
+  t.eq(kind { 20, 12, 11, 10, 9, 2, 1, 1 }, "bars")
+  t.eq(kind { 20, 2, 1 }, "bars")
+  t.eq(kind { 60, 30, 1 }, "dots log")
+  t.eq(kind { 20, 2, 2, 2, 1, 1, 1, -1 }, "dots")
 end)
 
 t.test("numbered: values of an axis with a number at their end are a line against it, others a reference", function()
@@ -253,8 +268,10 @@ t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", 
   local flops = require("mneme.models.costs").training("gru", { d_model = 16 })
   t.ok(flops > 6 * 16 * 16 * 6)
   t.near(fig.other_x[2].lines[1].x[10], 1000 * flops, 1)
-  t.ok(fig.note:find "FLOPs: steps times" and fig.note:find "Time: steps divided", fig.note)
-  figures.section(fig, "a")
+  t.ok(not fig.note:find "FLOPs" and not fig.note:find "Time", "a file shows steps alone")
+  t.ok(fig.other_x[1].note:find "^Time: steps divided" and fig.other_x[2].note:find "^FLOPs: steps times")
+  t.ok(figures.section(fig, "a"):find "<p>[^<]*Time: steps divided[^<]*FLOPs: steps times")
+  t.ok(not figures.svg(fig, { alone = true }):find "FLOPs: steps")
   fig = figure.new(twelve, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" } })
   local curves = {}
   for seed = 1, 12 do

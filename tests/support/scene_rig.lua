@@ -45,4 +45,21 @@ function rig.place_of(page, text, beginning)
   end
 end
 
+---The boxes of all texts on the page that a painter drew last, from the shapes themselves.
+---@return table[] boxes { text, x0, x1, y0, y1 }
+function rig.text_boxes(by)
+  local shapes = by.view.shapes
+  local list, boxes = C.mn_canvas_shapes(shapes), {}
+  for i = 0, C.mn_canvas_count(shapes) - 1 do
+    local s = list[i]
+    if s.kind == canvas.TEXT then
+      local text = ffi.string(C.mn_canvas_string(shapes, s.text))
+      local width = by.lib.mn_raster_text_width(by.raster, text, s.h)
+      local top, bottom = s.y - 0.75 * s.h, s.y + 0.05 * s.h
+      boxes[#boxes + 1] = { x0 = s.x, x1 = s.x + width, y0 = top, y1 = bottom, text = text }
+    end
+  end
+  return boxes
+end
+
 return rig

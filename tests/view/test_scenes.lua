@@ -40,21 +40,7 @@ local sizes = { { 640, 480 }, { 800, 600 }, { 1280, 800 }, { 1920, 1080 } }
 local looks = { painter, scene.painter(nil, { theme = "light" }), scene.painter(nil, { scale = 2 }) }
 local big = { { 1600, 1200 }, { 3840, 2160 } }                      -- 800x600 and 1920x1080 of a fine screen
 
--- The boxes of all texts on the page, from the shapes themselves.
-local function text_boxes(by)
-  local shapes = by.view.shapes
-  local list, boxes = C.mn_canvas_shapes(shapes), {}
-  for i = 0, C.mn_canvas_count(shapes) - 1 do
-    local s = list[i]
-    if s.kind == canvas.TEXT then
-      local text = ffi.string(C.mn_canvas_string(shapes, s.text))
-      local width = by.lib.mn_raster_text_width(by.raster, text, s.h)
-      local top, bottom = s.y - 0.75 * s.h, s.y + 0.05 * s.h
-      boxes[#boxes + 1] = { x0 = s.x, x1 = s.x + width, y0 = top, y1 = bottom, text = text }
-    end
-  end
-  return boxes
-end
+local text_boxes = rig.text_boxes
 
 local function check_page(name, by, w, h)
   local boxes = text_boxes(by)
@@ -122,7 +108,7 @@ for _, name in ipairs(scene.list()) do
       end
       return pixels
     end
-    for _, selection in ipairs { { layer = 1 }, { head = 1 }, { layer = 1, head = 0, step = 7 }, { layer = 0, head = 1 } } do
+    for _, selection in ipairs { { layer = 1 }, { head = 1 }, { layer = 1, head = 0, step = 7 }, { layer = 0, head = 1 }, { ago = true } } do
       for _, size in ipairs(sizes) do page(painter, size, selection) end
       page(looks[3], big[1], selection)
     end
@@ -145,6 +131,40 @@ for _, name in ipairs(scene.list()) do
     t.raises(function() painter:paint(meddling, (frame_of("gru", 1)), 800, 600) end, "read%-only")
   end)
 end
+
+t.test("numbers in the header stand clear of each other, however large", function()
+  local frame = frame_of("agalite", 30, 20)
+  for _, n in ipairs { 0, 8414, -7425339.4, 1.2e9, -3.4e38, 12345678 } do
+    local large = setmetatable({ reward = n, ret = -n * 7, value = n / 3, episode = 9876543, step = 1234567,
+      status = { playing = true, speed = "500 steps/s", hint = "h: help" } }, { __index = frame })
+    for _, name in ipairs { "mind", "tmaze" } do
+      for _, size in ipairs { sizes[1], sizes[3] } do
+        paint(scene.load(name), large, size[1], size[2])
+        check_page(("%s, numbers of %g, %dx%d"):format(name, n, size[1], size[2]), painter, size[1], size[2])
+      end
+    end
+  end
+end)
+
+t.test("steps ago of a long episode: spans grow, their numbers and the axis' name stand clear of each other", function()
+  for _, n in ipairs { 30, 300 } do
+    local frame = rig.frame({ core = { "galite" }, env = { "tmaze", corridor = 250 } }, n)
+    t.eq(#frame.history, n, "the episode goes on")
+    local ago = setmetatable({ selection = { ago = true } }, { __index = frame })
+    for _, size in ipairs { sizes[2], sizes[3] } do
+      paint(scene.load "mind", ago, size[1], size[2])
+      check_page(("mind, %d steps ago, %dx%d"):format(n, size[1], size[2]), painter, size[1], size[2])
+      local numbers, at = {}, nil
+      for _, box in ipairs(text_boxes(painter)) do if box.text == "steps ago" then at = box.y0 end end
+      for _, box in ipairs(text_boxes(painter)) do if box.y0 == at and box.text:find "^%d+$" then numbers[#numbers + 1] = box end end
+      table.sort(numbers, function(a, b) return a.x0 < b.x0 end)
+      t.ok(#numbers >= 2, ("%d numbers, %d steps, %d wide"):format(#numbers, n, size[1]))
+      for i = 2, #numbers do t.ok(tonumber(numbers[i].text) < tonumber(numbers[i - 1].text), "the longest ago first") end
+      local a, b = tonumber(numbers[1].text), tonumber(numbers[2].text)
+      if n > 30 then t.ok(a - b > 5 * (tonumber(numbers[#numbers - 1].text) - tonumber(numbers[#numbers].text)), "spans grow") end
+    end
+  end
+end)
 
 t.test("numbers that are not finite do not stop the picture", function()
   local stepper, film = fake.new {}, frames.new()

@@ -6,6 +6,7 @@ local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
 local stepper = require "mneme.episodes.stepper"
 local scene = require "mneme.view.scene"
+local scene_rig = require "tests.support.scene_rig"
 local shell = require "tests.support.shell"
 local viewer_rig = require "tests.support.viewer_rig"
 
@@ -64,7 +65,41 @@ t.test("keys: play, step, step back, speed, help, quit", function()
   t.eq(r.v.theme, "dark")
   r.press "n"
   t.ok(r.frame().status.note:find "only one environment")
-  t.ok(r.press "q" and r.press(27))
+  t.ok(r.press "q")
+  t.ok(not r.press(27), "Esc closes the help first")
+  t.ok(not r.v.help and r.press(27))
+end)
+
+t.test("help pauses what is behind it, which plays on after it unless another key was pressed; all of its texts are whole", function()
+  local r = rig { track(1) }
+  r.pass(0.5)
+  local function stands()
+    local at = r.v.at
+    r.pass(1)
+    return r.v.at == at
+  end
+  t.ok(not stands())
+  r.press "h"
+  t.ok(stands() and not r.v.playing)
+  r.press "h"
+  t.ok(not stands() and r.v.playing, "it plays on")
+  r.press "h"
+  r.press(LEFT)
+  r.press "h"
+  t.ok(stands(), "a step back pauses")
+  r.press "h"
+  r.press(27)
+  t.ok(stands(), "it was paused before")
+  r.press "h"
+  for _, size in ipairs { { 640, 480 }, { 800, 600 }, { 1280, 800 }, { 1500, 900 } } do
+    local found, what, frame = 0, r.v:page()
+    viewer_rig.painter:paint(what, frame, size[1], size[2])
+    for _, text in ipairs(scene_rig.text_boxes(viewer_rig.painter)) do
+      if text.text == "an episode that ended otherwise beside this one" or text.text:find "^select a head or a step; twice" then found = found + 1 end
+      t.ok(text.x0 >= 0 and text.x1 <= size[1], ("%dx%d: %s"):format(size[1], size[2], text.text))
+    end
+    if size[1] >= 800 then t.eq(found, 2, size[1] .. " pixels wide: the longest texts") end
+  end
 end)
 
 t.test("speeds go from an eighth to all that there is time for", function()

@@ -213,8 +213,26 @@ on_screen("keys come as typed, the pointer in pixels, moves as one", function(sc
   local size = ffi.new "int[2]"
   engine.check(lib.mn_window_size(shown, size))
   t.eq(size[0], 900) t.eq(size[1], 700)
+  screen:keys "F11"                                    -- the way back is the window manager's, and there is none
+  display.wait("F11 to fill the screen", function()
+    t.eq(#keys_of(events(shown)), 0, "F11 is the window's own")
+    engine.check(lib.mn_window_size(shown, size))
+    return size[0] == 1400 and size[1] == 900
+  end)
   screen:close(at)
-  t.eq(events(shown, 1)[1].kind, lib.MN_EVENT_QUIT)
+  local list = events(shown, 1)
+  t.eq(list[#list].kind, lib.MN_EVENT_QUIT)
+end)
+
+on_screen("the title of a window says the same in the locale C", function(screen)
+  if not shell.has "xprop" then t.skip "xprop is not installed" end
+  local client = { period = 0.01, dirty = true, title = "runs/one", page = function() return { draw = function() end }, {} end, key = function() end }
+  function client.tick()
+    local name = screen:xdotool "search --onlyvisible --name 'Mneme$' getwindowname %1"
+    if name then error("seen " .. name .. shell.run(folder, ("DISPLAY=%s xprop -name '%s' WM_NAME"):format(os.getenv "DISPLAY", name:gsub("\n", ""))), 0) end
+  end
+  local _, why = pcall(window.run, client, { width = 400, height = 300 })
+  t.ok(why:find("runs/one - Mneme\n", 1, true) and why:find('= "runs/one - Mneme"', 1, true), why)
 end)
 
 without_screen("a page is as large as asked for by scale=, else as the screen wants it", function()

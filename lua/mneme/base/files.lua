@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local files = {}
@@ -54,7 +55,7 @@ function files.write(path, pieces, after)
   after = after or {}
   check(C.mn_file_write_after(engine.ctx, path, n, at, bytes, #after, ffi.new("const char *[?]", #after, after)))
   if C.mn_file_unsynced() then
-    io.stderr:write(("mneme: warning: %s: this file system cannot sync files; what is written may be lost in a power cut\n"):format(path))
+    terminal.note(("mneme: warning: %s: this file system cannot sync files; what is written may be lost in a power cut"):format(path))
   end
 end
 
@@ -79,7 +80,7 @@ function files.cut(path, bytes) check(C.mn_file_cut(engine.ctx, path, bytes)) en
 ---locks is a warning: nothing then keeps two processes apart.
 function files.lock(path)
   if check(C.mn_file_lock(engine.ctx, path)) == 0 then
-    io.stderr:write(("mneme: warning: %s: this file system has no locks; do not start a second process here\n"):format(path))
+    terminal.note(("mneme: warning: %s: this file system has no locks; do not start a second process here"):format(path))
   end
 end
 

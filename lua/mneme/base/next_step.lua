@@ -20,13 +20,24 @@ function next_step.note(...)
     list[i] = "mneme " .. command
   end
   io.stdout:flush()
-  io.stderr:write(terminal.fold("next: " .. table.concat(list, "  or  "), terminal.columns(2)), "\n")
+  terminal.note("next: " .. table.concat(list, "  or  "))
 end
 
 ---Name what comes next, to somebody at a terminal.
 ---@param ... string|string[] as in note
 function next_step.say(...)
   if ffi.C.isatty(2) == 1 then next_step.note(...) end
+end
+
+---The same command without a setting.
+---@param key string
+---@param command string
+---@param words string[] what follows the command
+---@return string[]
+function next_step.without(key, command, words)
+  local list = { command }
+  for _, word in ipairs(words) do if not word:find("^%-*" .. key .. "=") then list[#list + 1] = word end end
+  return list
 end
 
 return next_step

@@ -1,5 +1,6 @@
 -- renamed.lua -- old public names: each works for one more release, and prints its successor once.
 local errors = require "mneme.base.errors"
+local terminal = require "mneme.base.terminal"
 
 local renamed, seen = {}, {}
 
@@ -10,7 +11,7 @@ function renamed.note(old, new)
   if seen[old] then return end
   seen[old] = true
   local where = errors.position()
-  io.stderr:write(("mneme: %s%s is now %s (the old name works until the release after this one)\n"):format(where and where .. ": " or "", old, new))
+  terminal.note(("mneme: %s%s is now %s (the old name works until the release after this one)"):format(where and where .. ": " or "", old, new))
 end
 
 ---Take a value from a table under its new or its old name.

@@ -89,6 +89,10 @@ function terminal.fold(text, width)
   return (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end))
 end
 
+---A line for the person on stderr, folded where that is a terminal.
+---@param text string without the end of its last line
+function terminal.note(text) io.stderr:write(terminal.fold(text, terminal.columns(2)) .. "\n") end
+
 ---From here on, whole lines that this process prints to a terminal are folded at its width.
 function terminal.fold_output()
   local real, rest = terminal.stdout, ""

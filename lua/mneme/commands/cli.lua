@@ -17,9 +17,9 @@ local commands = require "mneme.commands.command_table"
 local function usage_text()
   local rows = {}
   for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
-  return "mneme " .. version .. ": a research sandbox for memory in agents\n\nusage: mneme COMMAND [key=value ...]\n\n"
-    .. require("mneme.commands.layout").columns(rows, 34) .. "\n"
-    .. require("mneme.commands.layout").columns({ { "mneme help COMMAND", "explains a command" },
+  local layout = require "mneme.commands.layout"
+  return layout.prose("mneme " .. version .. ": a research sandbox for memory in agents") .. "\nusage: mneme COMMAND [key=value ...]\n\n"
+    .. layout.columns(rows, 34) .. "\n" .. layout.columns({ { "mneme help COMMAND", "explains a command" },
       { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
       { "mneme run SCRIPT --help", "lists the settings of a script" } })
 end
@@ -260,7 +260,7 @@ local prints_as_it_is = { run = true, repl = true, complete = true }
 local function printed(status)
   local ok, problem = io.stdout:flush()
   if ok and ffi.C.ferror(terminal.stdout) == 0 then return status end
-  io.stderr:write(("mneme: standard output: %s\n"):format(problem or "not everything could be written"))
+  terminal.note(("mneme: standard output: %s"):format(problem or "not everything could be written"))
   return status == 0 and 1 or status
 end
 
@@ -281,7 +281,7 @@ function cli.main(words, who)
   if not e.silent then
     local text = tostring(e):gsub("%s*\n%s*", " ")
     local whole = (who or "") .. (ranks and ranks.speaker() or "") .. (e.where and "" or text:find "^[^%s:]+%.lua:%d+:" and "" or "mneme: ") .. text
-    io.stderr:write(terminal.fold(whole, terminal.columns(2)), "\n")
+    terminal.note(whole)
     local debug_on = script.setting(words, "debug")
     if debug_on == "1" and e.traceback then io.stderr:write(e.traceback, "\n") end
   end

@@ -4,6 +4,7 @@
 --   by=NAME   the curve that is drawn and compared (default charts/score, or what the runs have: eval/accuracy)
 --   all=1     everything that was logged, not only results
 --   out=F     also that curve with bands as a figure: F.svg, .png, .pdf, .csv, .tex or .gp; F.html: a report of these runs
+--   width=84mm font="Times New Roman" title=0 panels=1   of that figure, as in mneme help report
 local braille = require "mneme.figures.braille"
 local curves = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
@@ -25,14 +26,17 @@ local run_sources = require "mneme.runs.run_sources"
 local seeds = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local columns = require("mneme.commands.layout").table
 
 local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
-local POINTS, SIDE_BY_SIDE = 48, 4          -- of a curve; groups that stand as columns, more stand as rows
+local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
 local RESULT = "score, last 100 episodes"   -- of runs of studies, which record it at their end
+local drawn = {}
+for _, key in ipairs(export.words) do drawn[key] = true end
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
@@ -167,7 +171,9 @@ local function mean_text(list, name)
   if #list == 0 then return "–" end
   local share = name == RESULT or name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
   if share and seeds.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
-  return with_interval(stats.t_interval(list))
+  local estimate, low, high = stats.t_interval(list)
+  if low and (name:find "episodes$" or name:find "length$") then low = math.max(0, low) end          -- counts
+  return with_interval(estimate, low, high)
 end
 
 -- Logged results: charts, evaluations, and values without a group; everything on request.
@@ -265,7 +271,14 @@ local function sparks(groups, name)
     end
   end
   if from > to then return "" end
-  local grid, n, lines = {}, from == to and 1 or POINTS, {}
+  local texts, widest = {}, 0
+  for i, g in ipairs(groups) do
+    texts[i] = mean_text(finals(g, name), name)
+    widest = math.max(widest, terminal.letters(texts[i]))
+  end
+  local room = (terminal.columns(1) or math.huge) - 6 - #groups[#groups].letter - widest
+  local letters = math.max(FEWEST, math.min(POINTS, room))
+  local grid, n, lines = {}, from == to and 1 or letters, {}
   for k = 1, n do grid[k] = k == n and to or from + (to - from) * (k - 1) / (n - 1) end
   for i, g in ipairs(groups) do
     lines[i] = mean_curve(g, name, grid)
@@ -275,8 +288,8 @@ local function sparks(groups, name)
   for i, g in ipairs(#groups <= DRAWN and groups or {}) do
     local points = {}
     for k, y in ipairs(lines[i]) do points[k] = y and { n > 1 and (k - 1) / (n - 1) or 0, high > low and (y - low) / (high - low) or 0.5 } end
-    for r, signs in ipairs(braille.line(points, POINTS, ROWS)) do
-      rows[#rows + 1] = { r == 1 and g.letter or "", signs, r == 1 and mean_text(finals(g, name), name) or "" }
+    for r, signs in ipairs(braille.line(points, letters, ROWS)) do
+      rows[#rows + 1] = { r == 1 and g.letter or "", signs, r == 1 and texts[i] or "" }
     end
   end
   for i, g in ipairs(#groups > DRAWN and groups or {}) do
@@ -285,7 +298,7 @@ local function sparks(groups, name)
       local share = high > low and y and (y - low) / (high - low) or 0.5
       signs[k] = y and blocks[math.min(#blocks, math.floor(share * #blocks) + 1)] or " "
     end
-    rows[i] = { g.letter, table.concat(signs), mean_text(finals(g, name), name) }
+    rows[i] = { g.letter, table.concat(signs), texts[i] }
   end
   local between = low <= high and (", between %s and %s"):format(numbers.short(low), numbers.short(high)) or ""
   return ("%s, from step %s to %s%s\n"):format(name, numbers.short(from), numbers.short(to), between) .. columns(rows)
@@ -371,14 +384,14 @@ function compare.text(paths, options)
 end
 
 -- The curve as a figure, or all of it as a page.
-local function draw(path, paths, by)
-  local study = plain.study(paths)
+local function draw(o, paths, by)
+  local study, path = plain.study(paths), o.out
   if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
   else
     local spec = plain.spec(study)
-    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS })
+    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS, title = plain.about(spec, by) .. " while learning" })
     if not fig then errors.fail(path .. ": these runs have no curve") end
-    export.write(fig, path)
+    export.write(fig, path, export.options(o))
   end
   print(path)
 end
@@ -394,15 +407,19 @@ function compare.main(words)
       if not text:lower():find "%.html?$" then export.kind(text) end
       o.out = text
     elseif key == "all" then o.all = text ~= "0"
-    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out" })
+    elseif key and drawn[key] then o[key] = text
+    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out", unpack(export.words) })
     else paths[#paths + 1] = word end
+  end
+  for _, key in ipairs(export.words) do
+    if o[key] and (not o.out or o.out:lower():find "%.html?$") then errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(key), USAGE) end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
   source_files.guard(paths)
   local text, warning, by = compare.text(paths, o)
-  if warning then io.stderr:write("mneme: warning: ", warning, "\n") end
+  if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  if o.out then draw(o.out, paths, by) end
+  if o.out then draw(o, paths, by) end
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
     next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })

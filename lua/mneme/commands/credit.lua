@@ -14,6 +14,7 @@ local errors = require "mneme.base.errors"
 local figures = require "mneme.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
@@ -177,6 +178,7 @@ function command.main(words)
       episode.outcome and (", score %.3g, return %.3g"):format(episode.outcome.score, episode.outcome.ret) or " (it goes on)"))
     describe_one(o, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
     if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
+    next_step.say({ "credit", o.folder, "episodes=64" }, { "where", o.folder })
     return 0
   end
   local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
@@ -192,6 +194,7 @@ function command.main(words)
   if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
   print(("%s: %d episodes from seed %d"):format(p.title, #list, o.seed))
   describe_many(o, list)
+  next_step.say { "where", o.folder }
   return 0
 end
 

@@ -113,8 +113,9 @@ function intervene.report(pairs_of, at)
   rows[3], rows[4] = mean_row("ret", "return", cases), mean_row("length", "length", cases)
   out[2] = columns(rows)
   if count then
-    out[3] = ("%d succeed only without it, %d only with it: p = %.2g (McNemar, exact)\n"):format(count.without, count.with,
-      stats.sign_test(count.without, count.with))
+    local p = stats.sign_test(count.without, count.with)
+    out[3] = ("%d succeed only without it, %d only with it: p %s (McNemar, exact)\n"):format(count.without, count.with,
+      p > 0 and ("= %.2g"):format(p) or "< 1e-300")
   end
   out[#out + 1] = ("95 %% intervals: %sStudent's, differences over pairs\n"):format(
     count and "success Wilson's, its difference Newcombe's for pairs (method 10); the others " or "")

@@ -146,8 +146,8 @@ function probe.main(words)
     local sentence = in_words.of(job, fact)
     io.stdout:write("\n", probe.report(job, fact), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
   end
-  print(("what can be read need not be used: mneme where %s"):format(o.folder))
   if o.out then write(job, o, p) end
+  print(("what can be read need not be used: mneme where %s"):format(o.folder))
   return status
 end
 

@@ -108,10 +108,12 @@ local function run(path, words, seeds, live)
     ended = function(job, about)
       if tty then io.stderr:write "\r\27[K" end
       for _, line in ipairs(lines_of(job.log)) do
-        if not line:find(PROGRESS) and not line:find(FORESEEN) then io.stdout:write(("seed %.0f: %s\n"):format(job.seed, line)) end
+        if not line:find(PROGRESS) and not line:find(FORESEEN) then
+          io.stdout:write(terminal.fold(("seed %.0f: %s\n"):format(job.seed, line), terminal.columns(1)))
+        end
       end
       io.stdout:flush()
-      if about.signal ~= 0 then io.stderr:write(("mneme: seed %.0f: its process was killed by signal %d\n"):format(job.seed, about.signal)) end
+      if about.signal ~= 0 then terminal.note(("mneme: seed %.0f: its process was killed by signal %d"):format(job.seed, about.signal)) end
       os.remove(job.log)
       lfs.rmdir(job.folder)                      -- which only removes an empty one, of a run that never began
       done = done + 1

@@ -23,6 +23,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local fresh_runs = require "mneme.study.fresh_runs"
 local layout = require "mneme.commands.layout"
+local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -138,7 +139,7 @@ local function show(t, fresh)
 end
 
 -- What is in the journal.
-local function list_trials(t)
+local function list_trials(t, words)
   for _, point in ipairs(t.points) do
     t:read(point)
     print(point.name ~= "" and point.name or t.run)
@@ -152,6 +153,7 @@ local function list_trials(t)
     end
     io.stdout:write(layout.table(rows))
   end
+  next_step.say(next_step.without("list", "tune", words))
   return 0
 end
 
@@ -182,7 +184,7 @@ function tune.main(words)
   local o, ranges, rest, spec = parse(words)
   local t = tuning_of(o, ranges, rest, spec)
   local of_study = spec and spec.tune
-  if o.list and o.list ~= "0" then return list_trials(t) end
+  if o.list and o.list ~= "0" then return list_trials(t, words) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   run_sources.program()
   sweep.check_code({ run = t.base }, { runs = t:all_runs() })
@@ -195,7 +197,7 @@ function tune.main(words)
   if signal ~= 0 then return errors.status_of(signal) end
   if o.only then return 0 end
   show(t, fresh)
-  print(("\nmneme %s %s"):format(of_study and "sweep" or "report", of_study and o.script or t.run))
+  next_step.note { of_study and "sweep" or "report", of_study and o.script or t.run }
   return 0
 end
 

@@ -27,6 +27,7 @@ local episode_data = require "mneme.view.episode_data"
 local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
 local scene = require "mneme.view.scene"
+local terminal = require "mneme.base.terminal"
 local viewer = require "mneme.view.viewer"
 local window = require "mneme.view.window"
 
@@ -229,7 +230,7 @@ function view.export(shown, o)
       if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + wait), o.width, o.height)) end
     end)
     if painter.view.unfinished then
-      io.stderr:write(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d\n"):format(o.out, wait, 10 * math.max(1, wait)))
+      terminal.note(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d"):format(o.out, wait, 10 * math.max(1, wait)))
     end
     return 1
   end
@@ -291,7 +292,7 @@ function view.main(args)
     local write = o.kind == "html" and view.write_page or view.export
     write(shown, o)
     local problem = shown:source().problem
-    if problem then io.stderr:write(("mneme: warning: %s: %s\n"):format(o.things[1], problem)) end
+    if problem then terminal.note(("mneme: warning: %s: %s"):format(o.things[1], problem)) end
     print(o.out)
     if not o.things[1]:find "%.mnt$" and files.is_folder(o.things[1]) then
       next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })

@@ -21,6 +21,7 @@ local figures = require "mneme.figures"
 local json = require "mneme.base.json"
 local map_file = require "mneme.episodes.causal_map_file"
 local memory_story = require "mneme.episodes.memory_story"
+local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local in_words = require "mneme.measure.readings_in_words"
@@ -28,6 +29,7 @@ local readings = require "mneme.measure.readings"
 local scene = require "mneme.view.scene"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
+local terminal = require "mneme.base.terminal"
 local window = require "mneme.view.window"
 local columns = require("mneme.commands.layout").table
 local width = require("mneme.commands.layout").width
@@ -71,7 +73,7 @@ local function open(o, env, checkpoint, steps, test)
   end
   local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
   local path, found = map_file.attach(map, run_folder.plain(o.folder))
-  if found > 0 then io.stderr:write(("mneme: %s: %d of %d columns were there\n"):format(path, found, #map.steps)) end
+  if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end
   return map, path
 end
 
@@ -333,7 +335,8 @@ function where.main(words)
   if not results or not told then return status end
   if o.out then write(o, results) end
   local word, at = top(results[#results])
-  if word then print(("see it: mneme view %s %s=%s at=%d"):format(o.folder, results[#results].map.test_of, word, at)) end
+  if not word then next_step.say { "probe", o.folder }
+  else print(("see it: mneme view %s %s=%s at=%d"):format(o.folder, results[#results].map.test_of, word, at)) end
   return status
 end
 

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 
 local map_file = {}
 local FORMAT = "mneme-where-1"
@@ -71,7 +72,7 @@ function map_file.attach(map, folder, only_read)
   end
   if not files.is_file(path) then return path, 0 end
   if type(got) ~= "table" or got.format ~= FORMAT or got.key ~= key or not fits(map, got) then
-    io.stderr:write(("mneme: warning: %s: damaged; it is measured again\n"):format(path))
+    terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
     return path, 0
   end
   map:take(got.steps, got.measure, got.outcomes, got.columns)

@@ -8,6 +8,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.mpi"
 local rig = require "mneme.models.contract_rig"
+local terminal = require "mneme.base.terminal"
 
 local live_publisher = {}
 live_publisher.__index = live_publisher
@@ -109,7 +110,7 @@ function live_publisher.open(learner, run, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     os.execute(("%s view %s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), shell_word(run.path .. "/view.log")))
   else
-    io.stderr:write(("view=1: no display; to watch from elsewhere: mneme view %s\n"):format(run.path))
+    terminal.note(("view=1: no display; to watch from elsewhere: mneme view %s"):format(run.path))
   end
   return setmetatable({ writer = writer, learner = learner }, live_publisher)
 end

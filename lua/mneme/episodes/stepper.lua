@@ -11,6 +11,7 @@ local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 local rig = require "mneme.models.contract_rig"
+local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
 local stepper = {}
@@ -406,7 +407,7 @@ function stepper.from_run(folder, options)
     episode = options.episode, memory = about.memory, rows = options.rows,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
-  if agent.core.as_trained then io.stderr:write(("mneme: %s: %s\n"):format(folder, agent.core.as_trained)) end
+  if agent.core.as_trained then terminal.note(("mneme: %s: %s"):format(folder, agent.core.as_trained)) end
   return made
 end
 

@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local ranks = require "mneme.tensor.mpi"
+local terminal = require "mneme.base.terminal"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
 
@@ -91,7 +92,7 @@ end
 
 -- A recording that fails must not stop a training: warn once, then do nothing.
 local function give_up(self, why)
-  io.stderr:write(("mneme: warning: episodes are no longer recorded: %s\n"):format(tostring(why)))
+  terminal.note(("mneme: warning: episodes are no longer recorded: %s"):format(tostring(why)))
   self.silent = true
 end
 

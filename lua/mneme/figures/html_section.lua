@@ -96,7 +96,9 @@ function section.html(fig, id, words)
       k == 1 and (words.against or "against") .. " " or "", escape(view.x.label or ("x %d"):format(k)))
   end
   for k, view in ipairs(views) do add(view_of(view, id, k, #views == 1)) end
-  if fig.note and fig.note ~= "" then add("<p>%s</p>\n", escape(fig.note)) end
+  local notes = { fig.note ~= "" and fig.note or nil }
+  for _, other in ipairs(fig.other_x or {}) do notes[#notes + 1] = other.note end
+  if notes[1] then add("<p>%s</p>\n", escape(table.concat(notes, " "))) end
   add("<details><summary>%s</summary>\n", escape(words.numbers or "Numbers"))
   for _, view in ipairs(views) do add(numbers_of(view, words.table)) end
   add "</details>\n"

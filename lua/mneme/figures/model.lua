@@ -167,7 +167,8 @@ function model.check(fig)
     check_lines(fig.lines, fig.x, fig.y, "lines")
     for i, other in each(fig.other_x, "other_x") do
       local what = ("other_x %d"):format(i)
-      check_axis(only(other, { x = true, lines = true }, what).x, what .. ": x")
+      check_axis(only(other, { x = true, lines = true, note = true }, what).x, what .. ": x")
+      if other.note ~= nil and type(other.note) ~= "string" then refuse("%s: note is a %s, expected a string", what, type(other.note)) end
       check_lines(other.lines, other.x, fig.y, what)
       check_alike(fig.lines, other.lines, what)
     end
@@ -186,7 +187,8 @@ end
 function model.views(fig)
   local views = { fig }
   for i, other in ipairs(fig.other_x or {}) do
-    views[i + 1] = { kind = fig.kind, title = fig.title, note = fig.note, x = other.x, y = fig.y, lines = other.lines,
+    local note = fig.note and other.note and fig.note .. " " .. other.note or other.note or fig.note
+    views[i + 1] = { kind = fig.kind, title = fig.title, note = note, x = other.x, y = fig.y, lines = other.lines,
       references = fig.references }
   end
   return views

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local ranks = require "mneme.tensor.mpi"
 local tensor = require "mneme.tensor.tensor"
+local terminal = require "mneme.base.terminal"
 
 ---@class OnPolicy
 local M = {}
@@ -71,7 +72,7 @@ function M:restored(checkpoint)
   self.finished:restore(checkpoint.counters.episodes, checkpoint.path)
   self.step = checkpoint.step
   local told = self.agent.core.as_trained
-  if told and ranks.rank == 0 then io.stderr:write(("mneme: %s: %s\n"):format(self.cfg.resume, told)) end
+  if told and ranks.rank == 0 then terminal.note(("mneme: %s: %s"):format(self.cfg.resume, told)) end
 end
 
 return M

@@ -24,6 +24,7 @@ local schedule = require "mneme.tensor.lr_schedule"
 local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
 local reach_warning = require "mneme.learn.reach_warning"
 local tensor = require "mneme.tensor.tensor"
+local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
 local C, ops = engine.C, tensor.ops
 local HEAVY = 2 ^ 30           -- bytes of state that are worth a word before they are filled
@@ -225,7 +226,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
   if bytes > HEAVY and trainer.instead == nil then
-    io.stderr:write(("mneme: warning: core %s: the state of %d environments takes %.1f GiB, and each rollout works through it\n"):format(core.name, self.B,
+    terminal.note(("mneme: warning: core %s: the state of %d environments takes %.1f GiB, and each rollout works through it"):format(core.name, self.B,
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)

@@ -128,7 +128,7 @@ function trainer.train(learner)
     tell_choices(cfg, about)
     io.stdout:flush()                            -- the first update may take long
     local warning = leads and learner.warning and learner:warning()
-    if warning then io.stderr:write(terminal.fold("mneme: warning: " .. warning, terminal.columns(2)), "\n") end
+    if warning then terminal.note("mneme: warning: " .. warning) end
   end
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}

@@ -64,6 +64,22 @@ local function label_of(r, differ)
   return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label
 end
 
+-- Of the settings that differ those that somebody gave, where they name the runs apart as all of them do: others follow from these.
+local function told_apart_by(list, differ)
+  local given, whole, short, n = {}, {}, {}, 0
+  for _, key in ipairs(differ) do
+    local by_hand = key == "core"
+    for _, r in ipairs(list) do by_hand = by_hand or type(r.info.values_from) == "table" and r.info.values_from[key] == "given" end
+    given[#given + 1] = by_hand and key or nil
+  end
+  for _, r in ipairs(list) do
+    local a, b = label_of(r, differ), label_of(r, given)
+    if not whole[a] then whole[a], n = true, n + 1 end
+    if not short[b] then short[b], n = true, n - 1 end
+  end
+  return n == 0 and given or differ
+end
+
 ---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
 ---@param paths string[]
 ---@return table study as folder.load has it
@@ -71,6 +87,7 @@ function plain.study(paths)
   local list, flats, runs, seen = read_all(paths), {}, {}, {}
   for i, r in ipairs(list) do flats[i] = r.flat end
   local _, differ = settings.divide(flats)
+  differ = told_apart_by(list, differ)
   for i, r in ipairs(list) do
     local label, again = label_of(r, differ), 1
     while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
@@ -109,6 +126,12 @@ local function varied(study)
   return list, tables.keys(count)
 end
 
+---What a curve or a result is called: success, return.
+---@param spec table with metrics
+---@param name string charts/score
+---@return string
+function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or name):match "^[^,]*" end
+
 ---The specification of a study, with the usual metrics and figures where it has none.
 ---@param study table
 ---@param spec table? what mn.study was given
@@ -127,13 +150,12 @@ function plain.spec(study, spec)
     whole.metrics = {}
     for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
   end
-  local function about(name) return ((whole.metrics[name:match "[^/]*$"] or {})[1] or name):match "^[^,]*" end
   local drawn, ends = {}, {}
   for _, name in ipairs(usual_curves) do
-    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = about(name) .. " while learning" } end
+    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = plain.about(whole, name) .. " while learning" } end
   end
   for _, name in ipairs(usual_results) do
-    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = about(name) .. " at the end" } end
+    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = plain.about(whole, name) .. " at the end" } end
   end
   whole.figures = {}
   for i = 1, math.max(#drawn, #ends) do                            -- a curve, and what it came to

@@ -33,6 +33,7 @@ local results = require "mneme.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
 local text_page = require "mneme.reports.page.text"
 local tuned = require "mneme.reports.tuning_report"
 local value_sources = require "mneme.reports.value_sources"
@@ -55,7 +56,7 @@ local function make_figures(study, spec)
     local value, places
     if ok then value, places = figure.only_value(fig) end
     if not ok then
-      io.stderr:write(("mneme: warning: figure %d: %s\n"):format(i, fig.message))
+      terminal.note(("mneme: warning: figure %d: %s"):format(i, fig.message))
       made[i] = { problem = words.no_figure:format(i, fig.message) }
     elseif value then
       local axis = fig.kind == "heat" and fig.value or fig.y
@@ -294,12 +295,11 @@ local function parse(arguments)
     errors.usage(("report: out=%s, expected a name ending in .html, .md or .tex"):format(o.out),
       "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV, LaTeX tables and for gnuplot")
   end
-  for _, key in ipairs { "width", "font", "title", "panels" } do
+  for _, key in ipairs(export.words) do
     if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
   end
   if o.episode and o.episode ~= "0" and o.episode ~= "1" then errors.usage(("report: episode=%s, expected 0 or 1"):format(o.episode)) end
-  o.drawing = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
-  if o.panels then o.drawing.panels = o.panels ~= "0" end
+  o.drawing = export.options(o)
   for i, path in ipairs(o.paths) do
     if not files.is_folder(path) and files.is_folder("runs/" .. path) then o.paths[i] = "runs/" .. path end
   end
@@ -353,13 +353,13 @@ local function source_of(o, study)
     local kept, problem = run and run_sources.script(run.path, info) ~= nil, nil
     if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
     if not kept then
-      io.stderr:write(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s\n")
+      terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
         :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
       return {}
     end
     path = study.info.script
   end
-  for _, text in ipairs(changes) do io.stderr:write(("mneme: warning: %s: %s\n"):format(study.path, text)) end
+  for _, text in ipairs(changes) do terminal.note(("mneme: warning: %s: %s"):format(study.path, text)) end
   local source = report.source(path, core)
   source.changes = changes
   for _, text in ipairs(claims_changed(study, source.spec)) do changes[#changes + 1] = text end
@@ -374,7 +374,6 @@ local function write_figures(o, made)
     for _, kind in ipairs(drawn_as) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
     print(("%s/%s: .svg .gp .csv .tex .pdf .png"):format(o.figures, name))
   end
-  return 0
 end
 
 -- The study of a command line: a sweep's folder, or runs as one.
@@ -392,7 +391,7 @@ end
 -- What is wrong with the folders, said aloud, too.
 local function unsound(study, swept)
   local list = integrity.sentences(study.runs, swept and study)
-  for _, text in ipairs(list) do io.stderr:write(("mneme: warning: not as it was written: %s\n"):format(text)) end
+  for _, text in ipairs(list) do terminal.note(("mneme: warning: not as it was written: %s"):format(text)) end
   return list
 end
 
@@ -406,7 +405,9 @@ function report.main(arguments)
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
     local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode ~= "0" })
     print(to)
-    return write_figures(o, made)
+    write_figures(o, made)
+    next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
+    return 0
   end
   local source = source_of(o, study)
   source.unsound = unsound(study, true)

@@ -13,6 +13,7 @@ local intervention_options = require "mneme.episodes.intervention_options"
 local playback = require "mneme.episodes.playback"
 local source_files = require "mneme.base.source_files"
 local stepper = require "mneme.episodes.stepper"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local episode = {}
@@ -90,7 +91,7 @@ local function data_of(run, share)
   source_files.folder = before
   if ok then return data, at end
   if not errors.is(data) then error(data, 0) end
-  io.stderr:write(("mneme: warning: no episode of %s in the report: %s\n"):format(run.name, data.message))
+  terminal.note(("mneme: warning: no episode of %s in the report: %s"):format(run.name, data.message))
 end
 
 -- Puts it into the page.

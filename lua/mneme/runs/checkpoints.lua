@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local checkpoints = {}
@@ -22,7 +23,7 @@ function checkpoints.prune(list, kept)
   for i = #list - kept, 1, -1 do
     if list[i] ~= best then
       local ok, problem = pcall(files.remove, list[i].path)
-      if not ok then io.stderr:write(("mneme: warning: %s\n"):format(problem.message or problem)) end
+      if not ok then terminal.note(("mneme: warning: %s"):format(problem.message or problem)) end
       table.remove(list, i)
     end
   end

@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local next_step = require "mneme.base.next_step"
 local ranks = require "mneme.tensor.mpi"
 local source_files = require "mneme.base.source_files"
 local meant = require "mneme.runs.meant"
@@ -439,6 +440,8 @@ function config.new(defaults, about)
   if help then
     local rows = config.study_rows and config.study_rows()
     io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
+    local name = script and (script:match "experiments/([%w_]+)%.lua$" or script)
+    if name and rows then next_step.say({ "run", name, "quick=1" }, { "sweep", name, "quick=1" }) elseif name then next_step.say { "run", name, "quick=1" } end
     errors.stop(0)
   end
   local sizing = sizing_of(cfg, own, given)

@@ -3,6 +3,7 @@ local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local folder = {}
@@ -75,7 +76,7 @@ function Folder:newest(found)
     local checkpoint, problem = checkpoints.read_unless_damaged(at.path)
     if checkpoint then return checkpoint end
     if gone(self, at) then return self:newest(found) end
-    io.stderr:write(("mneme: warning: %s; %s\n"):format(problem.message,
+    terminal.note(("mneme: warning: %s; %s"):format(problem.message,
       i > 1 and "using the one before" or "there is no other"))
     found(i, at)
   end

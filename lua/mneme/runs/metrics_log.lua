@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
 
@@ -28,7 +29,7 @@ end
 
 -- A name for a log that is kept aside: not one that TensorBoard would read.
 local function aside(folder, kind) return files.free_name(folder .. "/earlier-log", kind) end
-local function warn(text, ...) io.stderr:write(("mneme: warning: " .. text .. "\n"):format(...)) end
+local function warn(text, ...) terminal.note(("mneme: warning: " .. text):format(...)) end
 
 -- Cut metrics.jsonl to its first `lines` lines, all of them of steps up to `step`; nil: there is no checkpoint.
 local function cut(path, folder, lines, step)

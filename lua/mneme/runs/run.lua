@@ -15,10 +15,12 @@ local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
 local manifest = require "mneme.runs.manifest"
 local new_folder = require "mneme.runs.new_folder"
+local next_step = require "mneme.base.next_step"
 local ranks = require "mneme.tensor.mpi"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require "mneme.base.sealed"
 local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
@@ -171,7 +173,8 @@ local function old_run(cfg)
   checkpoints.prune(self.checkpoints, cfg.keep_checkpoints)    -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
-    io.stderr:write(("%s is finished: %.0f steps (steps=N goes further)\n"):format(self.path, self.at.step))
+    terminal.note(("%s is finished: %.0f steps (steps=N goes further)"):format(self.path, self.at.step))
+    next_step.say({ "view", self.path }, { "eval", self.path })
     follower.lead(nil)
     errors.stop(0)
   end
@@ -179,7 +182,7 @@ local function old_run(cfg)
   local history = type(self.info.history) == "table" and self.info.history or {}
   local before, now = history[#history], session(self.last_step)
   if before and before.program_checksum ~= now.program_checksum then
-    io.stderr:write(("%s: another build of Mneme continues this run (%s, before %s)\n"):format(self.path, now.program or "unknown commit",
+    terminal.note(("%s: another build of Mneme continues this run (%s, before %s)"):format(self.path, now.program or "unknown commit",
       before.program or "unknown commit"))
   end
   run_sources.write(self.path, now, self.info)
@@ -224,7 +227,7 @@ function Run:close(status)
     manifest.write(self.path, #self.info.history, self.log_file:unsynced())
   end
   if status ~= 130 and status ~= 143 then return end
-  io.stderr:write(("stopped at step %.0f; to go on: mneme run %s resume=%s\n"):format(self.last_step,
+  terminal.note(("stopped at step %.0f; to go on: mneme run %s resume=%s"):format(self.last_step,
     self.script or "SCRIPT", self.path))
   errors.stop(status)
 end

@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
@@ -297,7 +298,7 @@ end
 local warned = {}              -- warnings are written once
 
 local function warn(text)
-  if not warned[text] then io.stderr:write("mneme: warning: ", text, "\n") end
+  if not warned[text] then terminal.note("mneme: warning: " .. text) end
   warned[text] = true
 end
 

@@ -192,7 +192,7 @@ function makers.curves(pick, spec, f, o)
   o.rule = "last"
   local counts
   fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
-  local more, by_name, last = "", {}, 0
+  local by_name, last = {}, 0
   for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
   local theirs = references.curves(spec, f.y, pick.runs, last)
@@ -201,15 +201,14 @@ function makers.curves(pick, spec, f, o)
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
     if #lines == #fig.lines and #lines > 0 then
       fig.other_x = fig.other_x or {}
-      table.insert(fig.other_x, { x = other.x(o.words), lines = lines })
-      more = more .. " " .. o.words[other.note]
+      table.insert(fig.other_x, { x = other.x(o.words), lines = lines, note = o.words[other.note] })
     end
   end
   for i, line in ipairs(theirs) do
     line.style = #pick.groups + i
     table.insert(fig.lines, line)
   end
-  return fig, counts, more
+  return fig, counts
 end
 
 function makers.bars(pick, spec, f, o)
@@ -466,9 +465,9 @@ function figure.new(study, spec, f, words)
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
-  local fig, counts, more = make(pick, spec, f, o)
+  local fig, counts = make(pick, spec, f, o)
   fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
-  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "") .. (more or "")
+  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f, words) end
   return fig
 end

@@ -3,6 +3,7 @@ local values = require "mneme.base.setting_types"
 
 local rows = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
+local MANY, CROWDED = 6, 6     -- and where most of more rows than that would be shorter than a sixth of the longest
 
 ---What the claims of a study are about, among the values of an axis.
 function rows.studied(spec, axis)
@@ -54,17 +55,24 @@ function rows.drop_unknown(fig)
   end
 end
 
+-- Would most bars be stubs next to the longest?
+local function crowded(heights)
+  table.sort(heights)
+  return #heights > MANY and heights[#heights] > CROWDED * heights[math.floor(#heights / 2) + 1]
+end
+
 ---What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would hardly show next to the others,
 ---on a logarithmic axis.
 function rows.set_kind(fig, words)
   local least, most = math.huge, -math.huge
-  local zeros = {}
+  local zeros, heights = {}, {}
   for _, bar in ipairs(fig.bars) do
+    heights[#heights + 1] = bar.y
     for _, y in ipairs(bar.y and bar.y ~= 0 and { bar.y, unpack(bar.seeds or {}) } or {}) do least, most = math.min(least, y), math.max(most, y) end
     if bar.y == 0 then zeros[#zeros + 1] = bar.name end
   end
   if fig.y.range or least < 0 then fig.kind = "dots"
-  elseif least > 0 and most > WIDE * least then
+  elseif least > 0 and (most > WIDE * least or crowded(heights)) then
     fig.kind, fig.y.log = "dots", true
     for i = #fig.bars, 1, -1 do if fig.bars[i].y == 0 then table.remove(fig.bars, i) end end
     if #zeros > 0 then fig.note = " " .. words.no_log:format(table.concat(zeros, ", ")) end

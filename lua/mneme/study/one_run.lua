@@ -9,6 +9,7 @@ local run_info = require "mneme.runs.folder"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local script = require "mneme.runs.script"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local one_run = {
@@ -85,7 +86,7 @@ function one_run.process(path, script_path, c)
   local ok, problem = xpcall(one_run.live, errors.handler, path, script_path, c)
   if ok then return 0 end
   io.stdout:flush()                             -- so that what failed is the last thing said
-  if not problem.silent then io.stderr:write("mneme: ", (tostring(problem):gsub("%s*\n%s*", " ")), "\n") end
+  if not problem.silent then terminal.note("mneme: " .. (tostring(problem):gsub("%s*\n%s*", " "))) end
   return problem.status
 end
 

@@ -109,16 +109,15 @@ function Table:ended(c, about, what, why)
   end
   if self.tty and what == "done" then return end
   erase(self)
-  local line = ("%d/%d  %s  %s  %s%s\n"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
-    why and why ~= "" and ": " .. why or "")
-  io.stderr:write(self.tty and terminal.fold(line, self.columns()) or line)
+  terminal.note(("%d/%d  %s  %s  %s%s"):format(self.count.done, self.count.all, c.name, what, progress.clock(about.wall),
+    why and why ~= "" and ": " .. why or ""))
 end
 
 ---Print a line above the table.
 ---@param text string
 function Table:say(text)
   erase(self)
-  io.stderr:write(text, "\n")
+  terminal.note(text)
 end
 
 ---The table goes.

@@ -200,7 +200,7 @@ function study.new(spec)
     config.study_rows = config.study_rows or function() return study_about.rows(spec, name, typed) end
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
     local line = not told and study_about.one_of(spec, name, size_of(config.arguments), typed)
-    if line then io.stderr:write(terminal.fold(line, terminal.columns(2)), "\n") end
+    if line then terminal.note(line) end
     config.arguments = filled_in(spec, config.arguments)
   end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end

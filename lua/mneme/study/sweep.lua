@@ -38,6 +38,7 @@ local over_seeds = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
+local terminal = require "mneme.base.terminal"
 local tuning = require "mneme.study.tuning"
 local study = require "mneme.study.study"
 local table_of = require "mneme.study.progress_table"
@@ -188,7 +189,7 @@ function sweep.check_code(o, plan)
     if change then others, first, of = others + 1, first or change, of or path end
   end
   if not first and builds > 0 then
-    io.stderr:write(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so\n"):format(o.run, builds))
+    terminal.note(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so"):format(o.run, builds))
   end
   if first then
     errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
@@ -252,7 +253,7 @@ local function live(o, plan, queue)
   local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
     local sum = estimate.of(queue, plan.script, o)
-    io.stderr:write(o.run, ": ", estimate.text(sum, #queue, o.jobs), "\n")
+    terminal.note(o.run .. ": " .. estimate.text(sum, #queue, o.jobs))
     parameters = sum.parameters
   end
   local tries, alike = {}, { runs = 0 }          -- alike: runs that failed, all with the same error; false: others happened
@@ -312,11 +313,12 @@ local function live(o, plan, queue)
   return count, signal
 end
 
-local function list_runs(o, plan)
+local function list_runs(o, plan, words)
   for i, c in ipairs(plan.runs) do
     local result = folder.result(folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
+  next_step.say(next_step.without("list", "sweep", words))
   return 0
 end
 
@@ -407,7 +409,7 @@ function sweep.main(words)
   local o, rest = parse(words)
   study.of_sweep = true
   local plan = sweep.plan(o, rest)
-  if o.list and o.list ~= "0" then return list_runs(o, plan) end
+  if o.list and o.list ~= "0" then return list_runs(o, plan, words) end
   if o.power and o.power ~= "0" then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
@@ -425,7 +427,7 @@ function sweep.main(words)
   plan.runs = chosen
   if o.import then
     local others = archive.other_code(wanted, plan.script)
-    if others then io.stderr:write(("mneme: warning: %s: %s; the report says so\n"):format(o.import, others)) end
+    if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
   end

@@ -23,6 +23,7 @@ local script = require "mneme.runs.script"
 local space = require "mneme.search.space"
 local table_of = require "mneme.study.progress_table"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
@@ -417,10 +418,10 @@ function Tuning:announce(fresh, left)
     if sum.seconds then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(sum.seconds / points * left / self.jobs),
       self.jobs, self.jobs > 1 and "es" or "", sum.peak_mib) end
   end
-  io.stderr:write(("%s: %s%s\n"):format(self.run, about, cost))
+  terminal.note(("%s: %s%s"):format(self.run, about, cost))
   local wide = self.ahead * self.seeds * points
   if self.jobs > wide then
-    io.stderr:write(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later\n"):format(wide,
+    terminal.note(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later"):format(wide,
       math.ceil(self.jobs / points / self.seeds), self.jobs))
   end
 end

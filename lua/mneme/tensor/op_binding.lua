@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local renamed = require "mneme.tensor.renamed_arguments"
+local terminal = require "mneme.base.terminal"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -47,8 +48,8 @@ local function collect()
   if warned or held < HELD then return end
   warned = true
   local where = errors.position()
-  io.stderr:write(("mneme: warning: %s%.1f GB of computed tensors are kept, because variables hold them or graphs whose backward() was not called; "
-    .. "x:item() or x:detach() holds no graph, mn.no_grad(f) makes none\n"):format(where and where .. ": " or "", held / 1e9))
+  terminal.note(("mneme: warning: %s%.1f GB of computed tensors are kept, because variables hold them or graphs whose backward() was not called; "
+    .. "x:item() or x:detach() holds no graph, mn.no_grad(f) makes none"):format(where and where .. ": " or "", held / 1e9))
 end
 
 -- A new handle of a computed tensor; of one of a plan's, which stays (slot < 0), nothing is noted.

@@ -133,7 +133,7 @@ local commands = {
   end },
   { "w", "w", "save the episode (.mnt)", function(self, clock) self:write(clock) end },
   { "t", "t", "dark / light theme", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
-  { "h", "h", "this help", function(self) self.help, self.playing = not self.help, self.playing and self.help == true end },
+  { "h", "h", "this help", function(self) self:show_help(not self.help) end },
 }
 
 local by_key, help = {}, {}
@@ -144,6 +144,11 @@ end
 help[#help + 1] = { "F11", "full screen, and back" }
 help[#help + 1] = { "click", "select a head or a step; twice on a title: the panel alone" }
 help[#help + 1] = { "q  Esc", "quit" }
+
+---Help stands over a page that is paused; what was playing plays on after it, unless another key was pressed.
+function Viewer:show_help(on)
+  self.help, self.playing, self.resumes = on, not on and (self.playing or self.resumes == true), on and self.playing
+end
 
 ---Let the user act in place of the agent, or hand back to it.
 function Viewer:take(clock)
@@ -371,6 +376,8 @@ end
 function Viewer:key(key, clock, paint)
   self.dirty, self.hover = true, nil
   if self.menu then return key_of_menu(self, key, clock) end
+  if self.help and key == keyboard.ESCAPE then return self:show_help(false) end
+  if self.help and key ~= ("h"):byte() then self.resumes = nil end
   if self.taken then
     local action = self.taken.actions[key]
     if action then self:act(action, clock) return false end

@@ -112,7 +112,8 @@ local function bar_of(self, status)
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
     live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
     movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
-    episode = self:tick_of(1).episode, can_change = not source.live and not source.trajectory, changeable = self:unchangeable() == nil,
+    episode = self:tick_of(1).episode, step = self:frame(1).step,
+    can_change = not source.live and not source.trajectory, changeable = self:unchangeable() == nil,
     scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), effect = effect and effect:text() or nil, said = said_of(self) }
 end
 

@@ -6,7 +6,7 @@
 --                            wheel's steps, > 0 away from the user.  A client that it changes sets dirty
 --   canvas                   set by the window: the page as last drawn; its spot_at returns the spot under the pointer
 --   dirty                    set where the page has changed
---   title                    optional: what the window is called, before " – Mneme"
+--   title                    optional: what the window is called, before " - Mneme" (ASCII: SDL garbles other letters where the locale is C)
 --   theme                    optional: "dark" or "light", in place of the command line's
 --   tick(clock, deadline)    optional: work until the deadline at most; the rest of a refresh is for drawing
 --   painted(pixels, width, height, clock)   optional: a page was shown
@@ -106,7 +106,7 @@ end
 ---@param o table width, height, theme, scale; hint: what to do where there is no display
 function window.run(client, o)
   local lib, painter = scene.library(), scene.painter(nil, o)
-  local shown = lib.mn_window_new(engine.ctx, client.title and client.title .. " – Mneme" or "Mneme", o.width, o.height)
+  local shown = lib.mn_window_new(engine.ctx, client.title and client.title .. " - Mneme" or "Mneme", o.width, o.height)
   if shown == nil then errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), o.hint) end
   local ok, why = pcall(loop, client, o, lib, painter, shown)
   lib.mn_window_free(shown)

@@ -15,6 +15,7 @@
 -- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
 -- between machines, not times.
 local errors = require "mneme.base.errors"
+local next_step = require "mneme.base.next_step"
 local train = require "mneme.commands.bench.train"
 
 local bench = {}
@@ -54,6 +55,7 @@ function bench.main(words)
   for _, s in ipairs(sections) do
     if #words == 0 or chosen[s[1]] then s[2]() end
   end
+  next_step.say "help bench"
   return 0
 end
 

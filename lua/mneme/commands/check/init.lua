@@ -24,6 +24,7 @@ local progress = require "mneme.base.progress"
 local safetensors = require "mneme.tensor.safetensors"
 local states = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
@@ -209,7 +210,7 @@ local function main(words)
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
     if not ok then
-      io.stderr:write(("%s: error: %s%s\n"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))
+      terminal.note(("%s: error: %s%s"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))
       status = math.max(status, result.status)
     elseif folder then status = math.max(status, result)
     else
