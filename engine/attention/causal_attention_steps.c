@@ -131,8 +131,10 @@ static void some_positions(void *arg, int h, int worker) {
   float *q = j->q + (long)h * s->B * s->K, *out = j->position + (long)h * s->B * j->width;
   for (int b = 0; b < s->B; b++) query(s, j->t, b, h, SM_W, q + (long)b * s->K);
   const float *panels = mn_panel_of(s->bf16, s->c->out[SM_PACKED].data, (long)h * mn_panels(s->E) * MN_PANEL, s->K);
+  mn_few few;
+  mn_few_open(&few, s->bf16, s->B, s->K, q, s->K);
   for (int e = j->e0; e < s->E; e += 2 * MN_PANEL)
-    mn_gemm_packed_columns(s->bf16, s->B, s->E - e, s->K, q, s->K, mn_panel_of(s->bf16, panels, e, s->K), out + e - j->e0, (int)j->width, false);
+    mn_few_columns(&few, 0, s->B, s->E - e, mn_panel_of(s->bf16, panels, e, s->K), out + e - j->e0, (int)j->width, false);
 }
 
 /* Scores with those of the positions, and no infinities, which would leave NaN. */

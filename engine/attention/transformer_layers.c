@@ -120,7 +120,7 @@ static void norm_rows(const mn_layers *m, int layer, int half, const float *x, f
 static void dense(const mn_layers *m, int rows, int I, int O, const float *x, const float *panel, const float *b, int act,
                   float *y) {
   mn_product(m->ctx, rows, O, I, x, panel, y, O, false);
-  MN_FOR(m->ctx, (long)rows * O, r, 0, rows, SOME, mn_finish(y + r * O, O, b, some(rows, r), O, act));
+  MN_FOR(m->ctx, (long)rows * O, r, 0, rows, SOME, mn_finish(y + r * O, O, y + r * O, O, b, some(rows, r), O, act));
 }
 
 static void add_rows(const float *x, const float *o, float *y, long n) {

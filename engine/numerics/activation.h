@@ -29,22 +29,22 @@ MN_MATH float mn_undone(float y, float dy, int act) {
   }
 }
 
-/* Bias and activation of n columns of rows of y, which lie ld apart, in one pass. */
-MN_MATH void mn_finish_as(const int act, const bool biased, float *y, long ld, const float *b, long rows, int n) {
-  for (long r = 0; r < rows; r++, y += ld) {
+/* Bias and activation of n columns of rows of z, which lie `from` apart, to rows of y, which may be z: in one pass. */
+MN_MATH void mn_finish_as(const int act, const bool biased, const float *z, long from, float *y, long ld, const float *b, long rows, int n) {
+  for (long r = 0; r < rows; r++, y += ld, z += from) {
     _Pragma("omp simd")
-    for (int o = 0; o < n; o++) y[o] = mn_activated(biased ? y[o] + b[o] : y[o], act);
+    for (int o = 0; o < n; o++) y[o] = mn_activated(biased ? z[o] + b[o] : z[o], act);
   }
 }
 
-static inline void mn_finish(float *y, long ld, const float *b, long rows, int n, int act) {
-#define MN_FINISH(act) if (b) mn_finish_as(act, true, y, ld, b, rows, n); else mn_finish_as(act, false, y, ld, b, rows, n)
+static inline void mn_finish(const float *z, long from, float *y, long ld, const float *b, long rows, int n, int act) {
+#define MN_FINISH(act) if (b) mn_finish_as(act, true, z, from, y, ld, b, rows, n); else mn_finish_as(act, false, z, from, y, ld, b, rows, n)
   switch (act) {
   case MN_RELU:    MN_FINISH(MN_RELU); break;
   case MN_SIGMOID: MN_FINISH(MN_SIGMOID); break;
   case MN_TANH:    MN_FINISH(MN_TANH); break;
   case MN_ELU1:    MN_FINISH(MN_ELU1); break;
-  default:         if (b) mn_finish_as(MN_NONE, true, y, ld, b, rows, n);
+  default:         if (!b && z == y) break; MN_FINISH(MN_NONE);
   }
 #undef MN_FINISH
 }

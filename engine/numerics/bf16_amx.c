@@ -28,7 +28,7 @@ static bool permitted(void) {
 }
 
 const mn_bf16 *mn_bf16_amx(void) {
-  static const mn_bf16 own = { "AMX-BF16", mn_bf16_pack_vectors, own_rows };
+  static const mn_bf16 own = { "AMX-BF16", mn_bf16_pack_vectors, own_rows, own_take, own_taken };
   enum { BF16 = 1 << 22, TILE = 1 << 24 };
   unsigned a, b, c, d;
   if (!mn_bf16_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (BF16 | TILE)) != (BF16 | TILE)) return NULL;

@@ -25,14 +25,23 @@ static void rows(int m0, int m1, int N, int K, const float *A, int lda, bool tra
       for (int n = 0; n < N; n += PANEL) {
         const float *panel = panels + n * mn_bf16_depth(K) + k / 2 * PANEL;
         float *c = C + (long)m * ldc + n;
-        if (transposed) mn_bf16_all_rows(2, 2 * SOME, some, N - n, pairs, a, panel, c, ldc, add || k);
+        if (transposed) mn_bf16_all_rows(2, 2 * SOME, 0, some, N - n, pairs, a, panel, c, ldc, add || k);
         else mn_bf16_panel_rows(some, N - n, depth, a, panel, c, ldc, add || k);
       }
     }
 }
 
+static void take(int M, int K, const float *A, int lda, uint16_t *to) {
+  for (int k = 0; k < K; k += DEPTH, to += mn_bf16_piece(M)) mn_bf16_take_rows(M, K - k < DEPTH ? K - k : DEPTH, A, lda, false, 0, k, to);
+}
+
+static void taken(int M, int N, int K, const uint16_t *a, long piece, const float *panels, float *C, int ldc, bool add) {
+  const int pairs = (int)mn_bf16_depth(K);
+  for (int n = 0; n < N; n += PANEL) mn_bf16_all_rows(DEPTH, 2, piece, M, N - n, pairs, a, panels + (long)n * pairs, C + n, ldc, add);
+}
+
 const mn_bf16 *mn_bf16_avx512(void) {
-  static const mn_bf16 own = { "AVX512-BF16", mn_bf16_pack_vectors, rows };
+  static const mn_bf16 own = { "AVX512-BF16", mn_bf16_pack_vectors, rows, take, taken };
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") ? &own : NULL;
 }
 #else

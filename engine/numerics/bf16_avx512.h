@@ -81,9 +81,9 @@ static void mn_bf16_take_rows(int some, int depth, const float *A, long lda, boo
 enum { BLOCK = 12 };              /* 12 x 2 sums of 32 registers */
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory, while few rows of A pass */
 
-/* `rows` rows of pairs with one panel, its sums in registers.  Rows lie `row` numbers apart, pairs of a row `next`. */
-MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, int n, int pairs, const uint16_t *a, const float *panel, float *C,
-                             long ldc, bool add) {
+/* `rows` rows of pairs with one panel, its sums in registers.  Rows lie `row` numbers apart, pairs of a row `next`, pieces of DEPTH `piece`. */
+MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, const long piece, int n, int pairs, const uint16_t *a,
+                             const float *panel, float *C, long ldc, bool add) {
   const __mmask16 first = n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
   const __mmask16 second = n >= 32 ? 0xffff : n > 16 ? (__mmask16)((1u << (n - 16)) - 1) : 0;
   __m512 sum[16][2];
@@ -92,20 +92,29 @@ MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, in
     sum[r][0] = add ? _mm512_maskz_loadu_ps(first, C + r * ldc) : _mm512_setzero_ps();
     sum[r][1] = add ? _mm512_maskz_loadu_ps(second, C + r * ldc + 16) : _mm512_setzero_ps();
   }
-  for (int k = 0; k < pairs; k++, panel += PANEL) {
-    if (rows < BLOCK) {
-      __builtin_prefetch(panel + AHEAD * PANEL);
-      __builtin_prefetch(panel + AHEAD * PANEL + 16);
+  for (int left = pairs; left > 0; left -= DEPTH / 2, a += piece)
+    for (int k = 0; k < (left < DEPTH / 2 ? left : DEPTH / 2); k++, panel += PANEL) {
+      if (rows < BLOCK) {
+        __builtin_prefetch(panel + AHEAD * PANEL);
+        __builtin_prefetch(panel + AHEAD * PANEL + 16);
+      }
+      const __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + 16);
+#pragma GCC unroll 16
+      for (int r = 0; r < rows; r++) {
+        int pair;
+        memcpy(&pair, a + r * row + k * next, sizeof pair);
+        const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
+        sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, b0);
+        sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
+      }
     }
-    const __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + 16);
+  if (n >= PANEL) {                                                    /* a masked store is not forwarded to the load that comes next */
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
-      int pair;
-      memcpy(&pair, a + r * row + k * next, sizeof pair);
-      const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
-      sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, b0);
-      sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
+      _mm512_storeu_ps(C + r * ldc, sum[r][0]);
+      _mm512_storeu_ps(C + r * ldc + 16, sum[r][1]);
     }
+    return;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < rows; r++) {
@@ -114,19 +123,20 @@ MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, in
   }
 }
 
-MN_INLINE void mn_bf16_all_rows(const long row, const long next, int some, int n, int pairs, const uint16_t *a, const float *panel, float *C,
-                                long ldc, bool add) {
+MN_INLINE void mn_bf16_all_rows(const long row, const long next, const long piece, int some, int n, int pairs, const uint16_t *a,
+                                const float *panel, float *C, long ldc, bool add) {
   int m = 0;
-  for (; some - m >= BLOCK && some - m != 16; m += BLOCK)             /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
-    mn_bf16_block(BLOCK, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
-  for (; m + 8 <= some; m += 8) mn_bf16_block(8, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
-  for (; m + 4 <= some; m += 4) mn_bf16_block(4, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
-  for (; m + 2 <= some; m += 2) mn_bf16_block(2, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
-  for (; m < some; m++) mn_bf16_block(1, row, next, n, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+#define MN_BLOCKS(rows) mn_bf16_block(rows, row, next, piece, n, pairs, a + m * row, panel, C + m * ldc, ldc, add)
+  for (; some - m >= BLOCK && some - m != 16; m += BLOCK) MN_BLOCKS(BLOCK);      /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
+  for (; m + 8 <= some; m += 8) MN_BLOCKS(8);
+  for (; m + 4 <= some; m += 4) MN_BLOCKS(4);
+  for (; m + 2 <= some; m += 2) MN_BLOCKS(2);
+  for (; m < some; m++) MN_BLOCKS(1);
+#undef MN_BLOCKS
 }
 
 static void mn_bf16_panel_rows(int some, int n, int depth, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
-  mn_bf16_all_rows(DEPTH, 2, some, n, (int)mn_bf16_depth(depth), a, panel, C, ldc, add);
+  mn_bf16_all_rows(DEPTH, 2, 0, some, n, (int)mn_bf16_depth(depth), a, panel, C, ldc, add);
 }
 #endif
 #endif

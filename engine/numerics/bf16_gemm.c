@@ -63,6 +63,13 @@ static void rest_plain(int some, int n, int depth, const uint16_t *a, const floa
     }
 }
 
+/* Rows that were taken before, without tiles. */
+static void pairs_taken(int M, int N, int K, const uint16_t *a, long piece, const float *panels, float *C, int ldc, bool add) {
+  for (int k = 0; k < K; k += DEPTH, a += piece)
+    for (int n = 0; n < N; n += PANEL)
+      rest_plain(M, N - n, K - k < DEPTH ? K - k : DEPTH, a, panels + n * mn_bf16_depth(K) + k / 2 * PANEL, C + n, ldc, add || k);
+}
+
 #define MN_TILES(x) plain_##x
 #define TILE_BEGIN
 #define TILE_END
@@ -76,7 +83,8 @@ static void rest_plain(int some, int n, int depth, const uint16_t *a, const floa
 
 /* ---- which way ---- */
 
-static const mn_bf16 emulated = { "emulated AVX512-BF16", pack, plain }, emulated_tiles = { "emulated AMX-BF16", pack, plain_rows };
+static const mn_bf16 emulated = { "emulated AVX512-BF16", pack, plain, plain_take, pairs_taken },
+  emulated_tiles = { "emulated AMX-BF16", pack, plain_rows, plain_take, plain_taken };
 
 const mn_bf16 *mn_bf16_find(const char *emulate) {
   if (!strcmp(emulate, "1")) return &emulated;

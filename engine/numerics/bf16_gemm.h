@@ -14,7 +14,14 @@ struct mn_bf16 {                 /* a way to compute them */
   void (*pack)(const float *B, int ldb, int K, int n, bool transposed, float *panel);
   /* C[m0..m1-1, N] = A B (+ C if add) of A[M,K] or, where `transposed`, of its transpose as stored, [K,M]; on the calling thread. */
   void (*rows)(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels, float *C, int ldc, bool add);
+  /* The same in two parts, for a few rows that are multiplied with many panels: `take` converts A[M,K], in pieces of mn_bf16_piece(M)
+  ** numbers for each MN_BF16_DEPTH of K; `taken` multiplies M of such rows, which begin at `a`, their pieces `piece` numbers apart. */
+  void (*take)(int M, int K, const float *A, int lda, uint16_t *to);
+  void (*taken)(int M, int N, int K, const uint16_t *a, long piece, const float *panels, float *C, int ldc, bool add);
 };
+
+enum { MN_BF16_DEPTH = 256 };
+static inline long mn_bf16_piece(int M) { return (M + 15L) / 16 * 16 * MN_BF16_DEPTH; }     /* whole tiles of AMX */
 
 /* Floats that a panel's rows of depth K take, divided by 32. */
 static inline long mn_bf16_depth(long K) { return (K + 1) / 2; }

@@ -123,33 +123,35 @@ void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, b
   }
 }
 
-void mn_gemm_packed_columns(const mn_bf16 *bf16, int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add) {
-  if (bf16) {
-    bf16->rows(0, M, (int)(left < 2 * MN_PANEL ? left : 2 * MN_PANEL), K, A, lda, false, panel, C, ldc, add);
-    return;
-  }
-  long stride = (long)K * MN_PANEL;
-  int last = (int)(left < 2 * MN_PANEL ? left - MN_PANEL : MN_PANEL);
-  if (last > 0) panel_rows(2, M, last, K, A, lda, 1, panel, stride, C, ldc, add);
-  else          panel_rows(1, M, (int)left, K, A, lda, 1, panel, stride, C, ldc, add);
+void mn_few_open(mn_few *few, const mn_bf16 *bf16, int M, int K, const float *A, int lda) {
+  few->bf16 = bf16, few->M = M, few->K = K, few->lda = lda, few->A = A;
+  few->taken = bf16 && (K + MN_BF16_DEPTH - 1) / MN_BF16_DEPTH * mn_bf16_piece(M) <= MN_FEW;
+  if (few->taken) bf16->take(M, K, A, lda, few->a);
 }
 
-typedef struct few_job { const mn_bf16 *bf16; int M, N, K, lda, ldc; const float *A, *panels; float *C; bool add; } few_job;
+void mn_few_columns(const mn_few *few, int m0, int m1, long left, const float *panel, float *C, int ldc, bool add) {
+  const int K = few->K, lda = few->lda, n = (int)(left < 2 * MN_PANEL ? left : 2 * MN_PANEL), M = m1 - m0;
+  const float *A = few->A + (long)m0 * lda;
+  if (few->taken) few->bf16->taken(M, n, K, few->a + (long)m0 * MN_BF16_DEPTH, mn_bf16_piece(few->M), panel, C, ldc, add);
+  else if (few->bf16) few->bf16->rows(0, M, n, K, A, lda, false, panel, C, ldc, add);
+  else if (n > MN_PANEL) panel_rows(2, M, n - MN_PANEL, K, A, lda, 1, panel, (long)K * MN_PANEL, C, ldc, add);
+  else panel_rows(1, M, n, K, A, lda, 1, panel, 0, C, ldc, add);
+}
+
+typedef struct few_job { const mn_few *few; int N; const float *panels; float *C; int ldc; bool add; } few_job;
 
 static void columns_task(void *arg, int i, int worker) {
   (void)worker;
   const few_job *j = arg;
-  long n = 2 * MN_PANEL * (long)i;
-  mn_gemm_packed_columns(j->bf16, j->M, j->N - n, j->K, j->A, j->lda, mn_panel_of(j->bf16, j->panels, n, j->K), j->C + n, j->ldc, j->add);
+  const long n = 2 * MN_PANEL * (long)i;
+  mn_few_columns(j->few, 0, j->few->M, j->N - n, mn_panel_of(j->few->bf16, j->panels, n, j->few->K), j->C + n, j->ldc, j->add);
 }
 
 void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
-  const mn_bf16 *bf16 = mn_bf16_of(mn);
-  if ((double)M * N * K < MN_ONE_THREAD_WORK) {
-    for (long n = 0; n < N; n += 2 * MN_PANEL)
-      mn_gemm_packed_columns(bf16, M, N - n, K, A, lda, mn_panel_of(bf16, panels, n, K), C + n, ldc, add);
-    return;
-  }
-  few_job job = { bf16, M, N, K, lda, ldc, A, panels, C, add };
-  mn_parallel_for(mn, (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL), columns_task, &job);
+  mn_few few;
+  mn_few_open(&few, mn_bf16_of(mn), M, K, A, lda);
+  few_job job = { &few, N, panels, C, ldc, add };
+  const int pieces = (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
+  if ((double)M * N * K >= MN_ONE_THREAD_WORK) mn_parallel_for(mn, pieces, columns_task, &job);
+  else for (int i = 0; i < pieces; i++) columns_task(&job, i, 0);
 }

@@ -9,6 +9,7 @@
 
 enum { MN_PACKED_ROWS = 256, MN_PANEL = 32 };              /* at most that many rows use this path; columns of a panel */
 enum { MN_ONE_THREAD_WORK = 30000 };                         /* multiplications that one thread does sooner than two */
+enum { MN_FEW = 16384 };                                     /* bfloat16 numbers that fit a mn_few: 32 KB */
 
 /* Does this call leave its weights packed for later rows?  Those may be few where the first are not. */
 static inline bool mn_packs(const mn_call *c) { return c->by_rows && c->t0 == 0; }
@@ -31,9 +32,18 @@ void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float
 /* C[M,N] = A[M,K] B (+ C if add), for few rows (M <= MN_PACKED_ROWS is what it is good at). */
 void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add);
 
-/* The same for two panels, or what is left of `left` columns; on the calling thread.  bf16: mn_bf16_of the context, or NULL
-** for panels of float32. */
-void mn_gemm_packed_columns(const mn_bf16 *bf16, int M, long left, int K, const float *A, int lda, const float *panel, float *C, int ldc, bool add);
+/* A few rows that are multiplied with many panels, on any thread.  Where there is room they are converted to bfloat16 once. */
+typedef struct mn_few {
+  const mn_bf16 *bf16;           /* mn_bf16_of the context; NULL: panels of float32 */
+  int M, K, lda;
+  const float *A;
+  bool taken;                    /* `a` holds them */
+  _Alignas(64) uint16_t a[MN_FEW];
+} mn_few;
+void mn_few_open(mn_few *few, const mn_bf16 *bf16, int M, int K, const float *A, int lda);
+
+/* Rows m0 .. m1-1 times two panels, or what is left of `left` columns; on the calling thread.  C: that of row m0. */
+void mn_few_columns(const mn_few *few, int m0, int m1, long left, const float *panel, float *C, int ldc, bool add);
 
 /* Rows m0 .. m1-1 of the same on the calling thread, of A or of its transpose as stored, [K,M]. */
 void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,

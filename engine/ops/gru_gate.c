@@ -43,22 +43,21 @@ static parts weights(mn_call *c) {
 }
 
 /* Acting: each piece takes the same 64 columns of all three gates through products and elementwise part. */
-typedef struct columns_job { const mn_call *c; const parts *p; } columns_job;
+typedef struct columns_job { const mn_call *c; const parts *p; const mn_few *x, *y; } columns_job;
 
 static void first_part(void *arg, int i, int worker) {
   const columns_job *j = arg;
   const mn_call *c = j->c;
   int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
   int N = (int)(c->in[0].n / D);
-  const float *x = c->in[0].data, *y = c->in[1].data;
   float *pre = c->out[1].data;
-  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
+  const mn_bf16 *bf16 = j->x->bf16;
   for (int g = 0; g < 3; g++) {
     long at = (long)g * D + from;
-    mn_gemm_packed_columns(bf16, N, end - from, D, y, D, mn_panel_of(bf16, j->p->pw, at, D), pre + at, 3 * D, false);
-    if (g < 2) mn_gemm_packed_columns(bf16, N, end - from, D, x, D, mn_panel_of(bf16, j->p->pu, at, D), pre + at, 3 * D, true);
+    mn_few_columns(j->y, 0, N, end - from, mn_panel_of(bf16, j->p->pw, at, D), pre + at, 3 * D, false);
+    if (g < 2) mn_few_columns(j->x, 0, N, end - from, mn_panel_of(bf16, j->p->pu, at, D), pre + at, 3 * D, true);
   }
-  mn_gate_open(x, c->in[4].data, pre, c->out[2].data, N, D, from, end);
+  mn_gate_open(c->in[0].data, c->in[4].data, pre, c->out[2].data, N, D, from, end);
   (void)worker;
 }
 
@@ -68,8 +67,7 @@ static void second_part(void *arg, int i, int worker) {
   int D = DIM(c, 'D'), from = 2 * MN_PANEL * i, end = D - from < 2 * MN_PANEL ? D : from + 2 * MN_PANEL;
   int N = (int)(c->in[0].n / D);
   float *pre = c->out[1].data;
-  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
-  mn_gemm_packed_columns(bf16, N, end - from, D, c->out[2].data, D, mn_panel_of(bf16, j->p->pg, from, D), pre + 2 * D + from, 3 * D, true);
+  mn_few_columns(j->x, 0, N, end - from, mn_panel_of(j->x->bf16, j->p->pg, from, D), pre + 2 * D + from, 3 * D, true);
   mn_gate_mix(c->in[0].data, pre, c->out[0].data, N, D, from, end);
   (void)worker;
 }
@@ -82,10 +80,14 @@ static void forward(mn_call *c) {
   float *o = c->out[0].data, *pre = c->out[1].data, *rx = c->out[2].data;
   parts p = weights(c);
   if (p.few) {
-    columns_job job = { c, &p };
-    int n = (D + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
-    mn_parallel_for(mn, n, first_part, &job);
-    mn_parallel_for(mn, n, second_part, &job);
+    mn_few few_x, few_y;
+    const columns_job job = { c, &p, &few_x, &few_y };
+    const int n = (D + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
+    mn_few_open(&few_x, mn_bf16_of(mn), (int)N, D, x, D);
+    mn_few_open(&few_y, mn_bf16_of(mn), (int)N, D, y, D);
+    mn_parallel_for(mn, n, first_part, (void *)&job);
+    mn_few_open(&few_x, mn_bf16_of(mn), (int)N, D, rx, D);              /* in place of x */
+    mn_parallel_for(mn, n, second_part, (void *)&job);
     return;
   }
   const float *pw = mn_gemm_pack(mn, 0, true, 3 * D, D, p.w, D), *pu = mn_gemm_pack(mn, 1, true, 2 * D, D, p.u, D);

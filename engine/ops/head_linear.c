@@ -31,7 +31,7 @@ static void forward(mn_call *c) {
     if (c->by_rows && N <= MN_PACKED_ROWS) mn_gemm_packed(c->ctx, N, R, I, x + h * I, H * I, packed_of(c, h), y + h * R, P, false);
     else mn_gemm(c->ctx, false, true, N, R, I, x + h * I, H * I, mine, I, y + h * R, P, false);
   }
-  mn_finish(y, P, b, N, P, act);
+  mn_finish(y, P, y, P, b, N, P, act);
 }
 
 static void backward(mn_call *c) {

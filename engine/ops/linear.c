@@ -20,30 +20,37 @@ static void pack(mn_call *c) {
 /* ---- a few rows ---- */
 
 static bool few_rows(const mn_call *c) { return c->by_rows && c->in[0].n <= (long)MN_PACKED_ROWS * DIM(c, 'I'); }
+enum { TILE = 32 };              /* rows of a tile */
 static int pieces(const mn_call *c) { return (DIM(c, 'O') + 2 * MN_PANEL - 1) / (2 * MN_PANEL); }
 
-/* Product, bias and activation of 64 columns, counted through all calls. */
-typedef struct columns_job { mn_call *const *calls; } columns_job;
+/* Product, bias and activation of 64 columns, counted through all calls.  The product goes to a tile in the first cache: the rows
+** of y are in no cache while acting, and what is stored there cannot be read again at once. */
+typedef struct columns_job { mn_call *const *calls; const mn_few *x; } columns_job;
 
 static void columns_task(void *arg, int i, int worker) {
   (void)worker;
-  mn_call *const *at = ((const columns_job *)arg)->calls;
+  const columns_job *j = arg;
+  mn_call *const *at = j->calls;
   for (; i >= pieces(*at); at++) i -= pieces(*at);
   const mn_call *c = *at;
   int I = DIM(c, 'I'), O = DIM(c, 'O'), from = 2 * MN_PANEL * i, n = O - from < 2 * MN_PANEL ? O - from : 2 * MN_PANEL;
-  long N = c->in[0].n / I;
-  const float *b = c->in[2].data;
+  const float *b = c->in[2].data, *panel = mn_panel_of(j->x->bf16, c->out[1].data, from, I);
   float *y = c->out[0].data + from;
-  const mn_bf16 *bf16 = mn_bf16_of(c->ctx);
-  mn_gemm_packed_columns(bf16, (int)N, O - from, I, c->in[0].data, I, mn_panel_of(bf16, c->out[1].data, from, I), y, O, false);
-  mn_finish(y, O, b ? b + from : NULL, N, n, (int)OPT(c, 0));
+  for (int m = 0, end; m < j->x->M; m = end) {
+    _Alignas(64) float tile[TILE * 2 * MN_PANEL];
+    end = m + TILE < j->x->M ? m + TILE : j->x->M;
+    mn_few_columns(j->x, m, end, O - from, panel, tile, 2 * MN_PANEL, false);
+    mn_finish(tile, 2 * MN_PANEL, y + (long)m * O, O, MN_AT(b, from), end - m, n, (int)OPT(c, 0));
+  }
 }
 
 /* Layers that none of the others feeds, at once: each meeting of threads costs as much as a small layer. */
 static void side_by_side(mn_call *const *calls, int n) {
-  columns_job job = { calls };
+  mn_few x;
+  columns_job job = { calls, &x };
   double work = 0;
   int all = 0;
+  mn_few_open(&x, mn_bf16_of(calls[0]->ctx), (int)(calls[0]->in[0].n / DIM(calls[0], 'I')), DIM(calls[0], 'I'), calls[0]->in[0].data, DIM(calls[0], 'I'));
   for (int k = 0; k < n; k++) {
     mn_call *c = calls[k];
     pack(c);
@@ -79,7 +86,7 @@ static void forward(mn_call *c) {
   for (long from = 0; from < N; from += MN_PIECE) {
     const long end = N - from < MN_PIECE ? N : from + MN_PIECE;
     mn_gemm_with(c->ctx, panels, false, true, (int)(end - from), O, I, x + from * I, I, w, I, y + from * O, O, false);
-    if (b || act != MN_NONE) MN_FOR(c->ctx, (end - from) * O, r, from, end, 64, mn_finish(y + r * O, O, b, end - r < 64 ? end - r : 64, O, act));
+    if (b || act != MN_NONE) MN_FOR(c->ctx, (end - from) * O, r, from, end, 64, mn_finish(y + r * O, O, y + r * O, O, b, end - r < 64 ? end - r : 64, O, act));
   }
 }
 
