@@ -25,7 +25,7 @@ static void rows(int m0, int m1, int N, int K, const float *A, int lda, bool tra
       for (int n = 0; n < N; n += PANEL) {
         const float *panel = panels + n * mn_bf16_depth(K) + k / 2 * PANEL;
         float *c = C + (long)m * ldc + n;
-        if (transposed) mn_bf16_all_rows(2, 2 * SOME, 0, some, N - n, pairs, a, panel, c, ldc, add || k);
+        if (transposed) mn_bf16_all_rows(true, 0, some, N - n, pairs, a, panel, c, ldc, add || k);
         else mn_bf16_panel_rows(some, N - n, depth, a, panel, c, ldc, add || k);
       }
     }
@@ -37,7 +37,7 @@ static void take(int M, int K, const float *A, int lda, uint16_t *to) {
 
 static void taken(int M, int N, int K, const uint16_t *a, long piece, const float *panels, float *C, int ldc, bool add) {
   const int pairs = (int)mn_bf16_depth(K);
-  for (int n = 0; n < N; n += PANEL) mn_bf16_all_rows(DEPTH, 2, piece, M, N - n, pairs, a, panels + (long)n * pairs, C + n, ldc, add);
+  for (int n = 0; n < N; n += PANEL) mn_bf16_all_rows(false, piece, M, N - n, pairs, a, panels + (long)n * pairs, C + n, ldc, add);
 }
 
 const mn_bf16 *mn_bf16_avx512(void) {

@@ -79,18 +79,25 @@ static void mn_bf16_take_rows(int some, int depth, const float *A, long lda, boo
 }
 
 enum { BLOCK = 12 };              /* 12 x 2 sums of 32 registers */
-enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory, while few rows of A pass */
+enum { AHEAD = 64 };              /* rows of a panel that are on their way from far memory, while few rows of A pass */
 
-/* `rows` rows of pairs with one panel, its sums in registers.  Rows lie `row` numbers apart, pairs of a row `next`, pieces of DEPTH `piece`. */
-MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, const long piece, int n, int pairs, const uint16_t *a,
+/* `rows` rows of pairs with one panel, its sums in registers.  Rows lie `row` numbers apart, pairs of a row `next`, pieces of DEPTH `piece`.
+** `whole`: of a whole panel, without masks; a masked store is not forwarded to the load that comes next. */
+MN_INLINE void mn_bf16_block(const bool whole, const int rows, const long row, const long next, const long piece, int n, int pairs, const uint16_t *a,
                              const float *panel, float *C, long ldc, bool add) {
   const __mmask16 first = n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
   const __mmask16 second = n >= 32 ? 0xffff : n > 16 ? (__mmask16)((1u << (n - 16)) - 1) : 0;
   __m512 sum[16][2];
 #pragma GCC unroll 16
-  for (int r = 0; r < rows; r++) {
-    sum[r][0] = add ? _mm512_maskz_loadu_ps(first, C + r * ldc) : _mm512_setzero_ps();
-    sum[r][1] = add ? _mm512_maskz_loadu_ps(second, C + r * ldc + 16) : _mm512_setzero_ps();
+  for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+  if (add) {
+    const float *c = C;
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++, c += ldc) {
+      MN_KEEP(c);
+      sum[r][0] = whole ? _mm512_loadu_ps(c) : _mm512_maskz_loadu_ps(first, c);
+      sum[r][1] = whole ? _mm512_loadu_ps(c + 16) : _mm512_maskz_loadu_ps(second, c + 16);
+    }
   }
   for (int left = pairs; left > 0; left -= DEPTH / 2, a += piece)
     for (int k = 0; k < (left < DEPTH / 2 ? left : DEPTH / 2); k++, panel += PANEL) {
@@ -108,35 +115,49 @@ MN_INLINE void mn_bf16_block(const int rows, const long row, const long next, co
         sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
       }
     }
-  if (n >= PANEL) {                                                    /* a masked store is not forwarded to the load that comes next */
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) {
-      _mm512_storeu_ps(C + r * ldc, sum[r][0]);
-      _mm512_storeu_ps(C + r * ldc + 16, sum[r][1]);
+  for (int r = 0; r < rows; r++, C += ldc) {
+    MN_KEEP(C);
+    if (whole) {
+      _mm512_storeu_ps(C, sum[r][0]);
+      _mm512_storeu_ps(C + 16, sum[r][1]);
+    } else {
+      _mm512_mask_storeu_ps(C, first, sum[r][0]);
+      _mm512_mask_storeu_ps(C + 16, second, sum[r][1]);
     }
-    return;
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; r++) {
-    _mm512_mask_storeu_ps(C + r * ldc, first, sum[r][0]);
-    _mm512_mask_storeu_ps(C + r * ldc + 16, second, sum[r][1]);
   }
 }
 
-MN_INLINE void mn_bf16_all_rows(const long row, const long next, const long piece, int some, int n, int pairs, const uint16_t *a,
-                                const float *panel, float *C, long ldc, bool add) {
+/* Blocks of a whole panel, each a function of its own: their sums need all registers. */
+#define MN_WHOLE(rows, name, row, next) \
+  static __attribute__((noinline, unused)) void name(long piece, int pairs, const uint16_t *a, const float *panel, float *C, long ldc, bool add) { \
+    mn_bf16_block(true, rows, row, next, piece, PANEL, pairs, a, panel, C, ldc, add); \
+  }
+MN_WHOLE(BLOCK, mn_bf16_many, DEPTH, 2)
+MN_WHOLE(8, mn_bf16_eight, DEPTH, 2)
+MN_WHOLE(BLOCK, mn_bf16_many_columns, 2, 2 * SOME)
+MN_WHOLE(8, mn_bf16_eight_columns, 2, 2 * SOME)
+
+MN_INLINE void mn_bf16_all_rows(const bool columns, const long piece, int some, int n, int pairs, const uint16_t *a, const float *panel, float *C,
+                                long ldc, bool add) {
+  const long row = columns ? 2 : DEPTH, next = columns ? 2 * SOME : 2;
   int m = 0;
-#define MN_BLOCKS(rows) mn_bf16_block(rows, row, next, piece, n, pairs, a + m * row, panel, C + m * ldc, ldc, add)
-  for (; some - m >= BLOCK && some - m != 16; m += BLOCK) MN_BLOCKS(BLOCK);      /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
-  for (; m + 8 <= some; m += 8) MN_BLOCKS(8);
-  for (; m + 4 <= some; m += 4) MN_BLOCKS(4);
-  for (; m + 2 <= some; m += 2) MN_BLOCKS(2);
-  for (; m < some; m++) MN_BLOCKS(1);
+  if (n >= PANEL) {
+    for (; some - m >= BLOCK && some - m != 16; m += BLOCK)           /* 16 are two blocks of 8: sums of 4 rows would wait for each other */
+      (columns ? mn_bf16_many_columns : mn_bf16_many)(piece, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+    for (; m + 8 <= some; m += 8) (columns ? mn_bf16_eight_columns : mn_bf16_eight)(piece, pairs, a + m * row, panel, C + m * ldc, ldc, add);
+  }
+#define MN_BLOCKS(rows) for (; m + rows <= some; m += rows) \
+    mn_bf16_block(false, rows, row, next, piece, n, pairs, a + m * row, panel, C + m * ldc, ldc, add)
+  MN_BLOCKS(8);
+  MN_BLOCKS(4);
+  MN_BLOCKS(2);
+  MN_BLOCKS(1);
 #undef MN_BLOCKS
 }
 
 static void mn_bf16_panel_rows(int some, int n, int depth, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
-  mn_bf16_all_rows(DEPTH, 2, 0, some, n, (int)mn_bf16_depth(depth), a, panel, C, ldc, add);
+  mn_bf16_all_rows(false, 0, some, n, (int)mn_bf16_depth(depth), a, panel, C, ldc, add);
 }
 #endif
 #endif
