@@ -4,7 +4,6 @@
 #ifdef MN_BF16_VECTORS
 /* Depth k .. of rows m .. of a transposed A, pairs of 64 rows one after another: no row becomes a column.  A's next rows are on their way. */
 static void take_columns(int some, int depth, const float *A, long lda, int m, int k, uint16_t *to) {
-  enum { AWAY = 16 };
   for (int i = 0; i < depth; i += 2, to += 2 * SOME) {
     const float *x = A + (long)(k + i) * lda + m;
     for (int r = 0; r < some; r += 16) {

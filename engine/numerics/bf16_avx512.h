@@ -37,12 +37,18 @@ MN_INLINE void mn_turn_pairs(mn_pairs *v) {
   memcpy(v, x, sizeof x);
 }
 
+enum { AWAY = 16 };               /* rows that are on their way from far memory while pairs of rows are converted */
+
 static void mn_bf16_pack_vectors(const float *B, int ldb, int K, int n, bool transposed, float *panel) {
   const int pairs = (int)mn_bf16_depth(K);
   if (!transposed) {
     for (int k = 0; k < pairs; k++, panel += PANEL)
-      for (int j = 0; j < PANEL; j += 16)
-        _mm512_storeu_si512(panel + j, mn_pairs_across(B + 2L * k * ldb + j, 2 * k + 1 < K ? B + (2L * k + 1) * ldb + j : NULL, n - j));
+      for (int j = 0; j < PANEL; j += 16) {
+        const float *b = B + 2L * k * ldb + j;
+        __builtin_prefetch(b + AWAY * ldb);
+        __builtin_prefetch(b + (AWAY + 1) * ldb);
+        _mm512_storeu_si512(panel + j, mn_pairs_across(b, 2 * k + 1 < K ? b + ldb : NULL, n - j));
+      }
     return;
   }
   for (int j = 0; j < PANEL; j += 16)
