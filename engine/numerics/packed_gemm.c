@@ -96,12 +96,20 @@ MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int 
   return end;
 }
 
-/* All rows with one panel, or with two, n columns of the last. */
+/* All rows with one panel, or with two, n columns of the last.  Up to one vector of columns, as heads have, is no panel's worth of work. */
 MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A, long row, long col,
                           const float *panel, long stride, float *C, int ldc, bool add) {
   const int all = panels * WIDE, four = all < FOUR_ACROSS ? all : FOUR_ACROSS, two = all < TWO_ACROSS ? all : TWO_ACROSS;
+  int m = 0;
+  if (panels == 1 && n <= MN_LANES) {
+    m = blocks(ROWS, 1, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+    m = blocks(4, 1, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+    m = blocks(2, 1, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+    blocks(1, 1, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
+    return;
+  }
   n += (panels - 1) * MN_PANEL;
-  int m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
+  m = blocks(ROWS, 2, 0, M, n, K, A, row, col, panel, stride, C, ldc, add);
   m = blocks(4, four, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
   m = blocks(2, two, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
   blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
