@@ -235,6 +235,25 @@ cases.each(function(name, hints, op)
   end)
 end)
 
+-- A few rows are converted once for all columns, in pieces of 256 numbers, where there is room; products of `linear` go by tiles of 32 rows.
+t.test("bf16: rows of several pieces, of more than a tile and of more than there is room for have the bits of the whole", function()
+  local tiles, ran = context(1, "bf16", "amx"), 0
+  for _, case in ipairs { { "linear", I = 600, O = 70, B = 5 }, { "linear", I = 600, O = 70, B = 33 }, { "linear", I = 100, O = 16, B = 40 },
+    { "linear", I = 31, O = 1, B = 9 }, { "linear", I = 290, O = 17, B = 1 }, { "gru_gate", D = 288, B = 3 }, { "gru_gate", D = 64, B = 70 },
+    { "gru", D = 270, G = 810, B = 3 } } do
+    for _, way in ipairs { { "fp32", exact }, { "bf16", one }, { "bf16, three threads", three }, { "bf16 in slow code", slow }, { "tiles", tiles } } do
+      cases.seed(1)
+      case.rest, case.T = { 4, case.B }, 4
+      local made = cases.make(case[1], {}, case)
+      made.name = ("%s of %d x %d by %s"):format(case[1], case.I or case.D, case.B, way[1])
+      t.ok(by_rows(way[2], C.mn_op_find(case[1]), made, way[1] == "fp32" and 1e-6 or nil))    -- fp32 cuts the depth of many rows only
+      ran = ran + 1
+    end
+  end
+  t.eq(ran, 40)
+  C.mn_ctx_free(tiles)
+end)
+
 t.test("bf16: ops with products ran by rows", function() t.ok(rows_ran >= 5, rows_ran .. " did") end)
 
 -- ---- what is refused ----
