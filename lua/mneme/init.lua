@@ -132,6 +132,7 @@ local function learner()
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
     function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.episodes.training_recorder").open(l, ...) end end,
     function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
+    function(l, ...) if l.cfg.threads == 0 then return require("mneme.learn.thread_choice").open(l, ...) end end,
   }
 end
 local function settings()
