@@ -38,7 +38,7 @@ typedef struct mn_few {
   int M, K, lda;
   const float *A;
   bool taken;                    /* `a` holds them */
-  _Alignas(64) uint16_t a[MN_FEW];
+  uint16_t a[MN_FEW] __attribute__((aligned(64)));
 } mn_few;
 void mn_few_open(mn_few *few, const mn_bf16 *bf16, int M, int K, const float *A, int lda);
 

@@ -8,8 +8,8 @@ local canvas = mn.ui.canvas
 local about = {
   erase = { title = "where it is remembered", below = "erased at step", click = "click a cell: the episode with it erased",
     what = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" } },
-  hold = { title = "where it is lost", below = "kept as it is before step",
-    click = "click a cell: the episode with it kept", what = { success = "success gained", ["return"] = "return gained" } },
+  hold = { title = "where it is lost", below = "kept as it is before step", click = "click a cell: the episode with it kept",
+    what = { success = "success gained", ["return"] = "return gained" } },
 }
 
 -- The value of a cell as drawn: noise and what is not measured yet have no colour.
@@ -31,7 +31,7 @@ local function steps_below(view, plot, steps, can_open, of)
     view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, below + 15 * u, 11, view.theme.dim, "center")
   end
   view:text(of.below, plot.x, below + 30 * u, 11, view.theme.dim)
-  if can_open then view:text(of.click, plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
+  if can_open and view:text_width(of.below .. of.click, 11) < plot.w then view:text(of.click, plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
 end
 
 -- "layer 1, head 3, erased at step 5: success lost 0.33 [0.21, 0.45], 64 episodes".

@@ -7,6 +7,7 @@ local panels = mn.scene.panels
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
+local NARROW = 90                                -- of a column at least; where it would be narrower, values have no names
 
 -- One group: its name, and its values as cells; a single one also as a number.
 local function group_in(view, box, group, seen, wide, lo, hi, map)
@@ -22,6 +23,12 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   view:frame(place.x, place.y, place.w, place.h, theme.line, u)
   if one then view:text(canvas.number(seen.values[group.from]), place.x + place.w + 8 * u, box.y + box.h / 2 + 4 * u, SIZE, theme.text) end
   if cols <= 32 then for c = 1, cols - 1 do view:line(place.x + c * side, place.y, place.x + c * side, place.y + place.h, theme.line, u) end end
+end
+
+-- Have the groups' names and values room, with so many columns?
+local function fits(view, box, groups)
+  local per = math.max(1, math.floor(box.h / (LINE * view.unit)))
+  return box.w / math.ceil(#groups / per) >= NARROW * view.unit
 end
 
 -- Groups one below the other, in columns where they are many; a large group gets more room.
@@ -64,7 +71,7 @@ return function(view, box, now, options)
   least = least < 0 and -most or 0
   if #shape < 2 then
     local groups = now.observation_groups
-    if groups and #groups > 0 then return groups_in(view, inner, groups, seen, least, most, map) end
+    if groups and #groups > 0 and fits(view, inner, groups) then return groups_in(view, inner, groups, seen, least, most, map) end
     local rows, cols = heads.fold(1, n, inner.w / inner.h)
     view:rect(inner.x, inner.y, inner.w, inner.h, theme.grid)
     return view:heat(inner, rows, cols, seen.values, least, most, map, function(row, col) return "value " .. row * cols + col end)

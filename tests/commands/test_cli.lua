@@ -235,6 +235,10 @@ t.test("what plays a stored run plays any of its checkpoints", function()
   local text, rc = mneme("run " .. small .. "checkpoint_every=1024 keep_checkpoints=9 threads=1 steps=4096 run=steps corridor=3")
   t.eq(rc, 0, text)
   local at = tonumber(files.list(dir .. "/steps/checkpoints")[1]:match "%d+")
+  text, rc = mneme "credit steps at=0 time_limit=9 out=credit.svg"
+  t.eq(rc, 0, text)
+  local drawing = files.read(dir .. "/credit.svg")
+  t.ok(drawing:find("<style", 1, true) and not drawing:find("var(", 1, true), "a file has its colours in it")
   for _, words in ipairs { "eval steps episodes=4", "intervene steps erase=all at=1 episodes=4", "credit steps at=0",
     "where steps episodes=4", "probe steps episodes=48",
     "view steps out=steps.png wait=0" } do

@@ -227,6 +227,23 @@ t.test("runs are called by the settings that somebody gave, where these name the
   t.eq(names(gru, other), "lr=0.1; lr=0.3")                     -- nobody gave it, and nothing else differs
 end)
 
+t.test("runs whose settings differ are no seeds of each other, however long their names are", function()
+  local long = { corridor = 20, hidden = 64, gamma = 0.99, lambda = 0.95, max_norm = 0.5, value_coef = 0.5, zeta = 0.75 }
+  local list = { run("long1", 1, 0.5, { config = long }) }
+  long.zeta = 1
+  list[2] = run("long2", 2, 0.5, { config = long })
+  list[3] = run("long3", 3, 0.5, { config = long })
+  list[4] = run("plain", 4, 0.5, { config = { corridor = 9, hidden = 8, gamma = 0.9, lambda = 0.9, max_norm = 1, value_coef = 1, zeta = 2 } })
+  local seen, n = {}, 0
+  for _, r in ipairs(plain.study(list).runs) do
+    if not seen[r.labels.run] then n = n + 1 end
+    seen[r.labels.run] = (seen[r.labels.run] or 0) + 1
+  end
+  t.eq(n, 3, "as many points as settings")
+  for label, count in pairs(seen) do t.eq(count, label:find "zeta=1$" and 2 or 1, label) end
+  for _, path in ipairs(list) do files.remove_folder(path) end
+end)
+
 t.test("what cannot be compared", function()
   local empty = run("empty", 3)
   t.raises(function() compare.text { empty } end, "has logged anything")

@@ -71,6 +71,7 @@ for _, e in ipairs(envs.list()) do
       visit(envs.new(e.name, settings), 30, 4, function(game, seen)
         local picture = game.fair_frame.canvas
         t.ok(not game.fair_frame.blind, "there is a picture of its observations")
+        t.eq(game.fair_frame.observation_groups, game.env.observation_space.groups, "its numbers have names")
         t.eq(next(game.fair_frame.truth), nil, "a fair frame has no fact of the state")
         local truth, was = json.encode(game.open_frame.truth), known[seen]
         if not was then known[seen] = { truth = truth, pixels = pixels(picture), open = pixels(game.open_frame.canvas) }

@@ -32,7 +32,7 @@ local function track(seed)
 end
 
 local keys = require "mneme.view.keyboard"
-local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN
+local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN, ESCAPE = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN, keys.ESCAPE
 
 t.test("keys: play, step, step back, speed, help, quit", function()
   local r = rig { { source = fake.new { corridor = 4 }, scene = scene.load "tmaze" } }
@@ -301,9 +301,10 @@ t.test("what a change does is shown beside what happened, in step", function()
   for i = 0, 15 do t.eq(r.v:frame(1).observation.values[i], r.v:frame(2).observation.values[i], "the next world is the same") end
   r.press(PAGE_UP)
   r.paint()
-  r.click(spot_of_key "c")
+  t.ok(not r.press(ESCAPE), "Esc closes a pair first")
   t.eq(#r.v.tracks, 1)
   t.eq(r.v.tracks[1].timeline:frame(4).value, as_it_was)
+  t.ok(r.press(ESCAPE), "then it quits")
 end)
 
 t.test("two agents in the same worlds side by side", function()

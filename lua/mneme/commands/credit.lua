@@ -159,7 +159,7 @@ local function write(o, map, episode, title)
   if o.out:find "%.json$" then
     files.write(o.out, { json.encode({ run = o.folder, seed = o.seed, at = map.at, steps = map.T, value = map.value, action = map.action, names = map.names,
       parts = map.parts, actions = episode.action, values = episode.value }), "\n" })
-  else files.write(o.out, { figures.svg(command.figure(map, o.of, title)) }) end
+  else figures.export(command.figure(map, o.of, title), o.out) end
   print(o.out)
 end
 

@@ -66,9 +66,11 @@ local function begin(row, one, many)
   return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
 end
 
+-- Later losses that the noise hides may be there.
 local function steps(map, of)
   local a, b = map.steps[of.first], map.steps[of.last]
-  return a == b and ("at step %d"):format(a) or ("from step %d to %d"):format(a, b)
+  local open = of.last < #map.steps and " at least" or ""
+  return a == b and ("at step %d%s"):format(a, open) or ("from step %d to %d%s"):format(a, b, open)
 end
 
 ---Which part holds what success needs.
@@ -81,6 +83,10 @@ function memory_story.kept(map, cells, what)
   local list = found(map, cells)
   if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
   local top = list[1]
+  if top.row.word == "all" then
+    return ("No part of the memory is needed alone to hold %s: all of it, erased %s, costs up to %.2f of %s."):format(what, steps(map, top), top.most,
+      map.measure), true
+  end
   local text = ("%s %s %s: erased there, it costs up to %.2f of %s"):format(begin(top.row, "holds", "hold"), what, steps(map, top), top.most, map.measure)
   local more = names(list, 2, function(of) return ("%s, %.2f"):format(steps(map, of), of.most) end)
   return text .. (more ~= "" and "; also " .. more or "") .. ".", true

@@ -5,7 +5,7 @@ local readings = require "mneme.measure.readings"
 local stepper = require "mneme.episodes.stepper"
 
 local readings_of_frame = {}
-local EPISODES = 128               -- behind readings that a window shows
+local EPISODES = 256               -- behind readings that a window shows, as many as behind those of mneme where, whose sentences it says
 local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
 
 local function open(now)

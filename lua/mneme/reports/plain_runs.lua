@@ -61,7 +61,20 @@ local function label_of(r, differ)
   end
   local label = table.concat(parts, " ")
   if label == "" then label = values.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
-  return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label
+  return label
+end
+
+local function cut(label) return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label end
+
+-- A name for each label: cut where it is long, unless another label would be cut to the same, since a name is what seeds are gathered by.
+local function names_of(labels)
+  local whole, names = {}, {}
+  for _, label in ipairs(labels) do
+    local short = cut(label)
+    if whole[short] == nil then whole[short] = label elseif whole[short] ~= label then whole[short] = false end
+  end
+  for i, label in ipairs(labels) do names[i] = whole[cut(label)] and cut(label) or label end
+  return names
 end
 
 -- Of the settings that differ those that somebody gave, where they name the runs apart as all of them do: others follow from these.
@@ -88,11 +101,14 @@ function plain.study(paths)
   for i, r in ipairs(list) do flats[i] = r.flat end
   local _, differ = settings.divide(flats)
   differ = told_apart_by(list, differ)
+  local labels = {}
+  for i, r in ipairs(list) do labels[i] = label_of(r, differ) end
+  local names = names_of(labels)
   for i, r in ipairs(list) do
-    local label, again = label_of(r, differ), 1
+    local label, again = names[i], 1
     while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
       again = again + 1
-      label = ("%s #%d"):format(label_of(r, differ), again)
+      label = ("%s #%d"):format(names[i], again)
     end
     seen[label .. "\n" .. r.seed] = true
     local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}

@@ -143,7 +143,7 @@ for _, command in ipairs(commands) do
 end
 help[#help + 1] = { "F11", "full screen, and back" }
 help[#help + 1] = { "click", "select a head or a step; twice on a title: the panel alone" }
-help[#help + 1] = { "q  Esc", "quit" }
+help[#help + 1] = { "q  Esc", "quit; Esc closes a pair first" }
 
 ---Help stands over a page that is paused; what was playing plays on after it, unless another key was pressed.
 function Viewer:show_help(on)
@@ -383,6 +383,7 @@ function Viewer:key(key, clock, paint)
     if action then self:act(action, clock) return false end
     if key == keyboard.ESCAPE then self:take(clock) return false end
   end
+  if key == keyboard.ESCAPE and #self.tracks > 1 and (self.original or self.together) then self:close(1, clock) return false end
   if key == ("q"):byte() or key == keyboard.ESCAPE then return true end
   if by_key[key] then by_key[key](self, clock, paint) end
 end
