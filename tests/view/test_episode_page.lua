@@ -215,6 +215,14 @@ end
 
 t.test("a page is one file: nothing to load, and text cannot leave its place", function()
   local data = episode_data.of(shown_of({ "tmaze", corridor = 6 }, { "gru", d_model = 8 }), { most = 5 })
+  local at = 0
+  for _, group in ipairs(data.seen.groups) do
+    t.eq(group.from, at)
+    at = at + group.n
+  end
+  t.eq(at, data.seen.n, "each number of an observation is of a group")
+  t.eq(#data.seen.names, data.seen.n)
+  t.eq(data.seen.groups[1].name, "cue")
   data.title = '</script><img src="http://example.org/x.png">&'
   local html = episode_page.whole(data, { theme = "dark" })
   t.eq(read(html).title, data.title, "the data are what they were")

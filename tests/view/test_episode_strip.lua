@@ -99,6 +99,12 @@ t.test("two episodes of one agent side by side: one clock, shared axes, their di
   local a, b = r.frame(), r.v:frame(2)
   t.eq(a.step, 0) t.eq(b.step, 0)
   t.ok(list[a.episode + 1].failed ~= list[b.episode + 1].failed)
+  local same, line = false, r.v.tracks[1].timeline
+  for _, e in ipairs(list) do
+    same = same or e.failed ~= nil and e.failed ~= list[a.episode + 1].failed and line:frame(e.start).truth.cue == a.truth.cue
+  end
+  t.ok(same, "there is one of the same cue")
+  t.eq(b.truth.cue, a.truth.cue, "of those that ended otherwise one that begins alike")
   r.rest()
   r.paint()
   for _ = 1, 3 do r.press(keys.RIGHT) end

@@ -106,6 +106,14 @@ local function seen_as(frame, steps)
     about.parts = n / about.rows / about.cols
     if about.rows * about.cols * steps > SEEN then about.as = "nothing" end
   end
+  local groups = about.rows == 1 and frame.observation_groups or {}
+  if #groups > 0 then
+    about.groups, about.names = json.array {}, json.array {}
+    for g, group in ipairs(groups) do
+      about.groups[g] = { name = group.name, from = group.from, n = group.n }
+      for i = 1, n <= FEW and group.n or 0 do about.names[group.from + i] = group.names[i] end
+    end
+  end
   return about
 end
 

@@ -388,9 +388,11 @@ function seenPanel(e) {
   const seen = e.data.seen;
   if (seen.as === "nothing") return { title: "observation", name: "seen", define: "What the agent receives.",
     text: seen.shape.join("×") + " values a step: too many to be kept in this file" };
+  const groups = seen.groups || [], below = groups.length ? 16 : 0;
   const place = box => {
     const side = Math.min(box.w / seen.cols, box.h / seen.rows);
-    return seen.rows === 1 ? box : { x: box.x + (box.w - side * seen.cols) / 2, y: box.y, w: side * seen.cols, h: side * seen.rows };
+    if (seen.rows === 1) return { x: box.x, y: box.y, w: box.w, h: box.h - below };
+    return { x: box.x + (box.w - side * seen.cols) / 2, y: box.y, w: side * seen.cols, h: side * seen.rows };
   };
   const cell = (v, i) => v.seenAt(v.clip(e.step), i);
   let lo = seen.as === "bytes" ? seen.lo : 0, hi = seen.as === "bytes" ? seen.hi : 1;
@@ -398,13 +400,20 @@ function seenPanel(e) {
     const x = v.seenAt(k, i); lo = Math.min(lo, x); hi = Math.max(hi, x);
   }
   return { title: "observation", name: "seen", define: "What the agent receives at this step, and all that it receives.",
-    height: seen.rows === 1 ? 70 : 170, rows: seen.as === "picture" ? 0 : seen.rows * seen.cols,
+    height: seen.rows === 1 ? 70 + below : 170, rows: seen.as === "picture" ? 0 : seen.rows * seen.cols,
     note: () => seen.shape.join("×") + " values" + (seen.as === "picture" ? "" : ", " + show(lo, 1) + " … " + show(hi, 1)),
     draw(g, w, h) {
       twice(g, e, w, h, (v, box) => {
         if (seen.as === "picture") return v.picture(g, v.clip(e.step), place(box));
         heat(g, e.theme, place(box), seen.rows, seen.cols, (r, c) => lo < 0 ? cell(v, r * seen.cols + c) / Math.max(hi, -lo) :
           (cell(v, r * seen.cols + c) - lo) / (hi - lo || 1), lo < 0);
+        groups.forEach((of, k) => {                 // where each begins, and its name where it has room
+          const b = place(box), x = b.x + of.from / seen.cols * b.w, wide = of.n / seen.cols * b.w;
+          g.fillStyle = e.theme.dim;
+          if (k) g.fillRect(Math.round(x), b.y, 1, b.h);
+          g.font = "12px system-ui, sans-serif";
+          if (g.measureText(of.name).width < wide) label(g, of.name, x + 2, b.y + b.h + 13, e.theme.dim);
+        });
       });
     },
     at(x, y, w, h) {
@@ -415,7 +424,7 @@ function seenPanel(e) {
     },
     tell(spot) {
       if (seen.as === "picture") return "a picture of " + seen.shape.join("×");
-      const i = spot.row, where = seen.rows > 1 ? "row " + Math.floor(i / seen.cols) + ", column " + i % seen.cols : "value " + i;
+      const i = spot.row, where = seen.rows > 1 ? "row " + Math.floor(i / seen.cols) + ", column " + i % seen.cols : (seen.names || [])[i] || "value " + i;
       return where + (seen.parts > 1 ? ", mean of " + seen.parts + " channels" : "") + ": " + told(e, v => cell(v, i), show);
     } };
 }
