@@ -43,7 +43,7 @@ config.standard = {
   { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best; mneme where RUN checkpoints=1 shows all that stay", whole = true,
     range = { 1, 2 ^ 31 } } },
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
-  { "threads", 0, { "CPU threads; 0: as many as pay, measured while it trains, or one per MPI rank", whole = true, range = { 0, 256 } } },
+  { "threads", 0, { "CPU threads; 0: as many as pay, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
     .. "grad: log every gradient", choices = { "0", "1", "nan", "grad" } } },
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
