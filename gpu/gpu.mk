@@ -36,8 +36,8 @@ gpu:
 endif
 
 # For tests: everything compiled as nvcc compiles it, but neither optimised nor made into machine code, in a third of the time.
-gpu-quick:
-	@$(MAKE) --no-print-directory CUDA=$(B)/gpu-quick PLUGIN=$(B)/gpu-quick SASS= CU_OPT="-Xcicc -O0" $(B)/gpu-quick/libmneme_cuda.so
+gpu-quick: | $(B)/libmneme.so
+	@$(MAKE) --no-print-directory -o $(B)/libmneme.so CUDA=$(B)/gpu-quick PLUGIN=$(B)/gpu-quick SASS= CU_OPT="-Xcicc -O0" $(B)/gpu-quick/libmneme_cuda.so
 
 $(PLUGIN)/libmneme_cuda.so: $(PARTS:%=$(CUDA)/%.o) | $(B)/libmneme.so
 	@echo "ld $@"
