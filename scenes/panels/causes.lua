@@ -26,12 +26,12 @@ end
 
 -- The steps below the columns, as many as have room.
 local function steps_below(view, plot, steps, can_open, of)
-  local u, wide, below = view.unit, plot.w / #steps, plot.y + plot.h
+  local u, wide, below, dim = view.unit, plot.w / #steps, plot.y + plot.h, view.theme.dim
   for c = #steps, 1, -math.ceil((view:text_width(tostring(steps[#steps]), 11) + 8 * u) / wide) do
-    view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, below + 15 * u, 11, view.theme.dim, "center")
+    view:text(tostring(steps[c]), plot.x + (c - 0.5) * wide, below + 15 * u, 11, dim, "center")
   end
-  view:text(of.below, plot.x, below + 30 * u, 11, view.theme.dim)
-  if can_open and view:text_width(of.below .. of.click, 11) < plot.w then view:text(of.click, plot.x + plot.w, below + 30 * u, 11, view.theme.dim, "right") end
+  view:text(of.below, plot.x, below + 30 * u, 11, dim)
+  if can_open and view:text_width(of.below .. of.click, 11) + 10 * u < plot.w then view:text(of.click, plot.x + plot.w, below + 30 * u, 11, dim, "right") end
 end
 
 -- "layer 1, head 3, erased at step 5: success lost 0.33 [0.21, 0.45], 64 episodes".

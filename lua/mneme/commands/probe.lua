@@ -127,7 +127,7 @@ end
 ---@param words string[]
 ---@return integer status
 function probe.main(words)
-  local o, env = arguments.read(command, words, { episodes = 256, seed = 12345, greedy = false, best = false })
+  local o, env = arguments.read(command, words, { episodes = readings.episodes, seed = 12345, greedy = false, best = false })
   arguments.check(command, o, env, "to probe")
   if o.episodes > readings.most then
     errors.usage(("probe: episodes=%d, expected at most %d: the time grows with their cube"):format(o.episodes, readings.most))

@@ -37,7 +37,6 @@ local function wrap(text) return table.concat(require("mneme.commands.layout").w
 
 local C = engine.C
 local where = {}
-local READ = 256                             -- episodes from which readings are learned and tested
 local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, frames of a map, more of the last one
 
 -- ---- the command line ----
@@ -292,12 +291,13 @@ end
 
 -- What readings of the memory say of an agent that no part, kept as it is, helps; nil: nothing, or a signal came.
 local function why(o, env, what_fails)
-  local p = stepper.from_run(o.folder, { num_envs = READ, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint, settings = env })
+  local p = stepper.from_run(o.folder, { num_envs = readings.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
+    settings = env })
   local facts = {}
   for _, fact in ipairs(p.env.to_know) do if fact.kind == "class" then facts[#facts + 1] = fact.name end end
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
-  if not progress.work(job, "readings", ("playing %d episodes, to see what the memory knows"):format(READ)) then return nil end
+  if not progress.work(job, "readings", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
   return in_words.why(job, what_fails)
 end
 

@@ -14,7 +14,8 @@ local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
 
 local C = engine.C
-local readings = { most = 2048 }    -- episodes: inner products of all with all take memory by the square, and time by the cube
+-- Episodes where no number is given, and at most: inner products of all with all take memory by the square, and time by the cube.
+local readings = { episodes = 256, most = 2048 }
 local STEPS = 32                   -- that are read, of longer episodes
 local LEAST = 0.5                  -- of the episodes reach the last of them
 local SAMPLES = 16                 -- least number to learn from, and half of it to ask

@@ -5,13 +5,12 @@ local readings = require "mneme.measure.readings"
 local stepper = require "mneme.episodes.stepper"
 
 local readings_of_frame = {}
-local EPISODES = 256               -- behind readings that a window shows, as many as behind those of mneme where, whose sentences it says
 local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
 
 local function open(now)
   if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
   local ok, made = pcall(function()
-    return readings.new(stepper.from_run(now.run, { num_envs = EPISODES, checkpoint = now.checkpoint }), { keep = true })
+    return readings.new(stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint }), { keep = true })
   end)
   if not ok and not errors.is(made) then error(made, 0) end
   if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end
