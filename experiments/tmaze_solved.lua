@@ -19,6 +19,7 @@ local function cores(size, width, reach)
   for _, name in ipairs { "gru", "lstm" } do
     add(name, name, {})
     add(name .. " chrono", name, { remember = "chrono:" .. reach })
+    add(name .. " 40 steps", name, { remember = 40 })
   end
   return list
 end
@@ -43,10 +44,9 @@ solves("gru", "a GRU with chrono initialisation solves more often than as publis
 return mn.study {
   title = "T-Maze: which memories solve long corridors",
   question = "How many of ten seeds solve a corridor of 120 to 200 steps, and after how many steps?",
-  of = "tmaze",
+  of = "tmaze", seeds = 10,
   axes = { core = core, corridor = { 120, 160, 200, quick = { 60, 120, 200 } } },
   settings = { size = "published", steps = 5e6, threads = 1, stop_score = 0.97, quick = { steps = 2e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
-  seeds = 10,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 },
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },
   figures = {
