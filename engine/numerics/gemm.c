@@ -121,11 +121,26 @@ void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int 
   else by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
+/* C[M,N] of A' and B, M of 32 or 64 and N of a few, computed as C'. */
+static void narrow_columns(int M, int N, int K, const float *A, int lda, const float *B, int ldb, float *C, int ldc, bool add) {
+  float turned[MN_NARROW * 2 * MN_PANEL];
+  mn_gemm_unpacked(N, M, K, B, ldb, true, A, lda, turned, M, false);
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) C[(long)m * ldc + n] = add ? C[(long)m * ldc + n] + turned[n * M + m] : turned[n * M + m];
+}
+
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
              float *C, int ldc, bool add) {
-  if (M <= MN_UNPACKED_ROWS && N % MN_PANEL == 0 && !tb && by_own(mn) && !mn_bf16_of(mn)) {
-    MN_FOR(mn, (double)M * N * K / 8, n, 0, N, MN_PANEL, mn_gemm_unpacked(M, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
-    return;
+  const double work = (double)M * N * K / 8;
+  if (!tb && by_own(mn) && !mn_bf16_of(mn)) {
+    if (M <= MN_UNPACKED_ROWS && N % MN_PANEL == 0) {
+      MN_FOR(mn, work, n, 0, N, 2 * MN_PANEL, mn_gemm_unpacked(M, N - n < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
+      return;
+    }
+    if (ta && N <= MN_NARROW && M % MN_PANEL == 0) {          /* a gradient of weights with few inputs: C' = B' A fills the vectors */
+      MN_FOR(mn, work, m, 0, M, 2 * MN_PANEL, narrow_columns(M - m < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, N, K, A + m, lda, B, ldb, C + m * ldc, ldc, add));
+      return;
+    }
   }
   mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }

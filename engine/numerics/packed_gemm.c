@@ -107,13 +107,14 @@ MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int 
 }
 
 /* Two rows alone: sums enough for the multipliers take as many columns as there are registers for. */
-static void two_rows(int n, int K, const float *A, long row, const float *panel, float *C, int ldc, bool add) {
+static void two_rows(int N, int K, const float *A, long row, const float *panels, float *C, int ldc, bool add) {
   const long stride = (long)K * MN_PANEL;
-  for (; n > 0; n -= TWO, C += TWO, panel += TWO / MN_PANEL * stride) {
-    if (n <= MN_LANES) block(2, 1, n, K, A, row, 1, panel, stride, C, ldc, add);
-    else if (TWO > 2 * MN_PANEL && n <= MN_PANEL) block(2, WIDE, n, K, A, row, 1, panel, stride, C, ldc, add);
-    else if (TWO > 2 * MN_PANEL && n <= 2 * MN_PANEL) block(2, 2 * WIDE, n, K, A, row, 1, panel, stride, C, ldc, add);
-    else block(2, TWO_ACROSS, n, K, A, row, 1, panel, stride, C, ldc, add);
+  for (int j = 0, n; (n = N - j) > 0; j += TWO) {
+    const float *panel = panels + j / MN_PANEL * stride + j % MN_PANEL;
+    if (n <= MN_LANES) block(2, 1, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else if (TWO > 2 * MN_PANEL && n <= MN_PANEL) block(2, WIDE, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else if (TWO > 2 * MN_PANEL && n <= 2 * MN_PANEL) block(2, 2 * WIDE, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else block(2, TWO_ACROSS, n, K, A, row, 1, panel, stride, C + j, ldc, add);
   }
 }
 
@@ -152,13 +153,25 @@ void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, b
   }
 }
 
-void mn_gemm_unpacked(int M, int K, const float *A, int lda, bool transposed, const float *B, int ldb, float *C, int ldc, bool add) {
-  for (int k = 0; k < K; k += DEPTH, B += (long)DEPTH * ldb, A += transposed ? (long)DEPTH * lda : DEPTH) {
+/* A few rows with `across` vectors of columns that lie side by side. */
+MN_INLINE void unpacked_columns(const int across, int M, int K, const float *A, long row, long col, const float *B, int ldb, float *C, int ldc,
+                                bool add) {
+  const int n = across * MN_LANES;
+  int m = 0;
+  for (; m + 4 <= M; m += 4) block_at(ldb, 4, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+  for (; m + 2 <= M; m += 2) block_at(ldb, 2, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+  if (m < M) block_at(ldb, 1, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+}
+
+void mn_gemm_unpacked(int M, int N, int K, const float *A, int lda, bool transposed, const float *B, int ldb, float *C, int ldc, bool add) {
+  const int wide = FOUR_ACROSS, narrow = wide < WIDE ? wide : WIDE;
+  const long row = transposed ? 1 : lda, col = transposed ? lda : 1;
+  for (int k = 0; k < K; k += DEPTH, A += DEPTH * col, B += (long)DEPTH * ldb) {
     const int depth = K - k < DEPTH ? K - k : DEPTH;
-    const long row = transposed ? 1 : lda, col = transposed ? lda : 1;
-    int m = 0;
-    for (; m + 2 <= M; m += 2) block_at(ldb, 2, WIDE, MN_PANEL, depth, A + m * row, row, col, B, 0, C + (long)m * ldc, ldc, add || k);
-    if (m < M) block_at(ldb, 1, WIDE, MN_PANEL, depth, A + m * row, row, col, B, 0, C + (long)m * ldc, ldc, add || k);
+    int n = 0;
+    for (; wide > narrow && n + wide * MN_LANES <= N; n += wide * MN_LANES)
+      unpacked_columns(wide, M, depth, A, row, col, B + n, ldb, C + n, ldc, add || k);
+    for (; n < N; n += narrow * MN_LANES) unpacked_columns(narrow, M, depth, A, row, col, B + n, ldb, C + n, ldc, add || k);
   }
 }
 
