@@ -19,6 +19,7 @@ return mn.study {
     core = { core("agalite", { eta = 4, r = 2 }), core("gtrxl", as_published), core("gru", as_published), core("lstm", as_published),
       core("feedforward", as_published),
       quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }),
+        { "agalite", remember = 40, n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, label = "agalite 40 steps" },
         { "gtrxl", memory = 128, n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, label = "gtrxl" } } },
     size = { 9, 11, 13, 15, quick = { 9 } },
     cue_frames = { 0, quick = { 0, 5 } },
@@ -55,5 +56,7 @@ return mn.study {
     { "mean maximum, continuous", y = 34.8, of = "mean_return", source = "Pasukonis et al. 2022, another way of moving" } },
   claims = { better("memory", "A GRU collects more than a network without memory.", "Pasukonis et al. 2022", "gru", "feedforward"),
     better("agalite-gtrxl", "AGaLiTe collects more than GTrXL.", "paper's comparison", "agalite", "gtrxl"),
-    better("agalite", "AGaLiTe collects more than a GRU.", "ours", "agalite", "gru") },
+    better("agalite", "AGaLiTe collects more than a GRU.", "ours", "agalite", "gru"),
+    better("long", "AGaLiTe whose gates begin with a half-life of 40 steps collects more than as published.", "ours", "agalite 40 steps", "agalite"),
+    better("long-gtrxl", "AGaLiTe whose gates begin with a half-life of 40 steps collects more than GTrXL.", "ours", "agalite 40 steps", "gtrxl") },
 }
