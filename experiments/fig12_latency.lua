@@ -16,7 +16,7 @@ return mn.study {
   },
   settings = { size = "published", core = { "agalite" }, context = 128 },
   about = { context = { "steps before the one that is timed, and of the sequence", range = { 64, 2 ^ 20 }, whole = true } },
-  seeds = { 5, quick = 3 },
+  seeds = { 5 },
   run = function(cfg)
     local name, more = cfg.core[1], timing.memory()
     cfg.core[1] = nil

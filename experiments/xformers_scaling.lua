@@ -16,7 +16,7 @@ return mn.study {
   },
   settings = { attention = { "softmax" }, length = 256, d_model = 64, n_heads = 2, d_head = 32 },
   about = { length = { "tokens", range = { 1, 2 ^ 20 }, whole = true } },
-  seeds = { 5, quick = 3 },
+  seeds = { 5 },
   run = function(cfg)
     local options, more = { n_layers = 1, d_model = cfg.d_model, n_heads = cfg.n_heads, d_head = cfg.d_head, max_len = cfg.length }, timing.memory()
     for key, value in pairs(cfg.attention) do options[key == 1 and "attention" or key] = value end

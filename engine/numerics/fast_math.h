@@ -11,6 +11,7 @@
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H
 #define MN_MATHS_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -69,8 +70,12 @@ MN_MATH float mn_exp_within(float x) {
 
 MN_MATH float mn_expf(float x) { return mn_exp_within(mn_at_most(mn_at_least(x, -104.5f), 89.0f)); }
 
-/* exp(-|x|): the same bits with one bound, since two in a row are many instructions where a compiler vectorises them. */
-MN_MATH float mn_exp_minus(float x) { return mn_exp_within(mn_at_least(-__builtin_fabsf(x), -104.5f)); }
+/* exp(-|x|), the bits of mn_expf but 0 where that is denormal: one bound, and one power of two, which is 0 for n = -127. */
+MN_MATH float mn_exp_minus(float x) {
+  int32_t n;
+  float p = mn_expm1_reduced(mn_at_least(-__builtin_fabsf(x), -88.0f), &n);
+  return (1 + p) * mn_power_of_2(n);
+}
 
 /* exp(x) - 1 over exp(x) + 1 of 2x, with exp(2x) - 1 kept exact near 0.  From 10 on it is 1. */
 MN_MATH float mn_tanhf(float x) {
@@ -101,16 +106,22 @@ MN_MATH float mn_log1p_reduced(float f, float k) {
   return MN_FMA(k, 0x1.62e4p-1f, f + MN_FMA(-0.5f, z, low));
 }
 
-/* log(x): -infinity at 0, NaN below.  Denormals are first made 2^23 times larger.  Bits are
-** compared as integers: no floating-point exception, so that compilers keep it free of branches. */
+/* a where `yes`, else b, by their bits: of several ?: in a row GCC makes branches, and then vectorises no loop around them. */
+MN_MATH float mn_chosen_of(bool yes, float a, float b) {
+  const uint32_t all = 0u - (uint32_t)yes;
+  return mn_float_of((mn_bits_of(a) & all) | (mn_bits_of(b) & ~all));
+}
+
+/* log(x): -infinity at 0, NaN below.  Denormals are first made 2^23 times larger.  Bits are compared as integers: no
+** floating-point exception. */
 MN_MATH float mn_logf(float x) {
   int32_t bits = (int32_t)mn_bits_of(x), up = bits < 0x00800000 ? 23 : 0;
   uint32_t u = mn_bits_of(x * mn_power_of_2(up)) - 0x3f3504f3u;        /* sqrt(1/2) */
   float k = (float)(((int32_t)u >> 23) - up);
   float y = mn_log1p_reduced(mn_float_of((u & 0x7fffffu) + 0x3f3504f3u) - 1, k);
-  y = bits >= 0x7f800000 ? x : y;                                      /* infinity, NaN */
-  y = bits < 0 ? __builtin_nanf("") : y;
-  return (bits & 0x7fffffff) == 0 ? -__builtin_inff() : y;
+  y = mn_chosen_of(bits >= 0x7f800000, x, y);                          /* infinity, NaN */
+  y = mn_chosen_of(bits < 0, __builtin_nanf(""), y);
+  return mn_chosen_of((bits & 0x7fffffff) == 0, -__builtin_inff(), y);
 }
 
 /* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)) */

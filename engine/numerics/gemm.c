@@ -59,6 +59,20 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
   else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
+/* Panels p and p + 1 of the packed B, where there are so many. */
+static void pack_two(const mn_bf16 *bf16, bool tb, int N, int K, const float *B, int ldb, long p, long depth, float *panels) {
+  panels += p * depth * MN_PANEL;
+  B += tb ? p * MN_PANEL * ldb : p * MN_PANEL;
+  N -= (int)p * MN_PANEL;
+  if (!bf16 && !tb && N >= 2 * MN_PANEL) {                 /* rows in one pass: whole lines of memory, one after the other */
+    for (int k = 0; k < K; k++, B += ldb)
+      for (int i = 0; i < 2; i++) memcpy(panels + (i * depth + k) * MN_PANEL, B + i * MN_PANEL, sizeof *B * MN_PANEL);
+    return;
+  }
+  for (int i = 0; i < 2 && N > 0; i++, N -= MN_PANEL, B += tb ? MN_PANEL * (long)ldb : MN_PANEL, panels += depth * MN_PANEL)
+    (bf16 ? bf16->pack : mn_pack_panel)(B, ldb, K, N < MN_PANEL ? N : MN_PANEL, tb, panels);
+}
+
 /* Our own kernel: B packed by all threads, then rows of C by all threads. */
 static const float *packed(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb) {
   const mn_bf16 *bf16 = mn_bf16_of(mn);
@@ -66,9 +80,7 @@ static const float *packed(mn_ctx *mn, int scratch, bool tb, int N, int K, const
   bool made;
   float *panels = mn_constant_form(mn, B, room, bf16 ? tb + 2 : tb, &made);
   if (!panels) panels = mn_scratch(mn, scratch, room);
-  if (!made) MN_FOR(mn, (double)N * K, p, 0, mn_panels(N), 1,
-    (bf16 ? bf16->pack : mn_pack_panel)(tb ? B + p * MN_PANEL * ldb : B + p * MN_PANEL, ldb, K,
-                                     N - (int)p * MN_PANEL < MN_PANEL ? N - (int)p * MN_PANEL : MN_PANEL, tb, panels + p * depth * MN_PANEL));
+  if (!made) MN_FOR(mn, (double)N * K, p, 0, mn_panels(N), 2, pack_two(bf16, tb, N, K, B, ldb, p, depth, panels));
   return panels;
 }
 
@@ -109,7 +121,26 @@ void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int 
   else by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
+/* C[M,N] of A' and B, M of 32 or 64 and N of a few, computed as C'. */
+static void narrow_columns(int M, int N, int K, const float *A, int lda, const float *B, int ldb, float *C, int ldc, bool add) {
+  float turned[MN_NARROW * 2 * MN_PANEL];
+  mn_gemm_unpacked(N, M, K, B, ldb, true, A, lda, turned, M, false);
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) C[(long)m * ldc + n] = add ? C[(long)m * ldc + n] + turned[n * M + m] : turned[n * M + m];
+}
+
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
              float *C, int ldc, bool add) {
+  const double work = (double)M * N * K / 8;
+  if (!tb && by_own(mn) && !mn_bf16_of(mn)) {
+    if (M <= MN_UNPACKED_ROWS && N % MN_PANEL == 0) {
+      MN_FOR(mn, work, n, 0, N, 2 * MN_PANEL, mn_gemm_unpacked(M, N - n < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
+      return;
+    }
+    if (ta && N <= MN_NARROW && M % MN_PANEL == 0) {          /* a gradient of weights with few inputs: C' = B' A fills the vectors */
+      MN_FOR(mn, work, m, 0, M, 2 * MN_PANEL, narrow_columns(M - m < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, N, K, A + m, lda, B, ldb, C + m * ldc, ldc, add));
+      return;
+    }
+  }
   mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }

@@ -7,14 +7,19 @@
 enum { AHEAD = 32 };              /* rows of a panel that are on their way from far memory */
 enum { WIDE = MN_PANEL / MN_LANES };               /* vectors across a panel */
 #if MN_LANES == 16
-enum { ROWS = 8, FOUR_ACROSS = 4, TWO_ACROSS = 4 };    /* 8 x 2 sums fill half of the 32 registers, as 4 x 4 do */
+enum { ROWS = 8, FOUR_ACROSS = 4, TWO_ACROSS = 6 };    /* 8 x 2 sums fill half of the 32 registers, as 4 x 4 do */
 #else
 enum { ROWS = 6, FOUR_ACROSS = 2, TWO_ACROSS = 4 };    /* 6 x 2 sums, two vectors of a panel and one of A: 15 of 16 registers */
 #endif
+enum { TWO = TWO_ACROSS * MN_LANES, MOST = TWO_ACROSS > 2 * WIDE ? TWO_ACROSS : 2 * WIDE };   /* columns of two rows at once; vectors across a block */
 
 /* One panel of n columns; `transposed`: those columns are stored as rows. */
 void mn_pack_panel(const float *B, int ldb, int K, int n, bool transposed, float *panel) {
   if (n < MN_PANEL) memset(panel, 0, sizeof(float) * (size_t)K * MN_PANEL);
+  if (!transposed && n == MN_PANEL) {       /* a copy whose length the compiler knows */
+    for (int k = 0; k < K; k++) memcpy(panel + (long)k * MN_PANEL, B + (long)k * ldb, sizeof(float) * MN_PANEL);
+    return;
+  }
   if (!transposed) {
     for (int k = 0; k < K; k++) memcpy(panel + (long)k * MN_PANEL, B + (long)k * ldb, sizeof(float) * (size_t)n);
     return;
@@ -44,23 +49,23 @@ void mn_pack(mn_ctx *mn, const float *B, int K, int N, bool transposed, float *p
   else for (int p = 0; p < mn_panels(N); p++) panel_task(&job, p, 0);
 }
 
-/* `rows` rows of A with `across` vectors of a panel, or of two side by side (constants, so that the sums stay in
+/* `rows` rows of A with `across` vectors of a panel, or of several side by side (constants, so that the sums stay in
 ** registers): a few rows alone have too few sums to keep the multipliers busy.  A's element (m, k) is at m * row + k * col;
-** the vectors hold n columns of the product; panels are `stride` apart. */
-MN_INLINE void block(const int rows, const int across, int n, int K, const float *A, long row, long col,
-                     const float *panel, long stride, float *C, int ldc, bool add) {
-  mn_lanes sum[ROWS][2 * WIDE];
+** the vectors hold n columns of the product; a panel's rows are `pitch` apart, panels `stride`. */
+MN_INLINE void block_at(const long pitch, const int rows, const int across, int n, int K, const float *A, long row, long col,
+                        const float *panel, long stride, float *C, int ldc, bool add) {
+  mn_lanes sum[ROWS][MOST];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 16
     for (int j = 0; j < across; j++) sum[r][j] = mn_splat(0);
   for (int k = 0; k < K; k++) {
-    mn_lanes b[2 * WIDE];
-    __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL);
-    if (across * MN_LANES > 16) __builtin_prefetch(panel + (long)(k + AHEAD) * MN_PANEL + 16);
+    mn_lanes b[MOST];
+    __builtin_prefetch(panel + (k + AHEAD) * pitch);
+    if (across * MN_LANES > 16) __builtin_prefetch(panel + (k + AHEAD) * pitch + 16);
 #pragma GCC unroll 16
     for (int j = 0; j < across; j++) {
-      b[j] = mn_load(panel + j / WIDE * stride + (long)k * MN_PANEL + j % WIDE * MN_LANES);
+      b[j] = mn_load(panel + j / WIDE * stride + k * pitch + j % WIDE * MN_LANES);
       if (rows > 1) MN_HOLD(b[j]);
     }
 #pragma GCC unroll 8
@@ -72,7 +77,7 @@ MN_INLINE void block(const int rows, const int across, int n, int K, const float
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++) {
-    float *c = C + (long)r * ldc, edge[2 * MN_PANEL];
+    float *c = C + (long)r * ldc, edge[MOST * MN_LANES];
     if (n >= across * MN_LANES) {
 #pragma GCC unroll 16
       for (int j = 0; j < across; j++) mn_store(c + j * MN_LANES, add ? mn_load(c + j * MN_LANES) + sum[r][j] : sum[r][j]);
@@ -82,6 +87,11 @@ MN_INLINE void block(const int rows, const int across, int n, int K, const float
     for (int j = 0; j < across; j++) mn_store(edge + j * MN_LANES, sum[r][j]);
     for (int j = 0; j < n; j++) c[j] = add ? c[j] + edge[j] : edge[j];
   }
+}
+
+MN_INLINE void block(const int rows, const int across, int n, int K, const float *A, long row, long col,
+                     const float *panel, long stride, float *C, int ldc, bool add) {
+  block_at(MN_PANEL, rows, across, n, K, A, row, col, panel, stride, C, ldc, add);
 }
 
 /* Rows m .. M-1 as far as whole blocks go, n columns: the row after them.  Columns outside: a block's share of a panel stays
@@ -94,6 +104,18 @@ MN_INLINE int blocks(const int rows, const int across, int m, int M, int n, int 
       block(rows, across, n - j, K, A + i * row, row, col, panel + j / MN_PANEL * stride + j % MN_PANEL, stride,
             C + (long)i * ldc + j, ldc, add);
   return end;
+}
+
+/* Two rows alone: sums enough for the multipliers take as many columns as there are registers for. */
+static void two_rows(int N, int K, const float *A, long row, const float *panels, float *C, int ldc, bool add) {
+  const long stride = (long)K * MN_PANEL;
+  for (int j = 0, n; (n = N - j) > 0; j += TWO) {
+    const float *panel = panels + j / MN_PANEL * stride + j % MN_PANEL;
+    if (n <= MN_LANES) block(2, 1, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else if (TWO > 2 * MN_PANEL && n <= MN_PANEL) block(2, WIDE, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else if (TWO > 2 * MN_PANEL && n <= 2 * MN_PANEL) block(2, 2 * WIDE, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+    else block(2, TWO_ACROSS, n, K, A, row, 1, panel, stride, C + j, ldc, add);
+  }
 }
 
 /* All rows with one panel, or with two, n columns of the last.  Up to one vector of columns, as heads have, is no panel's worth of work. */
@@ -115,10 +137,10 @@ MN_INLINE void panel_rows(const int panels, int M, int n, int K, const float *A,
   blocks(1, all, m, M, n, K, A, row, col, panel, stride, C, ldc, add);
 }
 
-/* Depth is cut so that a piece of a panel stays in the first cache while the rows go by. */
+enum { DEPTH = 256 };             /* the depth is cut so that a piece of a panel stays in the first cache while the rows go by */
+
 void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
                     float *C, int ldc, bool add) {
-  enum { DEPTH = 256 };
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
     int depth = K - k0 < DEPTH ? K - k0 : DEPTH;
     for (int p = 0; p < mn_panels(N); p++) {
@@ -128,6 +150,28 @@ void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, b
       if (transposed) panel_rows(1, m1 - m0, n, depth, A + (long)k0 * lda + m0, 1, lda, panel, 0, c, ldc, add || k0);
       else panel_rows(1, m1 - m0, n, depth, A + (long)m0 * lda + k0, lda, 1, panel, 0, c, ldc, add || k0);
     }
+  }
+}
+
+/* A few rows with `across` vectors of columns that lie side by side. */
+MN_INLINE void unpacked_columns(const int across, int M, int K, const float *A, long row, long col, const float *B, int ldb, float *C, int ldc,
+                                bool add) {
+  const int n = across * MN_LANES;
+  int m = 0;
+  for (; m + 4 <= M; m += 4) block_at(ldb, 4, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+  for (; m + 2 <= M; m += 2) block_at(ldb, 2, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+  if (m < M) block_at(ldb, 1, across, n, K, A + m * row, row, col, B, MN_PANEL, C + (long)m * ldc, ldc, add);
+}
+
+void mn_gemm_unpacked(int M, int N, int K, const float *A, int lda, bool transposed, const float *B, int ldb, float *C, int ldc, bool add) {
+  const int wide = FOUR_ACROSS, narrow = wide < WIDE ? wide : WIDE;
+  const long row = transposed ? 1 : lda, col = transposed ? lda : 1;
+  for (int k = 0; k < K; k += DEPTH, A += DEPTH * col, B += (long)DEPTH * ldb) {
+    const int depth = K - k < DEPTH ? K - k : DEPTH;
+    int n = 0;
+    for (; wide > narrow && n + wide * MN_LANES <= N; n += wide * MN_LANES)
+      unpacked_columns(wide, M, depth, A, row, col, B + n, ldb, C + n, ldc, add || k);
+    for (; n < N; n += narrow * MN_LANES) unpacked_columns(narrow, M, depth, A, row, col, B + n, ldb, C + n, ldc, add || k);
   }
 }
 
@@ -142,6 +186,7 @@ void mn_few_columns(const mn_few *few, int m0, int m1, long left, const float *p
   const float *A = few->A + (long)m0 * lda;
   if (few->taken) few->bf16->taken(M, n, K, few->a + (long)m0 * MN_BF16_DEPTH, mn_bf16_piece(few->M), panel, C, ldc, add);
   else if (few->bf16) few->bf16->rows(0, M, n, K, A, lda, false, panel, C, ldc, add);
+  else if (M == 2) two_rows(n, K, A, lda, panel, C, ldc, add);
   else if (n > MN_PANEL) panel_rows(2, M, n - MN_PANEL, K, A, lda, 1, panel, (long)K * MN_PANEL, C, ldc, add);
   else panel_rows(1, M, n, K, A, lda, 1, panel, 0, C, ldc, add);
 }
@@ -156,10 +201,16 @@ static void columns_task(void *arg, int i, int worker) {
 }
 
 void mn_gemm_packed(mn_ctx *mn, int M, int N, int K, const float *A, int lda, const float *panels, float *C, int ldc, bool add) {
+  const mn_bf16 *bf16 = mn_bf16_of(mn);
+  const bool alone = (double)M * N * K < MN_ONE_THREAD_WORK;
+  if (alone && M == 2 && !bf16) {
+    two_rows(N, K, A, lda, panels, C, ldc, add);
+    return;
+  }
   mn_few few;
-  mn_few_open(&few, mn_bf16_of(mn), M, K, A, lda);
+  mn_few_open(&few, bf16, M, K, A, lda);
   few_job job = { &few, N, panels, C, ldc, add };
   const int pieces = (N + 2 * MN_PANEL - 1) / (2 * MN_PANEL);
-  if ((double)M * N * K >= MN_ONE_THREAD_WORK) mn_parallel_for(mn, pieces, columns_task, &job);
+  if (!alone) mn_parallel_for(mn, pieces, columns_task, &job);
   else for (int i = 0; i < pieces; i++) columns_task(&job, i, 0);
 }

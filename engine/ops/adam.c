@@ -14,7 +14,8 @@ static void forward(mn_call *c) {
   float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
   float keep = c->in[5].data ? 1 - lr * c->in[5].data[0] : 1;
   float b1 = 1 - a1, b2 = 1 - a2;
-  float c1 = (float)-expm1(hyper[5] * log1p(-(double)a1)), c2 = (float)-expm1(hyper[5] * log1p(-(double)a2));
+  double c1 = -expm1(hyper[5] * log1p(-(double)a1)), c2 = -expm1(hyper[5] * log1p(-(double)a2));
+  const float rate = (float)(lr / c1), root = (float)(1 / sqrt(c2));      /* both corrections once: a division and a root are left for each weight */
   long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 8.0 * n)
   for (long i0 = 0; i0 < n; i0 += 4096) {
@@ -24,7 +25,7 @@ static void forward(mn_call *c) {
       float gi = g[i] * scale;
       m[i] = b1 * m[i] + a1 * gi;
       v[i] = b2 * v[i] + a2 * gi * gi;
-      w[i] = keep * w[i] - lr * (m[i] / c1) / (sqrtf(v[i] / c2) + eps);
+      w[i] = keep * w[i] - rate * m[i] / (sqrtf(v[i]) * root + eps);
     }
   }
 }

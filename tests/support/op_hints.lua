@@ -111,6 +111,7 @@ local hints = {
   group_norm = { { sizes = { C = 4 }, options = { groups = 2 } }, {}, { sizes = { P = 1, C = 3 }, options = { groups = 3 } } },
   dropout = { { stopped = "p" } }, random_key = { { counting = true } },
   sgd = { { positive = "hyper norm" }, { positive = "hyper norm", options = { nesterov = 1 } }, { positive = "hyper norm", absent = "v" } },
+  adam = { { positive = "v hyper norm", small = "hyper" }, { positive = "v hyper norm", small = "hyper", absent = "weight_decay" } },
   rmsprop = { { positive = "v hyper norm", small = "mean" }, { positive = "v hyper norm", absent = "m mean" } },
   one_hot_codes = { { options = { codes = 256 } } },
   matmul = { { shapes = { a = { 3, 4 }, b = { 4, 5 } } },
