@@ -1,5 +1,5 @@
 -- Does a start with nearly closed gates help because it keeps longer, or because it writes less?   mneme sweep experiments/keep_or_write.lua
--- In AGaLiTe a gate g writes g and keeps 1-g.  Two decays part these: they keep what the same gate would with another bias,
+-- In AGaLiTe a gate g writes g and keeps 1-g.  Two decays separate these: they keep what the same gate would with another bias,
 -- keep = 1 - sigma(x + log a) = (1-g) / (1-g + a g) for g = sigma(x), so that nothing is added to learn.
 local mn = require "mneme"
 
@@ -35,7 +35,7 @@ solves("write-long", "of starts that keep long, more seeds learn where little is
 return mn.study {
   title = "T-Maze: keep longer, or write less",
   question = "Gates that begin nearly closed keep longer and write less: which of the two lets AGaLiTe learn long corridors?",
-  of = "tmaze", seeds = 30,
+  of = "tmaze", seeds = 20,
   axes = {
     core = { start("published", {}), start("keeps longer", { decay = "keeps_longer" }),
       start("writes less", { decay = "keeps_shorter", beta_bias = math.log(odds(LONG)), gamma_bias = root, p_gamma_bias = root }),

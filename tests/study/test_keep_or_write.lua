@@ -1,5 +1,5 @@
 -- test_keep_or_write.lua -- the four starts of experiments/keep_or_write.lua are what their names say: how long a new agent's memory
--- keeps, measured on its state, and how strongly it writes; and parting the two changes nothing else.
+-- keeps, measured on its state, and how strongly it writes; and separating the two changes nothing else.
 local t = require "tests.harness"
 local mn = require "mneme"
 local script = require "mneme.runs.script"
