@@ -41,8 +41,7 @@ return mn.study {
     levels = { "mazes there are; 0: a new one in each episode", range = { 0, 100000 }, whole = true },
     previous = { "inputs besides the observation: the last action, reward, both or, left empty, neither" },
   },
-  seeds = { 3, quick = 5 },
-  run = function(cfg)
+  seeds = { 3, quick = 5 }, run = function(cfg)
     local env = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
       levels = cfg.levels, cue_frames = cfg.cue_frames, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)
@@ -51,7 +50,7 @@ return mn.study {
   metrics = { score = { "return as a share of the oracle's", range = { 0, 1 }, goal = 1 }, mean_return = { "return", range = { 0, math.huge }, goal = 25 } },
   figures = { { "bars", y = "mean_return", x = "cue_frames", by = "core", where = { size = "9" }, title = "return in 9x9, by steps of the cue" },
     { "bars", y = "score", x = "size", by = "core", title = "share of the oracle's return" }, { "curves", y = "charts/score", by = "core" } },
-  references = { { "oracle", y = 23.11, of = "mean_return", source = "400 episodes in mazes of labmaze" }, { "random", y = 0.37, of = "mean_return", source = "likewise" } },
+  references = { { "oracle", y = 23.11, of = "mean_return", source = "400 episodes in labmaze's mazes" }, { "random", y = 0.37, of = "mean_return" } },
   claims = { better("memory", "A GRU collects more than a network without memory.", "Pasukonis et al. 2022", "gru", "feedforward"),
     better("agalite-gtrxl", "AGaLiTe collects more than GTrXL.", "paper's comparison", "agalite", "gtrxl"),
     better("agalite", "AGaLiTe collects more than a GRU.", "ours", "agalite", "gru"),
