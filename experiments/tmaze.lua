@@ -14,7 +14,7 @@ local cfg = mn.config({
     galite = { lr = 1e-4, entropy_coef = 0.001 },
     galite_released = { core = { "galite_released", eta = 2 }, lr = 1e-4, entropy_coef = 0.001 },
     gru = { lr = 5e-4, entropy_coef = 0.01 },
-    gtrxl = { lr = 5e-4, entropy_coef = 0.01 },   -- core.memory=256 was published with entropy_coef=0.001
+    gtrxl = { lr = 5e-4, entropy_coef = 0.01 }, ["gtrxl memory=256"] = { lr = 5e-4, entropy_coef = 0.001 },
     lstm = { lr = 1e-4, entropy_coef = 0.001 },
   },
 })

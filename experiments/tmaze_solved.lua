@@ -4,18 +4,16 @@ local mn = require "mneme"
 
 local function cores(size, width, reach)
   local list = {}
-  local function add(label, name, options, set)
-    local core = { name }
+  local function add(label, name, options)
+    local core = { name, label = label }
     for _, from in ipairs { options, (name == "gru" or name == "lstm") and { d_model = width } or size } do
       for key, value in pairs(from) do core[key] = value end
     end
-    if set then set.core = core end
-    list[#list + 1] = set and { set = set } or core
-    list[#list].label = label
+    list[#list + 1] = core
   end
   for _, name in ipairs { "agalite", "agalite_long", "galite", "galite_released" } do add(name, name, {}) end
   add("gtrxl", "gtrxl", { memory = 128 })
-  add("gtrxl 256", "gtrxl", { memory = 256 }, not width and { entropy_coef = 0.001 } or nil)     -- as released for this window
+  add("gtrxl 256", "gtrxl", { memory = 256 })
   for _, name in ipairs { "gru", "lstm" } do
     add(name, name, {})
     add(name .. " chrono", name, { remember = "chrono:" .. reach })

@@ -102,6 +102,11 @@ t.test("order: default < published < quick < command line", function()
   t.eq(cfg.lr, 5e-4)
   cfg = with("core=gru", { core = { "agalite" }, lr = 1 }, { published = function(name, c) return { lr = #name + c.lr } end })
   t.eq(cfg.lr, 4, "published values may be a function")
+  local by_option = { published = { gtrxl = { lr = 5 }, ["gtrxl memory=256"] = { lr = 6 }, ["gtrxl memory=256 n_layers=2"] = { lr = 7 } } }
+  for words, lr in pairs { [""] = 1, ["core=gtrxl"] = 5, ["core=gtrxl core.memory=128"] = 5, ["core=gtrxl core.memory=256"] = 6,
+    ["core=gtrxl core.n_layers=2 core.memory=256"] = 7, ["core=gtrxl core.memory=256 lr=2"] = 2, ["core=gru core.memory=256"] = 1 } do
+    t.eq(with(words, { core = { "agalite" }, lr = 1 }, by_option).lr, lr, words)
+  end
 end)
 
 t.test("mistakes name the key, what was given, what was expected, and exit with 2", function()

@@ -176,6 +176,21 @@ function values.merge(key, old, new)
   return new
 end
 
+---The entry of a thing with options in a table by names: that of "gtrxl memory=256" where it has these options, else that of "gtrxl".
+---@param entries table<string, any>
+---@param thing table { name, option = value }
+---@return any
+function values.entry(entries, thing)
+  local best = entries[thing[1]]
+  for _, key in ipairs(tables.keys(entries)) do
+    local name, options = key:match "^(%S+) (.+)$"
+    local fits = name == thing[1]
+    for option, value in (options or ""):gmatch "(%S+)=(%S+)" do fits = fits and thing[option] ~= nil and values.show(thing[option]) == value end
+    if fits then best = entries[key] end
+  end
+  return best
+end
+
 ---A value as command-line arguments: { "core=galite", "core.eta=2" }.
 ---@param key string
 ---@return string[]

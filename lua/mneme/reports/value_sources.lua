@@ -61,13 +61,15 @@ local function is_released(name)
   return text:find("released", 1, true) ~= nil
 end
 
--- The settings that a script publishes for some core, and whether it does so for this one; nil: it says nothing of cores.
-local function published_for(published, key, name)
+-- The settings that a script publishes for some core, and whether it does so for a run's; nil: it says nothing of cores.
+local function published_for(published, key, flat)
   if type(published) ~= "table" then return nil end
-  local any = false
+  local any, of_run = false, { flat.core }
   for _, of_core in pairs(published) do any = any or type(of_core) == "table" and of_core[key] ~= nil end
   if not any then return nil end
-  return type(published[name]) == "table" and published[name][key] ~= nil
+  for option, value in pairs(flat) do if option:find "^core%." then of_run[option:sub(6)] = value end end
+  local entry = values.entry(published, of_run)
+  return type(entry) == "table" and entry[key] ~= nil
 end
 
 ---Where values of a study's runs come from.
@@ -102,7 +104,7 @@ function sources.new(study, source, words)
     local cited, named = prose.source(report, key, value, function(entry, small)
       if small and not quick then return nil end
       if entry.source:lower():find("released", 1, true) then
-        local fits = published_for(source.published, key, name)
+        local fits = published_for(source.published, key, r.flat)
         if fits == false or about_core and not is_released(name) then return nil end
       end
       if not source.path then return origins and recorded(entry, small, key, value, from) end

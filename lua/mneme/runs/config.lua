@@ -255,7 +255,7 @@ local function published_values(cfg, published)
   local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
   if type(published) == "function" then return published(name, cfg) or {} end
   errors.need("config: published", published, nil, "{ NAME = { lr = ... } } or function(name, cfg)")
-  return name and published[name] or {}
+  return name and values.entry(published, type(cfg.core) == "table" and cfg.core or { name }) or {}
 end
 
 -- Settings of the run that is resumed; returns its config.json.
@@ -391,7 +391,8 @@ end
 ---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
----  published = { NAME = { lr = ... } } or function(name, cfg): values that go with cfg.core's name
+---  published = { NAME = { lr = ... }, ["NAME option=value"] = { ... } } or function(name, cfg): values that go with cfg.core's name, or
+---  with an option of it
 ---@return T|Config cfg every key that the script declared, and those of every script
 function config.new(defaults, about)
   about = about or {}
