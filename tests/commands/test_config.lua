@@ -122,6 +122,7 @@ t.test("mistakes name the key, what was given, what was expected, and exit with 
   refused("reset=maybe", "reset=maybe: expected 1 or 0 %(or true, false, on, off, yes, no%)")
   refused("mode=gird", "mode=gird: expected one of grid, continuous %(did you mean 'grid'%?%)")
   refused("corridor=10,20", "corridor=10,20: expected one number %(lists of values are for mneme sweep%)")
+  refused("core.remember=1,3,10", "core.remember=1,3,10: expected one string %(.*channels from 1 to 10 steps: core.remember=1%.%.10%)")
   refused("core=gru,agalite", "core=gru,agalite: expected one name %(lists")
   refused("core=", "core=: expected a name")
   refused("optim=3", "optim=3: it is a group of settings %(such as optim.beta1%)")

@@ -12,7 +12,9 @@ local gated_linear = require "mneme.models.gated_linear"
 local help = require "mneme.commands.help"
 local learner_settings = require "mneme.runs.learner_settings"
 local registry = require "mneme.base.registry"
+local shell = require "tests.support.shell"
 
+local here = shell.folder()
 local topics = {}
 for _, name in ipairs(help.names()) do topics[name] = true end
 
@@ -66,6 +68,17 @@ t.test("help knows the words that pages and messages use", function()
   for _, word in ipairs { "trust", "use", "history", "seeds", "size", "tune", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
     "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
   t.ok(help.text "jobs":find "mneme sweep +jobs=N: runs at a time" and help.text "jobs":find "mneme tune +jobs=N: trials at a time", help.text "jobs")
+end)
+
+t.test("help of a core with settings: their values, its equations and how its gates begin with them", function()
+  local text = help.text("agalite", "core", { "core.remember=40", "form=paper" })
+  t.ok(text:find "\n  remember +40 " and text:find "w_m = 2 pi m/r" and text:find "half of what is written is left after 40 steps", text)
+  t.ok(help.text("agalite", "core"):find "left after 0.707 steps")
+  t.raises(function() help.text("gru", "core", { "core.r=2" }) end, "unknown key of core gru 'r'")
+  local said, status = shell.mneme(here, "help core agalite gru core.remember=1..9")
+  t.eq(status, 0, said)
+  t.eq(select(2, said:gsub("left after [%d.]+ to 8", "")), 2, said)
+  os.execute("rm -rf '" .. here .. "'")
 end)
 
 t.test("help knows the classes that the comments of functions name", function()

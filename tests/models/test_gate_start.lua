@@ -3,6 +3,7 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local gate_start = require "mneme.models.gate_start"
 local reach_warning = require "mneme.learn.reach_warning"
+local shell = require "tests.support.shell"
 local tensor = require "mneme.tensor.tensor"
 
 local function small(name, more)
@@ -59,11 +60,11 @@ for _, name in ipairs(mn.names "cores") do
       end
     end)
 
-    t.test(name .. ": as published by default", function()
+    t.test(name .. ": as published by default, agalite_long by its biases", function()
       mn.manual_seed(3)
       local a = small(name)
       mn.manual_seed(3)
-      local b = small(name, { remember = "published" })
+      local b = small(name, { remember = name == "agalite_long" and "biases" or "published" })
       for key, x in pairs(a:state_dict()) do
         local y = b:state_dict()[key]
         for i = 0, x:size() - 1 do if x:data()[i] ~= y:data()[i] then t.ok(false, key) end end
@@ -84,6 +85,28 @@ t.test("half-lives that core:half_lives reports are those of the state, of publi
     local half_life = core:half_lives()[1].median
     t.near(math.log(0.5) / math.log(left_after_a_step(core)), half_life, 1e-3 * half_life, name)
   end
+end)
+
+t.test("chrono alone goes up to the distance that the environment asks for, and is refused where that is not known", function()
+  local spec = { "agalite", remember = "chrono", d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16 }
+  for env, steps in pairs { tmaze = 160, repeat_first = 51, repeat_previous = 3 } do
+    local agent = mn.agent { env = mn.env(env), core = spec, hidden = 8 }
+    t.eq(agent.core.config.remember, "chrono:" .. steps, env)
+    t.eq(spec.remember, "chrono", "the settings mean another number in another environment")
+  end
+  t.raises(function() mn.agent { env = mn.env "noisy_cartpole", core = spec } end, "not known how far back noisy_cartpole%-v0 asks to remember")
+  t.raises(function() small("gru", { remember = "chrono" }) end, "expected chrono:STEPS, such as chrono:200")
+end)
+
+t.test("agalite_long begins with 21 steps, and with published gates where they are asked for", function()
+  t.near(small("agalite_long"):half_lives()[1].median, 21.4, 0.05)
+  for key, value in pairs { published = small("agalite"):half_lives()[1].median, ["40"] = 40 } do
+    t.near(small("agalite_long", { remember = key }):half_lives()[1].median, value, 0.01, key)
+  end
+  local core = small("agalite_long", { remember = "published" })
+  for _, gate in ipairs { "beta", "gamma", "p_gamma" } do t.eq(core.config[gate .. "_bias"], 0, gate) end
+  t.near(small("agalite_long", { remember = "published", beta_bias = -4, gamma_bias = -2, p_gamma_bias = -2 }):half_lives()[1].median, 21.4, 0.05,
+    "runs of earlier versions name all of it")
 end)
 
 t.test("bad values and settings without effect are errors", function()
@@ -107,7 +130,10 @@ end)
 
 t.test("a warning before training where the start cannot reach, and none where it can", function()
   local function warning(name, corridor, more) return reach_warning(small(name, more), mn.env("tmaze", { corridor = corridor })) end
-  t.ok(warning("agalite", 200):find("every 0.71 steps at the start, and the corridor is 200: 2^-283 of it", 1, true))
+  t.ok(warning("agalite", 200):find("every 0.71 steps at the start, and the corridor is 200: 2^-283 of it is left there with a zero input, "
+    .. "which is 0 in float32, as is its gradient; core.remember=20, or any half-life up to 200,", 1, true))
+  t.ok(warning("agalite", 60):find("2^-85 of it is left there with a zero input, and of its gradient; core.remember=6,", 1, true))
+  for _, least in ipairs { 20, 200 } do t.ok(not warning("agalite", 200, { remember = least }), "what is advised is not warned of") end
   t.ok(not warning("agalite", 10) and not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
   t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
   t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
@@ -119,7 +145,27 @@ t.test("a warning before training where the start cannot reach, and none where i
   end
 end)
 
+t.test("a run prints how its gates begin, keeps chrono as it was asked for, and resumes and is evaluated with the steps that it meant", function()
+  local here = shell.folder()
+  local function works(words)
+    local said, status = shell.mneme(here, words)
+    t.eq(status, 0, said)
+    return said
+  end
+  local said = works "run tmaze corridor=30 core.remember=chrono core.n_layers=1 core.d_model=8 num_envs=2 num_steps=8 hidden=8 steps=64 run=r"
+  t.ok(said:find("agalite: at the start half of what is written is left after [%d.]+ to 20%.[%d]+ steps"), said)
+  local info = require("mneme.base.json").decode((require("mneme.base.files").read(here .. "/r/config.json")))
+  t.eq(info.config.core.remember, "chrono")
+  t.eq(info.core.config.remember, "chrono:30")
+  works "run resume=r steps=128"
+  works "eval r episodes=2"
+  said = works "run tmaze corridor=30 core=gru core.remember=3 core.d_model=8 num_envs=2 num_steps=8 hidden=8 steps=64 run=s"
+  t.ok(said:find("gru: at the start half of what is written is left after 3 steps", 1, true), said)
+  os.execute("rm -rf '" .. here .. "'")
+end)
+
 t.test("one line for people", function()
+  t.eq((gate_start.describe { { shortest = 1, median = 1, longest = 1 } }), "half of what is written is left after 1 step")
   t.eq((gate_start.describe { { shortest = 1, median = 4, longest = 9 }, { shortest = 2, median = 5, longest = 8 } }),
     "half of what is written is left after 1 to 9 steps (median 4)")
 end)

@@ -158,7 +158,9 @@ function show_help(words)
   end
   local help = require "mneme.commands.help"
   if help.named[words[1]] and words[2] then
-    for i = 2, #words do help.show(words[i], words[1]) end
+    local settings = {}
+    for i = #words, 3, -1 do if words[1] == "core" and words[i]:find "=" then table.insert(settings, 1, table.remove(words, i)) end end
+    for i = 2, #words do help.show(words[i], words[1], settings) end
     return
   end
   for _, topic in ipairs(words) do help.show(topic) end

@@ -124,16 +124,23 @@ end
 -- The file of one of a kind, by its name or by its own path.
 local function file_of(kind, name, word) return name:find "%.lua$" and name or registry.file(kind, name, word) end
 
-local function core_text(name)
-  local d, keys, rows = core.definition(name), require "mneme.models.core_settings", {}
+---What a core is, with these settings of it.
+---@param name string
+---@param words string[]? key=value, or core.key=value
+local function core_text(name, words)
+  local d, keys, rows, cfg = core.definition(name), require "mneme.models.core_settings", {}, { core = { name } }
+  for _, word in ipairs(words or {}) do
+    local key, text = word:match "^%-*([%w_.]+)=(.*)$"
+    values.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
+  end
+  local built = core.new(cfg.core)
   for _, key in ipairs(tables.keys(d.config)) do
     local known = core.known_words(d, key)
-    rows[#rows + 1] = { key, values.show(d.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }
+    rows[#rows + 1] = { key, values.show(built.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }
   end
-  local built = core.new(name)
   local about, layers = built:describe(), built:half_lives()
   local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
-  local equations = type(d.equations) == "function" and d.equations(d.config) or d.equations
+  local equations = type(d.equations) == "function" and d.equations(built.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
     prose(file_of("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
@@ -291,14 +298,15 @@ function help.names() return tables.keys(topics()) end
 ---The text about an op, environment, core, setting or kind of thing.
 ---@param topic string
 ---@param kind string? "core", "attention", "dataset", "learner", "op" or "env": the one of that name, where something else has it too
+---@param words string[]? settings of a core, "remember=40"
 ---@return string
-function help.text(topic, kind)
+function help.text(topic, kind, words)
   if type(topic) ~= "string" then errors.raise(("help: a %s, expected a topic such as \"gru\" or \"mn.cat\""):format(type(topic))) end
   if named_texts[kind] then
     if kind ~= "op" and kind ~= "env" and not (kind == "core" and topic:find "%.lua$") then
       registry.file(kind .. "s", topic, kind)    -- or an error that lists what there is
     end
-    return fold(named_texts[kind](topic))
+    return fold(named_texts[kind](topic, words))
   end
   local all = topics()
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=
@@ -332,6 +340,7 @@ end
 ---Print the text about a topic.
 ---@param topic string? nil: about settings
 ---@param kind string? as in text
-function help.show(topic, kind) io.stdout:write(help.text(topic or "config", kind)) end
+---@param words string[]? as in text
+function help.show(topic, kind, words) io.stdout:write(help.text(topic or "config", kind, words)) end
 
 return help

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local horizon = require "mneme.envs.horizon"
 local native = require "mneme.envs.native"
 local scripted = require "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
@@ -86,6 +87,11 @@ function Env:title()
   for _, key in ipairs(keys) do parts[#parts + 1] = ("%s %s"):format(key, tostring(self.settings[key])) end
   return table.concat(parts, ", ")
 end
+
+---The steps between an observation and its last use.
+---@return integer? steps nil: the settings do not determine it
+---@return string? words "the corridor is 200"
+function Env:horizon() return horizon.steps(self) end
 
 local function open(env)
   if not env.world then errors.raise(env.id .. ": this environment has been closed") end

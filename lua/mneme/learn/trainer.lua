@@ -25,6 +25,7 @@ local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local gate_start = require "mneme.models.gate_start"
 local match = require "mneme.models.match_parameters"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
@@ -97,10 +98,13 @@ local function log(learner, run, step, started)
   run:log(step, m)
 end
 
--- Prints what comes with the core that was chosen: its size, and published settings that replace the script's.
-local function tell_choices(cfg, about)
+-- Prints what comes with the core that was chosen: its size, how its gates begin, and published settings that replace the script's.
+local function tell_choices(learner, about)
+  local cfg, core = learner.cfg, (learner.agent or learner.model or {}).core
   local lines = { match.text(about) or match.idle(cfg.core) }
   lines[#lines + 1] = config.meta(cfg).published
+  local layers = type(core) == "table" and core.half_lives and core:half_lives()
+  lines[#lines + 1] = layers and ("%s: at the start %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil
   for _, line in ipairs(lines) do print(terminal.fold(line, terminal.columns(1))) end
 end
 
@@ -125,7 +129,7 @@ function trainer.train(learner)
     print(("%s: going on at step %.0f"):format(run.path, step))
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
-    tell_choices(cfg, about)
+    tell_choices(learner, about)
     io.stdout:flush()                            -- the first update may take long
     local warning = leads and learner.warning and learner:warning()
     if warning then terminal.note("mneme: warning: " .. warning) end

@@ -89,6 +89,16 @@ local function make_heads(options, d, hidden, actions)
   end)
 end
 
+-- core.remember=chrono as chrono:STEPS, by the steps that the environment asks its agent to remember.
+local function chrono_of(env)
+  local steps = env.horizon and env:horizon()
+  if not steps then
+    errors.usage(("core.remember=chrono: it is not known how far back %s asks to remember"):format(tostring(env.id)),
+      "core.remember=chrono:STEPS, such as chrono:200")
+  end
+  return ("chrono:%d"):format(math.max(2, steps))
+end
+
 ---An agent: torso, core, policy head and value head.
 ---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", or "relu":
@@ -116,8 +126,11 @@ local function agent(options)
   local actions = env.action_space.n
   local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
   local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions, options.head_act) } } end
+  local chrono = core.remember == "chrono" and core
+  if chrono then chrono.remember = chrono_of(env) end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)
+  if chrono then chrono.remember = "chrono" end
   core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },

@@ -331,6 +331,11 @@ local function configure(name, d, given, ignore_unknown)
       cfg[key] = value
     end
   end
+  if given.remember == "published" and d.preset then          -- of a preset that has biases of its own, too
+    for key, value in pairs(definition(d.preset[1]).config) do
+      if key:find "_bias$" and given[key] == nil then cfg[key] = value end
+    end
+  end
   return cfg
 end
 

@@ -92,11 +92,14 @@ function start.decays(name, leaf, keep_of, value_of)
 end
 
 ---Parse core.remember.
----@param text string "published", "40", "1..200" (half-lives evenly spaced on a logarithmic scale) or "chrono:200" (time
----  constants evenly spaced from 1 to 200: Tallec and Ollivier 2018, Can recurrent neural networks warp time?)
----@return (fun(x: number): number)? half_life by a channel's place in 0..1; nil: as published
+---@param text string "published", "biases" (as beta_bias and the like say), "40", "1..200" (half-lives evenly spaced on a logarithmic
+---  scale) or "chrono:200" (time constants evenly spaced from 1 to 200: Tallec and Ollivier 2018, Can recurrent neural networks warp time?)
+---@return (fun(x: number): number)? half_life by a channel's place in 0..1; nil: as the biases say
 function start.parse(text)
-  if text == "published" then return nil end
+  if text == "published" or text == "biases" then return nil end
+  if text == "chrono" then
+    errors.raise("core: remember = chrono: it is not known how far back is asked for, expected chrono:STEPS, such as chrono:200", { status = 2 })
+  end
   local low, high = text:match "^([%d.e+]-)%.%.([%d.e+]+)$"
   local longest = tonumber(text:match "^chrono:(.+)$")
   local one = not low and tonumber(text)
@@ -179,7 +182,7 @@ function start.describe(layers)
   table.sort(middle)
   local text = high / low < 1.05 and ("%.3g"):format(high) or ("%.3g to %.3g"):format(low, high)
   local more = high / low < 1.05 and "" or (" (median %.3g)"):format(middle[math.ceil(#middle / 2)])
-  return ("half of what is written is left after %s steps%s"):format(text, more), high
+  return ("half of what is written is left after %s step%s%s"):format(text, text == "1" and "" or "s", more), high
 end
 
 return start

@@ -71,7 +71,7 @@ end
 local function no_gate(x, name)
   local gate = x.memory.gate or x.gate
   if not gate[name] then return ("there is no gate %s"):format(name) end
-  if x.cfg.remember ~= "published" then return ("remember=%s sets how gates begin"):format(x.cfg.remember) end
+  if x.cfg.remember ~= "published" and x.cfg.remember ~= "biases" then return ("remember=%s sets how gates begin"):format(x.cfg.remember) end
 end
 
 -- Keys that may make no difference; `why` says so.  In vain is any word but `plain`; with `always`, any value that
