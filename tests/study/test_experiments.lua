@@ -89,13 +89,13 @@ t.test("what measures and does not train lives: few runs of each, and their numb
 end)
 
 t.test("tmaze with size=published: the released learner settings of each memory (config/tmaze of the released code)", function()
-  for words, released in pairs { agalite = { 1e-4, 0.001 }, galite_released = { 1e-4, 0.001 }, gru = { 5e-4, 0.01 }, lstm = { 1e-4, 0.001 },
+  for setting, released in pairs { agalite = { 1e-4, 0.001 }, galite_released = { 1e-4, 0.001 }, gru = { 5e-4, 0.01 }, lstm = { 1e-4, 0.001 },
     ["gtrxl core.memory=128"] = { 5e-4, 0.01 }, ["gtrxl core.memory=256"] = { 5e-4, 0.001 } } do
     local list = { "size=published" }
-    for word in ("core=" .. words):gmatch "%S+" do list[#list + 1] = word end
+    for word in ("core=" .. setting):gmatch "%S+" do list[#list + 1] = word end
     local cfg = script.survey(path_of "tmaze", list, true).cfg
-    t.eq(cfg.lr, released[1], words)
-    t.eq(cfg.entropy_coef, released[2], words)
+    t.eq(cfg.lr, released[1], setting)
+    t.eq(cfg.entropy_coef, released[2], setting)
   end
 end)
 

@@ -33,6 +33,7 @@ end)
 t.test("what is no such text is refused, with its line", function()
   local function refused(text, what) t.raises(function() written.read(text, "b.md") end, what) end
   refused("\n## Scoop\n", "b.md:2: heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
+  t.eq(written.read("## Scope\n\n    a  b\n      c\n", "c.md").scope, "    a  b\n      c", "a text may begin with an indented block")
   refused("## Hyperparameters\n\n- lr\n", "expected '%- lr, gamma: where they come from'") refused("## Hyperparameters\nnone\n", "'none'")
 end)
 
@@ -112,6 +113,35 @@ t.test("the same page as Markdown and as LaTeX: texts, equations, verdicts, figu
   t.ok(tex:find("\\[C_t = ", 1, true) and tex:find("page-figures/figure-1.pdf", 1, true) and files.is_file(path "page-figures/figure-1.pdf"))
   local said = shell.run(here, "pdflatex -interaction=nonstopmode -halt-on-error page.tex")
   t.ok(files.is_file(path "page.pdf"), said:sub(-1500))
+end)
+
+t.test("indented lines stay as they are, in each kind of page", function()
+  local study, file = pretend("gate_start", { "done" })
+  local source = report.source(file)
+  folder.add_means(study, source.spec)
+  source.report.discussion = "Seeds:\n\n    start  a<b\n      one    2%\n\nAfter it."
+  report.write(path "indented.md", study, source)
+  local md, html = files.read(path "indented.md"), report.html(study, source)
+  t.ok(md:find("Seeds:\n\n    start  a<b\n      one    2%\n\nAfter it.", 1, true), "Markdown")
+  t.ok(html:find("<pre>start  a&lt;b\n  one    2%</pre>\n<p>After it.</p>", 1, true), "HTML")
+  report.write(path "indented.tex", study, source)
+  t.ok(files.read(path "indented.tex"):find("\n{\\footnotesize\\begin{verbatim}\nstart  a<b\n  one    2%\n\\end{verbatim}}\n", 1, true), "LaTeX")
+end)
+
+t.test("claims of which a study has no runs stand in one line, the others are judged", function()
+  local at = path "narrow"
+  local study, file = pretend("gate_start", { "done" })
+  local info = folder.info(study.path)
+  for i = #info.runs, 1, -1 do if info.runs[i].labels.corridor ~= "200" then table.remove(info.runs, i) end end
+  files.make_folder(at)
+  os.execute(("cp -r '%s/runs' '%s/'"):format(study.path, at))
+  folder.write_info(at, info)
+  local html = report.html(folder.load(at), report.source(file))
+  t.ok(html:find("no runs for these claims: 60-published, 120-published, 60-1-steps, 60-sooner.", 1, true))
+  local _, cards = html:gsub('<a class="card ', "")
+  t.eq(cards, 1) t.ok(html:find('href="#verdict-1"><span class="word"><span>undecided</span><span>200-published</span>', 1, true))
+  _, cards = report.html(study, report.source(file)):gsub('<a class="card ', "")
+  t.eq(cards, 5)
 end)
 
 t.test("equations as MathML: every tag closes, what is not known is refused; all that texts here have", function()

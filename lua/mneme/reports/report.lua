@@ -142,24 +142,28 @@ end
 local function compose(study, source, options)
   local spec = plain.spec(study, source.spec)
   local texts = source.report or spec.report or {}
-  local judged, runs = claims.judge(study, spec.claims, spec.metrics), method.runs(study)
+  local judged, runs, unasked = claims.judge(study, spec.claims, spec.metrics), method.runs(study), nil
+  judged, spec.claims, unasked = verdicts.asked(judged)
   local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
   local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
   local function part(level, name) out:heading(level, name, words[name]) end
-  -- A part of the page, which is left out if it would be empty.
+  -- A part of the page, which is left out if it would be empty; whether there is one.
   local function filled(level, name, fill)
     local before = #out.blocks
     part(level, name)
     fill()
-    if #out.blocks == before + 1 then out.blocks[before + 1] = nil end
+    local any = #out.blocks > before + 1
+    if not any then out.blocks[before + 1] = nil end
+    return any
   end
   -- A section of the authors' text and of what `fill` adds; one that would be empty is left out.
   local function write(name, level, fill)
-    filled(level or 3, name, function()
-      if texts[name] then out:paragraphs(texts[name]) else missing[#missing + 1] = words[name] end
+    local any = filled(level or 3, name, function()
+      if texts[name] then out:paragraphs(texts[name]) end
       if fill then fill(out, runs, words) end
     end)
+    if not any then missing[#missing + 1] = words[name] end
   end
   front.write(opening, study, spec, judged, size, words)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
@@ -178,7 +182,7 @@ local function compose(study, source, options)
   write("introduction", 2)
   filled(2, "claims_and_scope", function()
     write "scope"
-    filled(3, "claims", function() verdicts.claims(out, spec.claims or {}, words) end)
+    filled(3, "claims", function() verdicts.claims(out, spec.claims, unasked, words) end)
   end)
   part(2, "results")
   for i, v in ipairs(judged) do

@@ -28,11 +28,27 @@ end
 
 local function id_of(claim, i) return claim.id or tostring(i) end
 
+---Claims that these runs can say something of, apart from the others: a study may be run in part.
+---@param judged table[] of study/claims.lua
+---@return table[] judged those of which the study has runs
+---@return table[] claims theirs
+---@return string[] unasked what the others are called
+function verdicts.asked(judged)
+  local asked, claims, unasked = {}, {}, {}
+  for i, v in ipairs(judged) do
+    if v.why == "no_run" then unasked[#unasked + 1] = id_of(v.claim, i)
+    else asked[#asked + 1], claims[#claims + 1] = v, v.claim end
+  end
+  return asked, claims, unasked
+end
+
 ---What is claimed.
 ---@param out table page
 ---@param list table[] claims
+---@param unasked string[] of verdicts.asked
 ---@param words table of mneme.studies.words
-function verdicts.claims(out, list, words)
+function verdicts.claims(out, list, unasked, words)
+  if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end
   local rows = {}
   for i, claim in ipairs(list) do

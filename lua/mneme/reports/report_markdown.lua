@@ -47,7 +47,7 @@ end
 function written.read(text, path)
   local report, key, lines = {}, nil, {}
   local function close()
-    local part = table.concat(lines, "\n"):gsub("^%s+", ""):gsub("%s+$", "")
+    local part = table.concat(lines, "\n"):gsub("^%s*\n", ""):gsub("%s+$", "")
     if key == "hyperparameters" then report[key] = sources(part, path)
     elseif key and part ~= "" then report[key] = part:find "^%- " and items(part) or part end
     lines = {}

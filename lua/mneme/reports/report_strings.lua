@@ -20,6 +20,7 @@ return {
   outside = "%s, outside our interval", references = "Values of others are lines in the figures.", no_number = "No run has a number yet.",
   claim = "claim", source = "source", test = "holds where", verdict = "verdict", seeds = "seeds", estimate = "estimate (95 % interval)",
   p = "p (corrected)",
+  unasked = "The study has no runs for these claims: %s.",
   holds = "holds", fails = "does not hold", undecided = "undecided",
   test_of = { better = "%s of %s lies above that of %s", at_least = "%s of %s is at least %s",
     ratio = "%s of %s is at least %s times that of %s", solves = "more seeds of %s than of %s reach %s of %s",

@@ -295,7 +295,8 @@ local function decide_solved(v, study, test)
   local a, b = runs_of(study, test, test.a, v.missing), runs_of(study, test, test.b, v.missing)
   v.n = a and b and math.min(#a, #b) or 0
   if not a or not b then v.why = "several_points" return end
-  if v.n == 0 then v.why = #a + #b + #v.missing == 0 and "no_run" or "no_seed" return end
+  local function none(side) return #select(2, side_of(study, test, side)) == 0 end
+  if v.n == 0 then v.why = (none(test.a) or none(test.b)) and "no_run" or "no_seed" return end
   local function solved_of(list)
     local times, solved, count = {}, {}, 0
     for i, run in ipairs(list) do

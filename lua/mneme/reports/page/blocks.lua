@@ -4,7 +4,7 @@
 --   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
 --   { kind = "episode", html, command: what writes it as a file }
 --   { kind = "figure", fig, id }                       { kind = "cards", cards }: see reports/report_front.lua
--- Texts have Markdown's `code`, **bold** and [links](https://...), and LaTeX's $equations$, on a line of their own between $$.
+-- Texts have Markdown's `code`, **bold**, [links](https://...) and indented blocks, and LaTeX's $equations$, on a line of their own between $$.
 local Page = {}
 Page.__index = Page
 local page = {}
@@ -50,6 +50,14 @@ function Page:folded(summary, s) self:add { kind = "code", summary = summary, te
 ---@param fig table as figures/model.lua has it
 ---@param id string
 function Page:figure(fig, id) self:add { kind = "figure", fig = fig, id = id } end
+
+---A paragraph whose lines are all indented is shown as it is.
+---@param part string of page.paragraphs
+---@return string? text without the indentation; nil: an ordinary paragraph
+function page.verbatim(part)
+  for line in part:gmatch "[^\n]+" do if not line:find "^    " then return nil end end
+  return (("\n" .. part):gsub("\n    ", "\n"):sub(2))
+end
 
 ---The paragraphs of a text, which blank lines separate.
 ---@param s string

@@ -144,8 +144,9 @@ function writers.paragraphs(b)
     return "<ul>\n" .. table.concat(out) .. "</ul>\n"
   end
   for part in blocks.paragraphs(b.text) do
-    local equation = part:match "^%s*%$%$(.-)%$%$%s*$"
-    out[#out + 1] = equation and mathml.html(equation, true) .. "\n" or ("<p%s>%s</p>\n"):format(class, linked(part))
+    local equation, verbatim = part:match "^%s*%$%$(.-)%$%$%s*$", blocks.verbatim(part)
+    out[#out + 1] = verbatim and ("<pre>%s</pre>\n"):format(escape(verbatim)) or equation and mathml.html(equation, true) .. "\n"
+      or ("<p%s>%s</p>\n"):format(class, linked(part))
   end
   return table.concat(out)
 end

@@ -37,7 +37,7 @@ function markdown.paragraphs(b)
     return "\n" .. table.concat(out, "\n") .. "\n"
   end
   for part in blocks.paragraphs(b.text) do
-    part = part:find "^%s*%$%$" and part or md_text(part)
+    part = (part:find "^%s*%$%$" or blocks.verbatim(part)) and part or md_text(part)
     if b.class == "warning" or b.class == "question" then part = "> " .. part:gsub("\n", "\n> ") end
     if b.class == "lead" then part = "**" .. part .. "**" end
     out[#out + 1] = "\n" .. part .. "\n"
@@ -108,6 +108,11 @@ local function tex_text(s)
   return s
 end
 
+-- Text as it is; letters that the font of verbatim lacks are ?.
+local function tex_verbatim(s)
+  return "\\begin{verbatim}\n" .. s:gsub("\\end{verbatim}", "\\end {verbatim}"):gsub("[\194-\244][\128-\191]+", "?") .. "\n\\end{verbatim}"
+end
+
 local levels = { [2] = "section", [3] = "subsection" }
 function tex.heading(b) return ("\n\\%s{%s}\\label{%s}\n"):format(levels[b.level], tex_text(b.text), b.id) end
 
@@ -118,8 +123,9 @@ function tex.paragraphs(b)
     return "\n\\begin{itemize}\n" .. table.concat(out, "\n") .. "\n\\end{itemize}\n"
   end
   for part in blocks.paragraphs(b.text) do
-    local equation = part:match "^%s*%$%$(.-)%$%$%s*$"
-    if equation then out[#out + 1] = "\n\\[" .. equation .. "\\]\n"
+    local equation, verbatim = part:match "^%s*%$%$(.-)%$%$%s*$", blocks.verbatim(part)
+    if verbatim then out[#out + 1] = "\n{\\footnotesize" .. tex_verbatim(verbatim) .. "}\n"
+    elseif equation then out[#out + 1] = "\n\\[" .. equation .. "\\]\n"
     else
       local done = tex_text(part)
       out[#out + 1] = "\n" .. (b.class == "question" and "\\emph{%s}" or b.class == "lead" and "\\textbf{%s}" or b.class == "dim" and "{\\small %s}"
@@ -150,8 +156,7 @@ function tex.table(b)
 end
 
 function tex.code(b)
-  local s = b.text:gsub("\\end{verbatim}", "\\end {verbatim}"):gsub("[\194-\244][\128-\191]+", "?")
-  return ("\n\\paragraph{%s}\n{\\scriptsize\\begin{verbatim}\n%s\n\\end{verbatim}}\n"):format(tex_text(b.summary), s)
+  return ("\n\\paragraph{%s}\n{\\scriptsize%s}\n"):format(tex_text(b.summary), tex_verbatim(b.text))
 end
 
 function tex.episode(b) return tex.paragraphs { text = ("A file that plays it: `%s`."):format(b.command) } end
