@@ -176,16 +176,10 @@ $(B)/fuzz: tests/fuzz/fuzz.c $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -fsanitize=fuzzer $(lua_C) -o $@ $< -L$(B) -lmneme -Wl,-rpath,'$$ORIGIN' $(shell pkg-config --libs luajit)
 
-# The HTML reports are built from the runs that docs/results keeps; tmaze_length at full size has no feedforward runs.
 pages: all      ## HTML reports of docs/results, into build/pages
 	@mkdir -p $(B)/pages
-	@for f in docs/results/*.jsonl; do n=$$(basename $$f .jsonl); case $$n in \
-	    *_quick) s=$${n%_quick}; w=quick=1;; \
-	    tmaze_length_full) s=tmaze_length; w=core=agalite,galite_released,gtrxl,gru,lstm;; \
-	    *_full) s=$${n%_full}; w=full=1;; \
-	    *) s=$$n; w=;; esac; \
-	  $(B)/mneme sweep experiments/$$s.lua $$w import=$$f jobs=0 run=$(B)/pages/$$n > /dev/null \
-	    && $(B)/mneme report $(B)/pages/$$n out=$(B)/pages/$$n.html figures=$(B)/pages/$$n/figures | head -1 || exit 1; done
+	@for f in docs/results/*.jsonl; do n=$(B)/pages/$$(basename $$f .jsonl); \
+	  $(B)/mneme report $$f out=$$n.html figures=$$n/figures > $(B)/pages/log || exit 1; echo $$n.html; done
 
 golden: all     ## save the pictures of all scenes, with which tests/view/test_golden.lua compares
 	@mkdir -p tests/golden

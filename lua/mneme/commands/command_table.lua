@@ -20,7 +20,7 @@ return {
     comment = "study/sweep" },
   { name = "tune", usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
     doc = "find good settings for each memory with the same budget, then run them with fresh seeds", comment = "commands/tune" },
-  { name = "report", usage = " STUDY|RUN... [out=FILE.html] [export=FILE]",
+  { name = "report", usage = " STUDY|RUN...|FILE.jsonl [out=FILE.html] [export=FILE]",
     doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources", comment = "reports/report" },
   { name = "compare", usage = " RUN RUN ... [by=charts/score] [out=curves.svg]",
     doc = "compare runs or studies: settings that differ, results, curves, resources", comment = "commands/compare" },

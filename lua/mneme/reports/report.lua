@@ -1,12 +1,13 @@
--- report.lua -- write the report of a study (a sweep's folder), or of runs: as one self-contained HTML page, as Markdown or as LaTeX.
--- First the question, a card for each claim, the main figure and what the evidence is worth; then results, method, settings and runs.
+-- report.lua -- write the report of a study (a sweep's folder, or a file of finished runs), or of runs: as one self-contained HTML page, as
+-- Markdown or as LaTeX.  First the question, a card for each claim, the main figure and what the evidence is worth; then results, method,
+-- settings and runs.
 -- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
 -- an unfinished study says so, so it can be written at any time.
---   out=F       default STUDY/report.html; F.md and F.tex have their figures in the folder F-figures
+--   out=F       default STUDY/report.html, of FILE.jsonl FILE.html here; F.md and F.tex have their figures in the folder F-figures
 --   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot), .csv and .tex (its numbers as a table)
 --   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
 --               title and note, a panel for each line (0: none)
---   script=F    the study's script, if it was moved
+--   script=F    the study's script, if it was moved, or the one that a file of finished runs is of
 --   episode=0   without episodes: an HTML page plays one for each claim that a run with a checkpoint shows, else one of the best run
 --   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local blocks = require "mneme.reports.page.blocks"
@@ -23,6 +24,7 @@ local folder = require "mneme.study.folder"
 local archive = require "mneme.study.result_archive"
 local html = require "mneme.reports.page.html"
 local integrity = require "mneme.reports.integrity"
+local kept_file = require "mneme.reports.kept_file"
 local method = require "mneme.reports.report_method"
 local mixed_code = require "mneme.study.mixed_code"
 local next_step = require "mneme.base.next_step"
@@ -43,7 +45,7 @@ local words = require "mneme.reports.report_strings"
 local written = require "mneme.reports.report_markdown"
 
 local report = {}
-local USAGE = "mneme report STUDY|RUN... [out=FILE.html|.md|.tex] [figures=FOLDER] [episode=0] [export=FILE]"
+local USAGE = "mneme report STUDY|RUN...|FILE.jsonl [out=FILE.html|.md|.tex] [figures=FOLDER] [episode=0] [export=FILE]"
 
 -- ---- figures ----
 
@@ -380,9 +382,12 @@ local function write_figures(o, made)
   end
 end
 
+local function is_kept(path) return path:find "%.jsonl$" ~= nil and files.is_file(path) end
+
 -- The study of a command line: a sweep's folder, or runs as one.
 local function load(paths)
   for _, path in ipairs(paths) do
+    if is_kept(path) then errors.usage(path .. ": a file of kept runs is a report by itself", "mneme report " .. path) end
     if not files.is_folder(path) then
       local near = errors.nearest(path:match "[^/]*$", files.is_folder "runs" and files.list "runs" or {})
       errors.usage(path .. ": there is no such study or run", near and "did you mean runs/" .. near .. "?" or USAGE)
@@ -399,10 +404,8 @@ local function unsound(study, swept)
   return list
 end
 
----@param arguments string[] what follows "report"
----@return integer status
-function report.main(arguments)
-  local o = parse(arguments)
+-- The report that the arguments ask for, of a folder or of several.
+local function write_report(o)
   local study, swept = load(o.paths)
   if not swept then
     source_files.guard(o.paths)
@@ -423,8 +426,22 @@ function report.main(arguments)
   print(to)
   write_figures(o, made)
   if n then print(("%s: %d runs"):format(o.export, n)) end
-  next_step.say { "compare", study.path }
+  if not o.kept then next_step.say { "compare", study.path } end
   return 0
+end
+
+---@param arguments string[] what follows "report"
+---@return integer status
+function report.main(arguments)
+  local o = parse(arguments)
+  local file = o.paths[1]
+  o.kept = not o.paths[2] and is_kept(file)
+  if not o.kept then return write_report(o) end
+  o.out = o.out or file:match "([^/]*)%.jsonl$" .. ".html"
+  return kept_file.with(file, o.script, function(at, path)
+    o.paths[1], o.script = at, path
+    return write_report(o)
+  end)
 end
 
 return report

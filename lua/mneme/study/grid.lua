@@ -105,6 +105,8 @@ local function clean(label)
   return ("%s-%08x"):format(plain:sub(1, LONGEST), C.mn_crc32c(0, label, #label))
 end
 
+grid.clean = clean
+
 -- The values in a comma-separated text: labels, which may contain commas, or their form in a run's name.
 local function items_of(name, axis, text)
   local known, list, at = {}, {}, 1

@@ -92,6 +92,24 @@ local function read(path)
   return runs, tuned
 end
 
+---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
+---@param path string
+---@return { names: string[], study: string, script: string, size: "quick"|"full"|nil }
+function archive.about(path)
+  local lines = read(path)
+  local names = tables.keys(lines)
+  if not names[1] then errors.fail(path .. ": it has no runs") end
+  local first = lines[names[1]].entry
+  for _, name in ipairs(names) do
+    local study = lines[name].entry.study
+    if study ~= first.study then
+      errors.fail(("%s: it has runs of two studies, %s and %s"):format(path, values.show(first.study), values.show(study)))
+    end
+  end
+  local cfg = first.info.config
+  return { names = names, study = first.study, script = first.info.script, size = cfg.quick == true and "quick" or cfg.full == true and "full" or nil }
+end
+
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
 ---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.

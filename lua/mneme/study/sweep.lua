@@ -403,6 +403,32 @@ local function show_solved(o, plan)
   end
 end
 
+---The runs of a file of finished ones that a study has; an error where its settings are others.
+---@param file string
+---@param path string of the study's script
+---@param words string[] for the script
+---@param seeds string as seeds= has them
+---@param run string a new folder for the study
+---@return integer n how many
+---@return fun(): string? unpack puts them there; returns in words the other code that they were made by
+function sweep.kept(file, path, words, seeds, run)
+  local o = { script = path, seeds = seeds, import = file, run = run, jobs = 0, estimate = "0", attempts = 1 }
+  study.of_sweep = true
+  local plan = sweep.plan(o, words)
+  if plan.spec.tune then
+    files.make_folder(folder.run_path(run, ""))
+    tune_first(o, plan)
+  end
+  local wanted = archive.wanted(run, file, path, plan.runs)
+  for i = 1, #plan.runs do plan.runs[i] = wanted[i] and wanted[i][1] end
+  return #wanted, function()
+    files.make_folder(folder.run_path(run, ""))
+    note(o, plan)
+    archive.take(run, file, wanted)
+    return archive.other_code(wanted)
+  end
+end
+
 ---@param words string[] what follows "sweep"
 ---@return integer status
 function sweep.main(words)
