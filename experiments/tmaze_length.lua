@@ -29,7 +29,7 @@ return mn.study {
     { "curves", y = "charts/score", by = "core", title = "success while learning, all corridors" },
     { "profile", y = "score", by = "core", title = "share of runs above each success, all corridors" },
   },
-  references = { { "guessing", y = 0.5, of = "score", source = "two cues, even odds" },
+  references = { { "guessing", y = 0.5, of = "score", where = { core = "feedforward" }, source = "two cues, even odds" },
     { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },
   claims = {
     { id = "agalite-gtrxl", text = "AGaLiTe succeeds more often than GTrXL.", source = "paper, figure 1",

@@ -99,4 +99,26 @@ t.test("tmaze with size=published: the released learner settings of each memory 
   end
 end)
 
+t.test("official_start: what stands beside ours is the mean of the released code's runs in docs/results", function()
+  local last, sums = {}, {}
+  for line in io.lines "docs/results/official_agalite.csv" do
+    local start, seed, step = line:match "^(%a+),60,small,%d+,(%d+),(%d+),"
+    if start then last[start .. " " .. seed] = { start, tonumber(step) } end
+  end
+  for _, run in pairs(last) do
+    local of = sums[run[1]] or { sum = 0, n = 0 }
+    of.sum, of.n, sums[run[1]] = of.sum + run[2], of.n + 1, of
+  end
+  local found = 0
+  for _, r in ipairs(script.survey(path_of "official_start", {}).spec.references) do
+    local of = r.where and sums[r.where.core == "published" and "published" or "long"]
+    if of then
+      found = found + 1
+      t.near(r.y, of.sum / of.n, 0.5, r[1])
+      t.ok(r[1]:find(of.n .. " seeds", 1, true), r[1])
+    end
+  end
+  t.eq(found, 2)
+end)
+
 os.execute("rm -rf '" .. here .. "'")

@@ -328,13 +328,14 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
   results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
     { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" },
-    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, words)
-  local rows = page.blocks[2].rows
+    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, "Where they stand.", words)
+  t.eq(page.blocks[2].text, "Where they stand.")
+  local rows = page.blocks[3].rows
   t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
   t.eq(rows[4][3][1], "–", "our runs do not say how many steps they made")
   for _, r in ipairs(study.runs) do r.metrics.steps = 5e8 end
   page = blocks.new ""
-  results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, words)
+  results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, nil, words)
   t.eq(page.blocks[2].rows[1][3][1], "0.2 after 500M steps")
   local function said(list)
     local judged = {}

@@ -165,7 +165,7 @@ local function compose(study, source, options)
       if texts[name] then out:paragraphs(texts[name]) end
       if fill then fill(out, runs, words) end
     end)
-    if not any then missing[#missing + 1] = words[name] end
+    if not any and name ~= "objective" then missing[#missing + 1] = words[name] end          -- where nothing was minimised there is none
   end
   front.write(opening, study, spec, judged, size, words)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
@@ -199,7 +199,7 @@ local function compose(study, source, options)
   end)
   if options.episode then episode.write(book, out, study, words) end
   plain.differences(out, study, #judged == 0 and spec or {}, words)
-  results.published(out, study, spec, words)
+  results.published(out, study, spec, texts.published_values, words)
   part(3, "numbers")
   results.write(out, study, spec, words)
   write "beyond"

@@ -78,8 +78,9 @@ end
 ---@param out table page
 ---@param study table of mneme.studies.folder
 ---@param spec table what mn.study was given: its references
+---@param text (string|string[])? the authors', of what is published
 ---@param words table
-function results.published(out, study, spec, words)
+function results.published(out, study, spec, text, words)
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
@@ -94,8 +95,10 @@ function results.published(out, study, spec, words)
     local published = y and numbers.short(y, unit) .. (steps and words.after_steps:format(numbers.short(steps)) or "") or "–"
     rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
   end
-  if #rows == 0 then return end
+  if #rows == 0 and not text then return end
   out:heading(3, "published", words.published_values)
+  if text then out:paragraphs(text) end
+  if #rows == 0 then return end
   out:table({ words.reference, words.of, words.published, words.ours, words.distance, words.source }, rows)
   out:paragraphs(words.references, "dim")
 end

@@ -8,8 +8,8 @@ local only = require "mneme.study.declaration"
 local prose = {}
 
 ---Texts, in the order in which a report has them.
-prose.texts = { "introduction", "scope", "model", "objective", "data", "implementation", "setup", "beyond", "discussion", "easy", "hard", "recommendations",
-  "authors", "code" }
+prose.texts = { "introduction", "scope", "model", "objective", "data", "implementation", "setup", "published_values", "beyond", "discussion", "easy", "hard",
+  "recommendations", "authors", "code" }
 
 local known = { hyperparameters = true }
 for _, name in ipairs(prose.texts) do known[name] = true end
