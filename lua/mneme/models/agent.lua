@@ -126,7 +126,7 @@ local function agent(options)
   local actions = env.action_space.n
   local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
   local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions, options.head_act) } } end
-  local chrono = core.remember == "chrono" and core
+  local chrono = type(core) == "table" and core.remember == "chrono" and core
   if chrono then chrono.remember = chrono_of(env) end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)

@@ -144,8 +144,8 @@ end
 local function compose(study, source, options)
   local spec = plain.spec(study, source.spec)
   local texts = source.report or spec.report or {}
-  local judged, runs, unasked = claims.judge(study, spec.claims, spec.metrics), method.runs(study), nil
-  judged, spec.claims, unasked = verdicts.asked(judged)
+  local runs, judged, asked, unasked = method.runs(study), verdicts.asked(claims.judge(study, spec.claims, spec.metrics))
+  spec.claims = asked
   local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
   local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
