@@ -3,8 +3,8 @@
 local mn = require "mneme"
 
 local small = { n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64 }
-local function core(name, options)
-  local of = { name, label = name }
+local function core(name, options, remember)
+  local of = { name, label = name .. (remember and " " .. remember .. " steps" or ""), remember = remember }
   for key, value in pairs(options) do of[key] = value end
   return of
 end
@@ -15,7 +15,8 @@ return mn.study {
   question = "Does a memory of where it fell bring an agent further along a path that it cannot see?",
   axes = {
     core = { core("agalite", { eta = 4, r = 2 }), gtrxl(128), "gru", "lstm", "feedforward",
-      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }),
+      quick = { core("gru", { d_model = 128 }), core("agalite", small), core("agalite", small, 40),
+        core("feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 }),
         { "gtrxl", memory = 128, n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, label = "gtrxl 128" } },
       full = { core("agalite", { eta = 4, r = 2 }), { "agalite", eta = 8, r = 2, label = "agalite, eta 8" }, gtrxl(32), gtrxl(64), gtrxl(128), "gru",
         "lstm", "feedforward" } },
@@ -48,5 +49,7 @@ return mn.study {
   claims = { { id = "memory", text = "A GRU gets further than a network without memory.", source = "Pleines et al. 2023",
     test = { "better", metric = "mean_return", a = { core = "gru" }, b = { core = "feedforward" } } },
     { id = "agalite-gtrxl", text = "AGaLiTe's return is at least 1.37 times that of GTrXL.", source = "paper, abstract, without environment and memory",
-      test = { "ratio", metric = "mean_return", a = { core = "agalite" }, b = { core = "gtrxl 128" }, at_least = 1.37 } } },
+      test = { "ratio", metric = "mean_return", a = { core = "agalite" }, b = { core = "gtrxl 128" }, at_least = 1.37 } },
+    { id = "long", text = "AGaLiTe with a half-life of 40 steps at the start gets further than as published.", source = "ours",
+      test = { "better", metric = "mean_return", a = { core = "agalite 40 steps" }, b = { core = "agalite" } } } },
 }
