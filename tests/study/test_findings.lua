@@ -1,0 +1,87 @@
+-- test_findings.lua -- docs/findings.md says what the runs in docs/results say: seeds that solve a task, means and ratios, worked out again.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+
+local page = (files.read "docs/findings.md"):gsub("%s+", " ")
+local kept = {}
+
+-- The metrics of every run of docs/results/NAME.jsonl whose settings are those of `of`, such as "core=agalite,corridor=120", by seed.
+local function runs(name, of)
+  if not kept[name] then
+    kept[name] = {}
+    for line in (files.read("docs/results/" .. name .. ".jsonl")):gmatch "[^\n]+" do
+      local record = json.decode(line)
+      local settings = record.run and record.run:match "^(.*),seed=%d+$"
+      if settings and record.metrics then
+        kept[name][settings] = kept[name][settings] or {}
+        table.insert(kept[name][settings], record.metrics)
+      end
+    end
+  end
+  return kept[name][of] or error(("%s has no run %s"):format(name, of))
+end
+local function solved(name, of)
+  local n = 0
+  for _, metrics in ipairs(runs(name, of)) do if metrics.score >= 0.97 then n = n + 1 end end
+  return n
+end
+local function mean(name, metric, ...)
+  local sum, n = 0, 0
+  for _, of in ipairs { ... } do
+    for _, metrics in ipairs(runs(name, of)) do sum, n = sum + metrics[metric], n + 1 end
+  end
+  return sum / n
+end
+local function says(text, ...)
+  local line = text:format(...)
+  t.ok(page:find(line, 1, true), "docs/findings.md should say: " .. line)
+end
+
+t.test("findings: how gates begin", function()
+  local function full(start) return solved("gate_start_full", "core=" .. start .. ",corridor=200") end
+  says("| corridor 200, published size, 5M steps | %d | %d (p < 0.001); %d with 10 steps and with 160 | %d |", full "published", full "40_steps",
+    full "10_steps", #runs("gate_start_full", "core=published,corridor=200"))
+  t.eq(full "10_steps", full "160_steps")
+  local function small(start, corridor) return solved("gate_start_quick", ("core=%s,corridor=%d"):format(start, corridor)) end
+  says("| corridor 60, small | %d | %d; with 10 steps %d (p < 0.001) | 30 |", small("published", 60), small("40_steps", 60), small("10_steps", 60))
+  says("| corridor 120, small | %d | %d (p < 0.001) | 30 |", small("published", 120), small("40_steps", 120))
+  says("| corridor 200, small | %d | %d (p = 0.041); %d with 160 steps | 30 |", small("published", 200), small("40_steps", 200), small("160_steps", 200))
+  local function keep(start, corridor) return solved("keep_or_write", ("core=%s,corridor=%d"):format(start, corridor)) end
+  says("solves corridors 60 and 120 in %d and %d seeds against %d and %d (p < 0.001 each), with little written in %d and %d against %d (p = 0.049) and %d",
+    keep("keeps_longer", 60), keep("keeps_longer", 120), keep("published", 60), keep("published", 120), keep("both", 60), keep("both", 120),
+    keep("writes_less", 60), keep("writes_less", 120))
+end)
+
+t.test("findings: which memory solves long corridors", function()
+  local function three(core)
+    local at = {}
+    for i, corridor in ipairs { 60, 120, 200 } do at[i] = solved("tmaze_solved_quick", ("core=%s,corridor=%d"):format(core, corridor)) end
+    return unpack(at)
+  end
+  says("AGaLiTe as published %d, %d, %d;", three "agalite")
+  says("with 21 steps %d, %d (**holds**, p = 0.002), %d (p = 0.81)", three "agalite_long")
+  says("GaLiTe as released %d, %d, %d;", three "galite_released")
+  says("GTrXL with 128 steps %d, %d, %d,", three "gtrxl")
+  says("with 256 %d, %d, %d;", three "gtrxl_256")
+  says("solves corridors 60, 120 and 200 in %d, %d and %d seeds of 10", three "gru_40_steps")
+  says("as published in %d, %d and %d, with", three "gru")
+  says("chrono initialisation in %d, %d and %d;", three "gru_chrono")
+  local function tuned(core) return solved("tmaze_tuned_quick", ("core=%s,corridor=100"):format(core)) end
+  says("AGaLiTe as published %d, with 21 steps %d (**holds**, p < 0.001), GTrXL %d, GRU %d, LSTM %d.", tuned "agalite", tuned "agalite_long",
+    tuned "gtrxl", tuned "gru", tuned "lstm")
+  says("AGaLiTe %d, a linear transformer that only adds %d:", solved("fig13_long_gates_quick", "core=cos_2,corridor=120"),
+    solved("fig13_long_gates_quick", "core=linear,corridor=120"))
+end)
+
+t.test("findings: other environments, and what a step costs", function()
+  local function maze(core)
+    return mean("memory_maze_quick", "mean_return", ("core=%s,cue_frames=0,size=9"):format(core), ("core=%s,cue_frames=5,size=9"):format(core))
+  end
+  says("AGaLiTe collects %.1f targets as published, %.1f with a half-life of 40 steps at the start", maze "agalite", maze "agalite_40_steps")
+  says("A network without memory collects %.1f, a GRU %.1f, GTrXL %.1f.", maze "feedforward", maze "gru", maze "gtrxl")
+  local function path(core) return mean("mystery_path_quick", "mean_return", ("core=%s,env=mystery_path_grid,level=easy"):format(core)) end
+  says("AGaLiTe's return is %.2f times GTrXL's", path "agalite" / path "gtrxl_128")
+  local function fps(metric) return mean("memory_maze_fps_quick", metric, "core=agalite") / mean("memory_maze_fps_quick", metric, "core=gtrxl__256") end
+  says("acts %.1f times (2.05 to 2.13), learns %.1f times as fast", fps "acting_fps", fps "learning_fps")
+end)
