@@ -1,6 +1,6 @@
 -- What does linear attention give up, and gain?   mneme sweep experiments/transformers_are_rnns.lua quick=1
 -- The three comparisons of Katharopoulos et al. 2020 that need no images: time of learning from a sequence, convergence on copying, and time of
--- generating a token.  Two layers and the same size of either attention; a run learns to copy, then its core is timed.
+-- generating a token.  Two layers and the same size of either attention; a run times its core, then learns to copy.
 local mn = require "mneme"
 local timing, positive = mn.measure.timing, { 0, math.huge }
 
