@@ -133,7 +133,7 @@ float *mn_constant_form(mn_ctx *mn, const float *B, long n, int how, bool *made)
 
 /* C[M,N] = op(A) op(B) (+ C if add), row-major, float32, op = transpose where the flag is set; the
 ** leading dimension is the length of a stored row.  How work is divided does not depend on the number of
-** threads, so neither do the bits.  mn_gemm_one does the same on the calling thread only. */
+** threads, so neither do the bits.  C is neither A nor B.  mn_gemm_one does the same on the calling thread only. */
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda,
              const float *B, int ldb, float *C, int ldc, bool add);
 void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,

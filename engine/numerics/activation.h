@@ -49,7 +49,8 @@ static inline void mn_finish(const float *z, long from, float *y, long ld, const
 #undef MN_FINISH
 }
 
-/* Sums of columns from .. end-1 of dz [N, width]: the gradient of a bias, stored or added.  Of 32 columns the sums stay in registers. */
+/* Sums of columns from .. end-1 of dz [N, width]: the gradient of a bias, stored or added.  32 columns at a time have their sums in
+** registers, and so has each of the last few; sums in memory would wait for their own stores at every row. */
 static inline void mn_column_sums(const float *dz, long N, long width, long from, long end, float *db, bool add) {
   enum { ACROSS = 32, FEW = 8 };
   if (!add) for (long o = from; o < end; o++) db[o] = 0;
@@ -62,13 +63,12 @@ static inline void mn_column_sums(const float *dz, long N, long width, long from
     }
     memcpy(db + from, sum, sizeof sum);
   }
-  if (end - from < FEW) for (; from < end; from++) {
+  for (; end - from < FEW && from < end; from++) {
     float sum = db[from];
     for (long r = 0; r < N; r++) sum += dz[r * width + from];
     db[from] = sum;
   }
-
-  else for (long r = 0; r < N; r++) {
+  for (long r = 0; from < end && r < N; r++) {
     _Pragma("omp simd")
     for (long o = from; o < end; o++) db[o] += dz[r * width + o];
   }

@@ -6,7 +6,8 @@
 ** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
 ** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7; sin and cos 1.6 up to 1000
 ** (beyond: absolute error 1e-7 up to 1e6, and finite everywhere).  Overflow gives infinity; underflow goes
-** through the denormals to 0 (directly to 0 while an op runs: denormals.h); NaN gives NaN; tanh keeps the sign of zero.
+** through the denormals to 0 (directly to 0 while an op runs: denormals.h; of sigmoid and softplus always below 2^-126.5); NaN gives
+** NaN; tanh keeps the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_MATHS_H
@@ -70,7 +71,7 @@ MN_MATH float mn_exp_within(float x) {
 
 MN_MATH float mn_expf(float x) { return mn_exp_within(mn_at_most(mn_at_least(x, -104.5f), 89.0f)); }
 
-/* exp(-|x|), the bits of mn_expf but 0 where that is denormal: one bound, and one power of two, which is 0 for n = -127. */
+/* exp(-|x|), the bits of mn_expf but 0 below 2^-126.5: one bound, and one power of two, which is 0 for n = -127. */
 MN_MATH float mn_exp_minus(float x) {
   int32_t n;
   float p = mn_expm1_reduced(mn_at_least(-__builtin_fabsf(x), -88.0f), &n);
@@ -107,7 +108,7 @@ MN_MATH float mn_log1p_reduced(float f, float k) {
 }
 
 /* a where `yes`, else b, by their bits: of several ?: in a row GCC makes branches, and then vectorises no loop around them. */
-MN_MATH float mn_chosen_of(bool yes, float a, float b) {
+MN_MATH float mn_select(bool yes, float a, float b) {
   const uint32_t all = 0u - (uint32_t)yes;
   return mn_float_of((mn_bits_of(a) & all) | (mn_bits_of(b) & ~all));
 }
@@ -119,9 +120,9 @@ MN_MATH float mn_logf(float x) {
   uint32_t u = mn_bits_of(x * mn_power_of_2(up)) - 0x3f3504f3u;        /* sqrt(1/2) */
   float k = (float)(((int32_t)u >> 23) - up);
   float y = mn_log1p_reduced(mn_float_of((u & 0x7fffffu) + 0x3f3504f3u) - 1, k);
-  y = mn_chosen_of(bits >= 0x7f800000, x, y);                          /* infinity, NaN */
-  y = mn_chosen_of(bits < 0, __builtin_nanf(""), y);
-  return mn_chosen_of((bits & 0x7fffffff) == 0, -__builtin_inff(), y);
+  y = mn_select(bits >= 0x7f800000, x, y);                          /* infinity, NaN */
+  y = mn_select(bits < 0, __builtin_nanf(""), y);
+  return mn_select((bits & 0x7fffffff) == 0, -__builtin_inff(), y);
 }
 
 /* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)) */

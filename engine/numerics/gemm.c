@@ -59,7 +59,7 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
   else plain(ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
-/* Panels p and p + 1 of the packed B, where there are so many. */
+/* Panels p and p + 1 of the packed B, or the last one alone. */
 static void pack_two(const mn_bf16 *bf16, bool tb, int N, int K, const float *B, int ldb, long p, long depth, float *panels) {
   panels += p * depth * MN_PANEL;
   B += tb ? p * MN_PANEL * ldb : p * MN_PANEL;
@@ -121,12 +121,12 @@ void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int 
   else by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
-/* C[M,N] of A' and B, M of 32 or 64 and N of a few, computed as C'. */
+/* C[M,N] of A' and B (+ C if add), M of 32 or 64 and N of a few, computed as C'. */
 static void narrow_columns(int M, int N, int K, const float *A, int lda, const float *B, int ldb, float *C, int ldc, bool add) {
-  float turned[MN_NARROW * 2 * MN_PANEL];
-  mn_gemm_unpacked(N, M, K, B, ldb, true, A, lda, turned, M, false);
-  for (int m = 0; m < M; m++)
-    for (int n = 0; n < N; n++) C[(long)m * ldc + n] = add ? C[(long)m * ldc + n] + turned[n * M + m] : turned[n * M + m];
+  float turned[MN_NARROW_COLUMNS * 2 * MN_PANEL];
+  for (int m = 0; m < M; m++) for (int n = 0; n < N; n++) turned[n * M + m] = C[(long)m * ldc + n];
+  mn_gemm_unpacked(N, M, K, B, ldb, true, A, lda, turned, M, add);
+  for (int m = 0; m < M; m++) for (int n = 0; n < N; n++) C[(long)m * ldc + n] = turned[n * M + m];
 }
 
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
@@ -137,7 +137,7 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
       MN_FOR(mn, work, n, 0, N, 2 * MN_PANEL, mn_gemm_unpacked(M, N - n < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
       return;
     }
-    if (ta && N <= MN_NARROW && M % MN_PANEL == 0) {          /* a gradient of weights with few inputs: C' = B' A fills the vectors */
+    if (ta && N <= MN_NARROW_COLUMNS && M % MN_PANEL == 0) {          /* a gradient of weights with few inputs: C' = B' A fills the vectors */
       MN_FOR(mn, work, m, 0, M, 2 * MN_PANEL, narrow_columns(M - m < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, N, K, A + m, lda, B, ldb, C + m * ldc, ldc, add));
       return;
     }

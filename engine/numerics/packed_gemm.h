@@ -49,8 +49,9 @@ void mn_few_columns(const mn_few *few, int m0, int m1, long left, const float *p
 void mn_gemm_panel_rows(int m0, int m1, int N, int K, const float *A, int lda, bool transposed, const float *panels,
                     float *C, int ldc, bool add);
 
-/* The same bits where B [K,N] lies unpacked, N a multiple of MN_PANEL: for so few rows of A packing costs more. */
-enum { MN_UNPACKED_ROWS = 3, MN_NARROW = 8 };                 /* at most so many rows; columns that are better computed as rows */
+/* The same bits where B [K,N] lies unpacked, N a multiple of MN_PANEL: for a few rows of A packing B costs more than the product. */
+enum { MN_UNPACKED_ROWS = 3 };                                /* up to that many rows do not pack */
+enum { MN_NARROW_COLUMNS = 8 };                               /* up to that many columns are computed as rows */
 void mn_gemm_unpacked(int M, int N, int K, const float *A, int lda, bool transposed, const float *B, int ldb, float *C, int ldc, bool add);
 
 #endif

@@ -231,3 +231,25 @@ t.test("custom_gradient: many constants do not fill memory", function()
   t.ok(marks[3] <= marks[1] * 1.1, ("%g, then %g bytes of plans"):format(marks[1], marks[3]))
   mn.clear_tape()
 end)
+
+t.test("linear: the gradient of a row of weights has the same bits, however many rows there are", function()
+  local rows = 300                                       -- more than one piece of the depth of a product
+  local function gradient(inputs, outputs)
+    local x, w, up = mn.tensor { shape = { rows, inputs } }, mn.tensor { shape = { outputs, inputs }, grad = true }, mn.tensor { shape = { rows, outputs } }
+    for i = 0, rows * inputs - 1 do x:data()[i] = math.sin(0.7 * i) end
+    for o = 0, outputs - 1 do
+      for i = 0, inputs - 1 do w:data()[o * inputs + i] = math.cos(o + 0.3 * i) end
+      for r = 0, rows - 1 do up:data()[r * outputs + o] = math.sin(1.3 * r + o) end
+    end
+    local y = mn.ops.linear { x = x, w = w } + mn.ops.linear { x = x:tanh(), w = w }     -- stored, then added to
+    ;(y * up):sum():backward()
+    return w:grad()
+  end
+  for _, inputs in ipairs { 1, 5, 8, 9, 64 } do
+    local whole = gradient(inputs, 97)                   -- through packed panels
+    for _, outputs in ipairs { 1, 2, 3, 4, 32, 64, 96 } do
+      local some = gradient(inputs, outputs)
+      for i = 0, outputs * inputs - 1 do t.eq(some:data()[i], whole:data()[i], ("%d inputs, %d outputs, number %d"):format(inputs, outputs, i)) end
+    end
+  end
+end)

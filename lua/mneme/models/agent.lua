@@ -89,14 +89,17 @@ local function make_heads(options, d, hidden, actions)
   end)
 end
 
--- core.remember=chrono as chrono:STEPS, by the steps that the environment asks its agent to remember.
-local function chrono_of(env)
+-- The settings of a core with remember = "chrono" as chrono:STEPS, by the steps that the environment asks its agent to remember.
+local function reaching_back(core, env)
   local steps = env.horizon and env:horizon()
   if not steps then
     errors.usage(("core.remember=chrono: it is not known how far back %s asks to remember"):format(tostring(env.id)),
       "core.remember=chrono:STEPS, such as chrono:200")
   end
-  return ("chrono:%d"):format(math.max(2, steps))
+  local settings = {}
+  for key, value in pairs(core) do settings[key] = value end
+  settings.remember = ("chrono:%d"):format(math.max(2, steps))
+  return settings
 end
 
 ---An agent: torso, core, policy head and value head.
@@ -126,11 +129,9 @@ local function agent(options)
   local actions = env.action_space.n
   local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
   local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions, options.head_act) } } end
-  local chrono = type(core) == "table" and core.remember == "chrono" and core
-  if chrono then chrono.remember = chrono_of(env) end
+  if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)
-  if chrono then chrono.remember = "chrono" end
   core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },

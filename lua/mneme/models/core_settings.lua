@@ -19,7 +19,7 @@ return {
   feature = "feature map phi of keys and queries", gate = "gates beta (writes) and gamma (retains)",
   query = "q from x (single), or projected twice (double, as released)",
   remember = "half-life of what a new core writes, in steps: published, 40, 1..200 (channels differ), chrono:200, chrono (up to the distance that "
-    .. "the environment asks for), biases (as beta_bias and the like say)",
+    .. "the environment asks for), biases (what beta_bias and the other biases are set to)",
   beta_bias = "bias of the gate beta at the start", gamma_bias = "bias of the gate gamma at the start",
   p_gamma_bias = "bias of gamma's second factor at the start", z_bias = "bias of the update gate z at the start",
   f_bias = "bias of the forget gate at the start", i_bias = "bias of the input gate at the start",

@@ -92,7 +92,7 @@ function start.decays(name, leaf, keep_of, value_of)
 end
 
 ---Parse core.remember.
----@param text string "published", "biases" (as beta_bias and the like say), "40", "1..200" (half-lives evenly spaced on a logarithmic
+---@param text string "published", "biases" (what beta_bias and the other biases are set to), "40", "1..200" (half-lives evenly spaced on a logarithmic
 ---  scale) or "chrono:200" (time constants evenly spaced from 1 to 200: Tallec and Ollivier 2018, Can recurrent neural networks warp time?)
 ---@return (fun(x: number): number)? half_life by a channel's place in 0..1; nil: as the biases say
 function start.parse(text)
