@@ -70,6 +70,9 @@ t.test("findings: which memory solves long corridors", function()
   local function tuned(core) return solved("tmaze_tuned_quick", ("core=%s,corridor=100"):format(core)) end
   says("AGaLiTe as published %d, with 21 steps %d (**holds**, p < 0.001), GTrXL %d, GRU %d, LSTM %d.", tuned "agalite", tuned "agalite_long",
     tuned "gtrxl", tuned "gru", tuned "lstm")
+  local function large(core) return solved("tmaze_solved_full", ("core=%s,corridor=200"):format(core)) end
+  says("AGaLiTe with 21 steps solves it in %d seeds of %d,", large "agalite_long", #runs("tmaze_solved_full", "core=agalite_long,corridor=200"))
+  says("acting as released, in %d of %d,", large "gtrxl", #runs("tmaze_solved_full", "core=gtrxl,corridor=200"))
   says("AGaLiTe %d, a linear transformer that only adds %d:", solved("fig13_long_gates_quick", "core=cos_2,corridor=120"),
     solved("fig13_long_gates_quick", "core=linear,corridor=120"))
 end)
