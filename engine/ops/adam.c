@@ -6,27 +6,36 @@
 #include <math.h>
 #include "op.h"
 
+typedef struct step { float *w, *m, *v; const float *g; float lr, eps, a1, a2, c1, c2, scale, keep; } step;
+
+/* Weights from .. end-1.  A correction that has come to 1 divides nothing: the bits are the same, and divisions are most of the time. */
+static inline __attribute__((always_inline)) void run(const step *s, const bool by_c1, const bool by_c2, long from, long end) {
+  float *w = s->w, *m = s->m, *v = s->v;
+  const float *g = s->g, b1 = 1 - s->a1, b2 = 1 - s->a2, a1 = s->a1, a2 = s->a2, c1 = s->c1, c2 = s->c2;
+  MN_PRAGMA(omp simd)
+  for (long i = from; i < end; i++) {
+    float gi = g[i] * s->scale;
+    m[i] = b1 * m[i] + a1 * gi;
+    v[i] = b2 * v[i] + a2 * gi * gi;
+    w[i] = s->keep * w[i] - s->lr * (by_c1 ? m[i] / c1 : m[i]) / (sqrtf(by_c2 ? v[i] / c2 : v[i]) + s->eps);
+  }
+}
+
 static void forward(mn_call *c) {
   const float *g = c->in[0].grad, *hyper = c->in[3].data;
   float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
   if (!g || !isfinite(norm)) return;
-  float lr = hyper[0], a1 = hyper[1], a2 = hyper[2], eps = hyper[3], max_norm = hyper[4];
-  float scale = max_norm > 0 && norm >= max_norm ? max_norm / norm : 1;
-  float keep = c->in[5].data ? 1 - lr * c->in[5].data[0] : 1;
-  float b1 = 1 - a1, b2 = 1 - a2;
-  double c1 = -expm1(hyper[5] * log1p(-(double)a1)), c2 = -expm1(hyper[5] * log1p(-(double)a2));
-  const float rate = (float)(lr / c1), root = (float)(1 / sqrt(c2));      /* both corrections once: a division and a root are left for each weight */
-  long n = c->in[0].n;
+  step s = { w, m, v, g, .lr = hyper[0], .a1 = hyper[1], .a2 = hyper[2], .eps = hyper[3] };
+  s.scale = hyper[4] > 0 && norm >= hyper[4] ? hyper[4] / norm : 1;
+  s.keep = c->in[5].data ? 1 - s.lr * c->in[5].data[0] : 1;
+  s.c1 = (float)-expm1(hyper[5] * log1p(-(double)s.a1)), s.c2 = (float)-expm1(hyper[5] * log1p(-(double)s.a2));
+  const long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 8.0 * n)
-  for (long i0 = 0; i0 < n; i0 += 4096) {
-    const long end = n - i0 < 4096 ? n : i0 + 4096;
-    MN_PRAGMA(omp simd)
-    for (long i = i0; i < end; i++) {
-      float gi = g[i] * scale;
-      m[i] = b1 * m[i] + a1 * gi;
-      v[i] = b2 * v[i] + a2 * gi * gi;
-      w[i] = keep * w[i] - rate * m[i] / (sqrtf(v[i]) * root + eps);
-    }
+  for (long i = 0; i < n; i += 4096) {
+    const long end = n - i < 4096 ? n : i + 4096;
+    if (s.c1 != 1) run(&s, true, true, i, end);
+    else if (s.c2 != 1) run(&s, false, true, i, end);
+    else run(&s, false, false, i, end);
   }
 }
 

@@ -74,14 +74,13 @@ MN_KERNEL_FUSED(grad_norm, grad_norm_forward, NULL, grad_norm_together)
 
 /* ---- adam ---- */
 
-struct Hyper { float rate, a1, a2, eps, scale, keep, root; };
+struct Hyper { float lr, a1, a2, eps, scale, keep, c1, c2; };
 
-/* `rate` and `root`: the learning rate and 1, with their corrections of the bias, as the CPU's adam.c has them. */
-static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float rate, float root) {
-  Hyper h = { rate, hyper[1], hyper[2], hyper[3], 1, 1, root };
+static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float c1, float c2) {
+  Hyper h = { hyper[0], hyper[1], hyper[2], hyper[3], 1, 1, c1, c2 };
   const float max_norm = hyper[4];
   if (max_norm > 0 && norm >= max_norm) h.scale = max_norm / norm;
-  if (weight_decay) h.keep = 1 - hyper[0] * weight_decay[0];
+  if (weight_decay) h.keep = 1 - h.lr * weight_decay[0];
   return h;
 }
 
@@ -89,7 +88,7 @@ static __device__ float step(const Hyper &h, float g, float w, float *m, float *
   g *= h.scale;
   *m = (1 - h.a1) * *m + h.a1 * g;
   *v = (1 - h.a2) * *v + h.a2 * g * g;
-  return h.keep * w - h.rate * *m / (sqrtf(*v) * h.root + h.eps);
+  return h.keep * w - h.lr * (*m / h.c1) / (sqrtf(*v / h.c2) + h.eps);
 }
 
 CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, const float *weight_decay) {
@@ -98,10 +97,7 @@ CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, 
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
   if (!l.g || !(fabsf(norm[0]) < INFINITY)) return;          /* all threads of the block alike */
   cu_smem<float> corrections = CU_SHARED(float, 0);
-  if (threadIdx.x < 2) {
-    const double left = -expm1(hyper[5] * log1p(-(double)hyper[1 + threadIdx.x]));
-    corrections[(int)threadIdx.x] = (float)(threadIdx.x ? 1 / sqrt(left) : hyper[0] / left);
-  }
+  if (threadIdx.x < 2) corrections[(int)threadIdx.x] = (float)-expm1(hyper[5] * log1p(-(double)hyper[1 + threadIdx.x]));
   __syncthreads();
   const Hyper h = hyper_of(hyper, norm[0], weight_decay, corrections[0], corrections[1]);
   const bool aligned = (((uintptr_t)l.w | (uintptr_t)l.m | (uintptr_t)l.v | (uintptr_t)l.g) & 15) == 0;
