@@ -35,7 +35,7 @@ static void carried(const mn_call *c, int t, float *h) {
 }
 
 /* Row t of all environments. */
-typedef struct row_job { const mn_call *c; int t; const float *pre, *h; float *dh, *di, *dpre, *dq; } row_job;
+typedef struct row_job { const mn_call *c; int t; const float *pre, *h; float *dh, *di, *dpre; } row_job;
 
 static void step_row(void *arg, int b, int worker) {
   (void)worker;
@@ -59,9 +59,8 @@ static void forward(mn_call *c) {
   for (long k = 0; k < (long)B * D; k++) last[k] = y[(long)(c->t1 - 1) * B * D + k];
 }
 
-/* One row: from dh to the gradients of i, of the recurrent product (which differs in n's part, kept in dq), and the direct part of dh
-** before. */
-static void undo(const float *save, const float *h, float *dh, float *di, float *dpre, float *dq, int D) {
+/* One row: from dh to the gradients of i, of the recurrent product, and the direct part of dh before. */
+static void undo(const float *save, const float *h, float *dh, float *di, float *dpre, int D) {
   const float *r = save, *z = save + D, *n = save + 2 * D, *q = save + 3 * D;
   MN_PRAGMA(omp simd)
   for (int d = 0; d < D; d++) {
@@ -69,7 +68,7 @@ static void undo(const float *save, const float *h, float *dh, float *di, float 
     di[d] = dpre[d] = dn * q[d] * r[d] * (1 - r[d]);
     di[D + d] = dpre[D + d] = dh[d] * (h[d] - n[d]) * z[d] * (1 - z[d]);
     di[2 * D + d] = dn;
-    dq[d] = dpre[2 * D + d] = dn * r[d];
+    dpre[2 * D + d] = dn * r[d];
     dh[d] *= z[d];
   }
 }
@@ -85,7 +84,7 @@ static void undo_row(void *arg, int b, int worker) {
     MN_PRAGMA(omp simd)
     for (long d = 0; d < D; d++) dh[d] += dy[row * D + d];
   }
-  undo(c->out[2].data + row * 4 * D, j->h + b * D, dh, j->di + row * 3 * D, j->dpre + b * 3 * D, j->dq + row * D, (int)D);
+  undo(c->out[2].data + row * 4 * D, j->h + b * D, dh, j->di + row * 3 * D, j->dpre + row * 3 * D, (int)D);
 }
 
 static void backward(mn_call *c) {
@@ -94,7 +93,7 @@ static void backward(mn_call *c) {
   mn_ctx *mn = c->ctx;
   const float *w = c->in[1].data, *dlast = c->out[1].grad;
   const uint8_t *done = c->in[3].u8;
-  float *dpre = mn_scratch(mn, 0, (long)B * G + N * D), *dq = dpre + (long)B * G, *before = mn_scratch(mn, 1, N * D), *dh = mn_scratch(mn, 2, BD);
+  float *dpre = mn_scratch(mn, 0, N * G), *before = mn_scratch(mn, 1, N * D), *dh = mn_scratch(mn, 2, BD);
   float *dw = c->in[1].grad, *db = c->in[2].grad, *dh0 = c->in[4].grad;
   float *packed = mn_scratch(mn, 3, (long)mn_panels(D) * MN_PANEL * G + N * G);
   float *di = c->in[0].grad ? c->in[0].grad : packed + (long)mn_panels(D) * MN_PANEL * G;
@@ -103,18 +102,14 @@ static void backward(mn_call *c) {
   for (int t = T - 1; t >= 0; t--) {
     float *h = before + t * BD;
     carried(c, t, h);
-    mn_each_row(mn, B, D, undo_row, &(row_job){ .c = c, .t = t, .h = h, .dh = dh, .di = di, .dpre = dpre, .dq = dq });
-    mn_product(mn, B, D, G, dpre, packed, dh, D, true);
+    mn_each_row(mn, B, D, undo_row, &(row_job){ .c = c, .t = t, .h = h, .dh = dh, .di = di, .dpre = dpre });
+    mn_product(mn, B, D, G, dpre + (long)t * B * G, packed, dh, D, true);
     for (int b = 0; done && b < B; b++)
       if (done[t * B + b]) for (int d = 0; d < D; d++) dh[(long)b * D + d] = 0;
   }
   if (dh0) for (long k = 0; k < BD; k++) dh0[k] = dh[k];
-  if (dw) {
-    const float *panels = mn_gemm_pack(mn, MN_SCRATCH_GEMM, false, D, (int)N, before, D);
-    mn_gemm_with(mn, panels, true, false, 2 * D, D, (int)N, di, G, before, D, dw, D, false);
-    mn_gemm_with(mn, panels, true, false, D, D, (int)N, dq, D, before, D, dw + 2L * D * D, D, false);
-  }
-  if (db) MN_FOR(mn, N * D, d, 0, D, 64, mn_column_sums(dq, N, D, d, D - d < 64 ? D : d + 64, db, false));
+  if (dw) mn_gemm(mn, true, false, G, D, (int)N, dpre, G, before, D, dw, D, false);
+  if (db) MN_FOR(mn, N * D, d, 0, D, 64, mn_column_sums(dpre + 2 * D, N, G, d, D - d < 64 ? D : d + 64, db, false));
 }
 
 const mn_op mn_op_gru = {

@@ -25,7 +25,7 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   if cols <= 32 then for c = 1, cols - 1 do view:line(place.x + c * side, place.y, place.x + c * side, place.y + place.h, theme.line, u) end end
 end
 
--- Have the groups' names and values room, with so many columns?
+-- Is there room for the names and values of the groups in this number of columns?
 local function fits(view, box, groups)
   local per = math.max(1, math.floor(box.h / (LINE * view.unit)))
   return box.w / math.ceil(#groups / per) >= NARROW * view.unit
