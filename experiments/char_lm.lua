@@ -29,7 +29,7 @@ return mn.study {
     carry = "does the memory go on from one batch to the next?",
     published = function(name) return { core = { name, n_layers = 2 } } end,
   },
-  seeds = { 3, quick = 5 },
+  seeds = 5,
   run = function(cfg)
     local dataset = mn.dataset("text", { file = cfg.file, unit = cfg.unit, vocab = cfg.vocab, length = cfg.length, batch = cfg.batch, seed = cfg.seed })
     local function model(core) return mn.sequence_model { dataset = dataset, core = core } end

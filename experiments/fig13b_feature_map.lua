@@ -28,7 +28,7 @@ return mn.study {
   of = "tmaze",
   axes = { corridor = { 120, 200, quick = { 20 }, full = { 200 } }, core = { quick = cores(small), unpack(cores()) } },
   settings = { size = "published", steps = 5e6, threads = 1, quick = { steps = 6e5, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
-  seeds = { 3, quick = 5 },
+  seeds = 5,
   measure = function(path) return mn.measure.denominators.ask(mn.stepper.from_run(path, { num_envs = 4, seed = 1000 }), { steps = 100 }) end,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } },
     learned = { "success, mean over all of training", mean_of = "charts/score", range = { 0, 1 } },

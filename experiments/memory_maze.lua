@@ -41,7 +41,7 @@ return mn.study {
     levels = { "mazes there are; 0: a new one in each episode", range = { 0, 100000 }, whole = true },
     previous = { "inputs besides the observation: the last action, reward, both or, left empty, neither" },
   },
-  seeds = { 3, quick = 5 }, run = function(cfg)
+  seeds = 5, run = function(cfg)
     local env = mn.env("memory_maze", { size = cfg.size, mode = cfg.mode, observation = cfg.observation, view = cfg.sight,
       levels = cfg.levels, cue_frames = cfg.cue_frames, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)

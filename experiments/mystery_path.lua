@@ -35,7 +35,7 @@ return mn.study {
     level = { "easy: origin and goal are seen, and each new cell pays 0.1; hard: neither, as memory-gym has it" },
     observation = { "pixels: 84 x 84 colours, as published; vector: the same as a few dozen numbers" },
   },
-  seeds = { 3, quick = 5 },
+  seeds = 5,
   run = function(cfg)
     local env = mn.env(cfg.env, { level = cfg.level, observation = cfg.observation, num_envs = cfg.num_envs, seed = cfg.seed })
     mn.manual_seed(cfg.seed)

@@ -21,7 +21,7 @@ return mn.study {
     hidden = 64, lr = 3e-4, entropy_coef = 0.01, episodes = 512, last = 40, quick = { steps = 8e5, hidden = 32, lr = 1e-3, episodes = 128, last = 16 } },
   about = { from = "a run whose agent is probed; none: it is trained",
     last = { "step of an episode up to which is asked", range = { 1, 1e5 }, whole = true }, corridor = "of T-Maze" },
-  seeds = { 3, quick = 5 },
+  seeds = 5,
   references = { { "guessing", y = 0.5, of = "cue", source = "two cues" }, { "guessing", y = 0.25, of = "heading", source = "four" } },
   run = function(cfg)
     mn.manual_seed(cfg.seed)

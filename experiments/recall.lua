@@ -29,7 +29,7 @@ return mn.study {
     stop_score = { "training ends where this share of the validation part is answered rightly", range = { 0, 1 } },
     published = function(name) return { core = { name, n_layers = 2 } } end,
   },
-  seeds = { 3, quick = 5 },
+  seeds = 5,
   run = function(cfg)
     local pairs_asked = cfg.dataset[1] == "mqar" and (cfg.dataset.pairs or cfg.pairs) or nil
     local dataset = mn.dataset(cfg.dataset, { batch = cfg.batch, seed = cfg.seed, pairs = pairs_asked })

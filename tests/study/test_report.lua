@@ -52,9 +52,9 @@ t.test("what ten thousand runs took is summed", function()
 end)
 
 t.test("better: above, below, neither", function()
-  local high, low = { 0.9, 0.95, 0.88, 0.93 }, { 0.5, 0.52, 0.47, 0.55 }
+  local high, low = { 0.9, 0.95, 0.88, 0.93, 0.91 }, { 0.5, 0.52, 0.47, 0.55, 0.5 }
   local v = judge({ gru = high, lstm = low }, { "better" })
-  t.eq(v.verdict, "holds") t.eq(v.n, 4)
+  t.eq(v.verdict, "holds") t.eq(v.n, 5)
   local d, lo, hi, p = mn.stats.paired_t_interval(high, low)
   t.eq(v.estimate, d) t.eq(v.low, lo) t.eq(v.high, hi) t.eq(v.p, p) t.eq(v.holm, p) t.eq(v.improvement[1], 1)
   t.eq(judge({ gru = low, lstm = high }, { "better" }).verdict, "fails")
@@ -65,22 +65,35 @@ t.test("better: above, below, neither", function()
 end)
 
 t.test("at_least, ratio, equal", function()
-  local two = { gru = { 2.1, 4, 6.2 }, lstm = { 1, 2, 3 } }
-  t.eq(judge({ gru = { 0.9, 0.92, 0.91 } }, { "at_least", value = 0.8 }).verdict, "holds")
-  t.eq(judge({ gru = { 0.9, 0.92, 0.91 } }, { "at_least", value = 0.99 }).verdict, "fails")
-  t.eq(judge({ gru = { 0.9, 0.92, 0.91 } }, { "at_least", value = 0.91 }).verdict, "undecided")
+  local two = { gru = { 2.1, 4, 6.2, 2.1, 4 }, lstm = { 1, 2, 3, 1, 2 } }
+  local one = { 0.9, 0.92, 0.91, 0.9, 0.92 }
+  t.eq(judge({ gru = one }, { "at_least", value = 0.8 }).verdict, "holds")
+  t.eq(judge({ gru = one }, { "at_least", value = 0.99 }).verdict, "fails")
+  t.eq(judge({ gru = one }, { "at_least", value = 0.91 }).verdict, "undecided")
   local v = judge(two, { "ratio", at_least = 1.8 })
   t.eq(v.verdict, "holds")
-  t.near(v.estimate, (2.1 * 2 * 6.2 / 3) ^ (1 / 3), 1e-12)
+  t.near(v.estimate, ((2.1 * 2) ^ 2 * 6.2 / 3) ^ (1 / 5), 1e-12)
   t.ok(v.low > 1.8 and v.high > v.estimate)
   t.eq(judge(two, { "ratio", at_least = 3 }).verdict, "fails")
   t.eq(judge({ gru = { 1, 2 }, lstm = { 0, 1 } }, { "ratio", at_least = 1 }).why, "not_positive")
-  local near = { gru = { 0.5, 0.51, 0.49, 0.5 }, lstm = { 0.5, 0.5, 0.5, 0.505 } }
+  local near = { gru = { 0.5, 0.51, 0.49, 0.5, 0.5 }, lstm = { 0.5, 0.5, 0.5, 0.505, 0.5 } }
   v = judge(near, { "equal", within = 0.05 })
   t.eq(v.verdict, "holds") t.ok(v.p < 0.01)
   v = judge(near, { "equal", within = 0.005 })
   t.eq(v.verdict, "undecided") t.eq(v.why, "reaches_out") t.ok(v.p > 0.05)
-  t.eq(judge({ gru = { 0.9, 0.91, 0.92 }, lstm = { 0.5, 0.5, 0.5 } }, { "equal", within = 0.1 }).verdict, "fails")
+  t.eq(judge({ gru = one, lstm = { 0.5, 0.5, 0.5, 0.5, 0.5 } }, { "equal", within = 0.1 }).verdict, "fails")
+end)
+
+t.test("fewer than five seeds decide nothing, however far apart they are", function()
+  for n = 2, 6 do
+    local of = { gru = {}, lstm = {} }
+    for seed = 1, n do of.gru[seed], of.lstm[seed] = 0.9 + seed / 100, 0.1 + seed / 200 end
+    for _, case in ipairs { { { "better" }, "holds" }, { { "at_least", value = 0.5 }, "holds" }, { { "ratio", at_least = 2 }, "holds" },
+      { { "equal", within = 0.01 }, "fails" }, { { "equal", within = 0.95 }, "holds" } } do
+      local v = judge(of, case[1])
+      t.eq(v.verdict, n < 5 and "undecided" or case[2], case[1][1] .. " with " .. n) t.eq(v.why, n < 5 and "few_seeds" or nil)
+    end
+  end
 end)
 
 t.test("estimates, intervals and p are those of scipy 1.17.1 (ttest_1samp)", function()
@@ -100,7 +113,7 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
     test.metric, test.a, test.b = "score", { core = "gru" }, test[1] ~= "at_least" and { core = "lstm" } or nil
     return claims.judge({ runs = runs_of(of) }, { { text = "claim", test = test } }, metrics)[1]
   end
-  local high = { 0.7, 1, 1 }
+  local high = { 0.7, 1, 1, 0.8, 1 }
   local v = verdict({ gru = high }, { "at_least", value = 0.2 })
   local _, low, top, p = mn.stats.bounded_interval(high, 0, 1, 0.95, 0.2)
   t.near(v.low, low, 1e-12) t.near(v.high, top, 1e-12) t.near(v.p, p, 1e-12) t.ok(v.high <= 1)

@@ -18,9 +18,8 @@ local seeds = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
 
-local claims = {}
+local claims = { FEWEST = 5 }       -- seeds of a side that a verdict takes, but on exact numbers
 local LEVEL = 0.05
-local FEWEST = 5                   -- seeds of a side for a verdict of "solves" or "sooner"
 local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
 
 -- ---- what may be claimed ----
@@ -286,6 +285,7 @@ local function decide(v, test, found, range)
     v.verdict = verdict_of(test, border, low, high)
     if v.verdict == "undecided" then v.why = test[1] == "equal" and "reaches_out" or "reaches_over" end
   end
+  if not test.exact and v.n < claims.FEWEST and v.verdict ~= "undecided" then v.verdict, v.why = "undecided", "few_seeds" end
   v.low, v.high = back(low), back(high)
 end
 
@@ -322,7 +322,7 @@ local function decide_solved(v, study, test)
     v.p, score = stats.log_rank(times, solved, others, others_solved)
     v.medians, first_better = { median or false, others_median or false }, score > 0
   end
-  if v.n < FEWEST then v.why = "few_seeds"
+  if v.n < claims.FEWEST then v.why = "few_seeds"
   elseif v.p < LEVEL then v.verdict = first_better and "holds" or "fails"
   else v.why = "no_difference" end
 end

@@ -1,5 +1,6 @@
 -- power.lua -- what the claims of a study can decide with their number of seeds, before anything runs: mneme sweep SCRIPT power=1.
 -- Differences are those that are found in four of five studies, at 5 % after Holm's correction for all claims (the first of m: 5 % / m).
+local claim_verdicts = require "mneme.study.claims"
 local stats = require "mneme.stats"
 
 local POWER = 0.8
@@ -32,7 +33,6 @@ end
 local of = {}
 
 function of.solves(n, level)
-  if n < 5 then return "no verdict with fewer than five seeds" end
   local parts, significant = {}, {}
   for _, q in ipairs { 0, 0.25, 0.5, 0.75 } do
     local p = least_share(n, q, level, significant)
@@ -42,16 +42,14 @@ function of.solves(n, level)
 end
 
 function of.sooner(n, level)
-  if n < 5 then return "no verdict with fewer than five seeds" end
   local ratio = math.exp(2 * (stats.normal_quantile(1 - level / 2) + stats.normal_quantile(POWER)) / math.sqrt(2 * n))
   return ("if all seeds solve it, times whose rates differ by a factor of %.1f"):format(ratio)
 end
 
 -- Student's t of n paired seeds: the difference in deviations of the differences, by the normal approximation with t's quantiles.
 local function paired(n, level)
-  if n < 2 then return "no verdict with one seed" end
   local d = (stats.student_quantile(1 - level / 2, n - 1) + stats.normal_quantile(POWER)) / math.sqrt(n)
-  return ("a difference of %.2g standard deviations between seeds%s"):format(d, n < 5 and " (fewer than five seeds)" or "")
+  return ("a difference of %.2g standard deviations between seeds"):format(d)
 end
 
 ---One line for each claim: what it can decide.
@@ -63,7 +61,8 @@ function power.lines(claims, n)
   for _, claim in ipairs(claims or {}) do tested = tested + (claim.test and not claim.test.exact and 1 or 0) end
   for i, claim in ipairs(claims or {}) do
     local test = claim.test
-    local text = not test and "no test" or test.exact and "exact: one seed is enough" or (of[test[1]] or paired)(n, 0.05 / tested)
+    local text = not test and "no test" or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and
+      "no verdict with fewer than five seeds" or (of[test[1]] or paired)(n, 0.05 / tested)
     lines[i] = ("  %s: %s"):format(claim.id or tostring(i), text)
   end
   return lines
