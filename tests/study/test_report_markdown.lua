@@ -113,6 +113,8 @@ t.test("the same page as Markdown and as LaTeX: texts, equations, verdicts, figu
   t.ok(tex:find("\\[C_t = ", 1, true) and tex:find("page-figures/figure-1.pdf", 1, true) and files.is_file(path "page-figures/figure-1.pdf"))
   local said = shell.run(here, "pdflatex -interaction=nonstopmode -halt-on-error page.tex")
   t.ok(files.is_file(path "page.pdf"), said:sub(-1500))
+  t.ok(not tex:find("caption{Figure", 1, true), "LaTeX numbers figures")
+  t.ok(not said:find("Overfull", 1, true), said:match "Overfull[^\n]*\n[^\n]*")
 end)
 
 t.test("indented lines stay as they are, in each kind of page", function()

@@ -135,35 +135,58 @@ function tex.paragraphs(b)
   return table.concat(out)
 end
 
+local LINE = 112                   -- characters of \footnotesize in a line, about
+local BREAK = "\226\128\139"       -- zero-width space: a line may end there
+
+-- Shares of the line for the columns of a table: each as wide as its widest cell where all fit, else at least as wide as its longest
+-- word (of at most 30 letters), and the rest of the line in proportion to what a column lacks.
+local function widths(head, rows, n)
+  local wants, needs, wanted, needed, room = {}, {}, 0, 0, LINE - 2 * (n - 1)
+  for i = 1, n do
+    wants[i], needs[i] = 2, 2
+    for r = 0, #rows do
+      local text = (rows[r] or head)[i] or ""
+      wants[i] = math.max(wants[i], #text:gsub(BREAK, "") + 1)
+      for word in text:gsub(BREAK, " "):gmatch "%S+" do needs[i] = math.max(needs[i], math.min(#word + 1, 30)) end
+    end
+    wanted, needed = wanted + wants[i], needed + needs[i]
+  end
+  local out, grows = {}, math.max(0, room - needed) / math.max(1, wanted - needed)
+  for i = 1, n do
+    local letters = wanted <= room and wants[i] or needs[i] + (wants[i] - needs[i]) * grows
+    out[i] = letters / math.max(LINE, needed + 2 * (n - 1))
+  end
+  return out
+end
+
 function tex.table(b)
-  local rows, head, n, widest = {}, {}, #b.head, {}
+  local rows, head, n = {}, {}, #b.head
+  local function cell(v) return (plain(v):gsub("[,=_/]%f[%w]", "%0" .. BREAK)) end
   for r, row in ipairs(b.rows) do
     rows[r], n = {}, math.max(n, #row)
-    for i, v in ipairs(row) do rows[r][i], widest[i] = plain(v), math.max(widest[i] or 0, #plain(v)) end
+    for i, v in ipairs(row) do rows[r][i] = cell(v) end
   end
-  for i, v in ipairs(b.head) do head[i], widest[i] = plain(v), math.max(widest[i] or 0, #plain(v)) end
+  for i, v in ipairs(b.head) do head[i] = cell(v) end
   if n == 0 then return "" end
-  local sum = 0
-  for i = 1, n do
-    widest[i] = math.max(6, math.min(widest[i] or 6, 60))
-    sum = sum + widest[i]
-  end
   local columns = {}
-  for i = 1, n do columns[i] = (">{\\raggedright\\arraybackslash}p{%.3f\\linewidth}"):format(0.96 * widest[i] / sum - 0.012 * (n - 1) / n) end
+  for i, share in ipairs(widths(head, rows, n)) do columns[i] = (">{\\raggedright\\arraybackslash}p{%.3f\\linewidth}"):format(share) end
   local inner = latex.table(head, rows, "@{}" .. table.concat(columns) .. "@{}"):gsub("^\\begin{tabular}", "\\begin{longtable}")
-    :gsub("\\end{tabular}\n$", "\\end{longtable}\n")
+    :gsub("\\end{tabular}\n$", "\\end{longtable}\n"):gsub(BREAK, "\\allowbreak{}")
   return (b.caption and "\n" .. tex_text(b.caption) .. "\n" or "") .. "\n{\\footnotesize\\setlength{\\tabcolsep}{3pt}\n" .. inner .. "}\n"
 end
 
 function tex.code(b)
-  return ("\n\\paragraph{%s}\n{\\scriptsize%s}\n"):format(tex_text(b.summary), tex_verbatim(b.text))
+  local longest = 0
+  for line in b.text:gmatch "[^\n]+" do longest = math.max(longest, #line) end
+  return ("\n\\paragraph{%s}\n{%s%s}\n"):format(tex_text(b.summary), longest <= 105 and "\\scriptsize" or "\\fontsize{5.4}{6.6}\\selectfont",
+    tex_verbatim(b.text))
 end
 
 function tex.episode(b) return tex.paragraphs { text = ("A file that plays it: `%s`."):format(b.command) } end
 
 function tex.figure(b, path)
   return ("\n\\begin{figure}[htbp]\\centering\n\\includegraphics[width=\\linewidth]{%s}\n\\caption{%s. %s}\\label{%s}\n\\end{figure}\n"):format(
-    path(b, "pdf"), tex_text(b.fig.title or b.id), tex_text(b.fig.note or ""), b.id)
+    path(b, "pdf"), tex_text(((b.fig.title or b.id):gsub("^%a+ %d+%. ", ""))), tex_text(b.fig.note or ""), b.id)
 end
 
 function tex.cards(b)
