@@ -49,6 +49,13 @@ t.test("a study's own words, then those beside it, then those of its experiment"
   t.eq(cited("lr", 1, 1), "beside") t.eq(cited("gamma", 2, 1), "of the environment") t.eq(cited("steps", 1, 2), "own")
   t.eq(cited("lr", 2, 1), "of the environment") t.eq(cited("lr", 2, 2), nil) t.eq(cited("gamma", 1, 2), nil)
   t.eq(#written.of({}, {}).hyperparameters, 0)
+  local elsewhere = beside("env.md", false)
+  elsewhere.elsewhere = true
+  r = written.of({}, { elsewhere })
+  t.eq(r.data, "of the environment") t.eq(r.model, nil, "what its authors write of theirs") t.eq(#r.hyperparameters, 1)
+  local declared = require "mneme.study.declared"
+  write("far.lua", 'return require("mneme").study { title = "far", of = "tmaze", axes = { core = { "gru" } } }')
+  t.eq(declared.by(path "far.lua").texts[1].elsewhere, true) t.eq(declared.by("experiments/gate_start.lua").texts[2].elsewhere, false)
 end)
 
 -- A study of this repository as a folder with runs of these statuses, in turn; "bare": done, without any number.

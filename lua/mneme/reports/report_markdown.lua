@@ -1,7 +1,7 @@
 -- report_markdown.lua -- reads the texts of a report from Markdown: experiments/X.md next to experiments/X.lua.  The script stays
 -- short, and the prose can be read as a page of its own.
--- A study of another experiment inherits that one's texts (data, implementation, sources of
--- settings).
+-- A study of another experiment inherits that one's texts, if it lies in the same folder; else only what
+-- is true of any study of it: data and sources of settings.
 --   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
 --   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"
@@ -79,7 +79,7 @@ end
 ---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
 ---@param spec table what mn.study was given
----@param texts { path: string, text: string, own: boolean }[] of the .md files, see study/declared.lua
+---@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see study/declared.lua
 ---@return table report
 function written.of(spec, texts)
   local report = {}
@@ -87,7 +87,8 @@ function written.of(spec, texts)
   report.hyperparameters = { unpack(report.hyperparameters or {}) }
   local own = #report.hyperparameters
   for _, beside in ipairs(texts) do
-    add(report, written.read(beside.text, beside.path))
+    local read = written.read(beside.text, beside.path)
+    add(report, beside.elsewhere and { data = read.data, hyperparameters = read.hyperparameters } or read)
     if beside.own then own = #report.hyperparameters end
   end
   prose.check(report)

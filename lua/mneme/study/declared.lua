@@ -1,6 +1,7 @@
 -- declared.lua -- what a study declares, as data: STUDY/declaration.json holds its claims, metrics, figures, axes and texts, so that a report
 -- of the folder alone needs no script to be run.
 local check_declaration = require "mneme.study.check_declaration"
+local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local grid = require "mneme.study.grid"
@@ -47,7 +48,8 @@ end
 ---@field spec table? what mn.study was given
 ---@field defaults table<string, any> the script's settings, flat
 ---@field published any learner settings that the script publishes for cores
----@field texts { path: string, text: string, own: boolean }[] Markdown next to the scripts, the study's first
+---@field texts { path: string, text: string, own: boolean, elsewhere: boolean }[] Markdown next to the scripts, the study's first;
+---  elsewhere: of an experiment in another folder than the study
 
 ---What a script declares.
 ---@param path string
@@ -59,9 +61,12 @@ function declared.by(path, core)
   local cfg, texts = {}, {}
   for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
   local of = survey.spec and survey.spec.of and script.locate(survey.spec.of)
+  local function folder(lua) return lfs.attributes(lua:match "^(.*)/[^/]*$" or ".", "ino") end
   for _, lua in ipairs { path, of } do
     local beside = lua:gsub("%.lua$", "") .. ".md"
-    if files.is_file(beside) then texts[#texts + 1] = { path = beside, text = (files.read(beside)), own = lua == path } end
+    if files.is_file(beside) then
+      texts[#texts + 1] = { path = beside, text = (files.read(beside)), own = lua == path, elsewhere = folder(lua) ~= folder(path) }
+    end
   end
   return { path = path, of = of, spec = survey.spec, defaults = settings.flat(cfg), published = survey.published, texts = texts }
 end
