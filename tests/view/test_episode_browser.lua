@@ -218,6 +218,14 @@ return mn.study {
 }
 ]=] })
 
+-- Of each panel with named rows, drawn 250 wide: how many names there are, where the widest ends, and where the cells begin.
+local beside = [=[(e => e.panels.filter(p => p.names && p.draw).map(p => {
+  const g = document.createElement("canvas").getContext("2d"), out = { title: p.title, rows: p.names.length, labels: 0, labels_end: 0, cells: 0 };
+  g.fillText = (text, x, y, most) => { if (x > 0) return; out.labels++; out.labels_end = Math.max(out.labels_end, Math.min(g.measureText(text).width, most)); };
+  g.drawImage = (image, x) => { out.cells = x; };
+  p.draw(g, 250, p.height);
+  return out; }))(document.getElementById("%s").episode)]=]
+
 t.test("a report plays an episode for each claim that a run shows, once for each run; what was measured of the memory is what the panels say", function()
   local words, code = shell.mneme(folder, "sweep two.lua run=two jobs=1 estimate=0 && '" .. shell.program .. "' report two")
   t.eq(code, 0, words)
@@ -252,6 +260,10 @@ t.test("a report plays an episode for each claim that a run shows, once for each
         t.ok(drawn, about.name .. " is drawn")
       end
       for _, name in ipairs { "contribution", "knowledge-cue", "causes" } do t.ok(names[name], name) end
+      for _, panel in ipairs(page:value(beside:format(id))) do
+        t.eq(panel.labels, panel.rows, panel.title .. ": every row has its name")
+        t.ok(panel.labels_end < panel.cells, ("%s: names end at %g, cells begin at %g"):format(panel.title, panel.labels_end, panel.cells))
+      end
       local last = page:value(("(e => { e.go(1e9); return e.step; })(document.getElementById('%s').episode)"):format(id))
       t.eq(last, math.max(stored[e].variants[1].n, stored[e].variants[2].n), "each plays by itself")
     end

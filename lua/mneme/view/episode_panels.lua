@@ -40,10 +40,16 @@ function heat(g, theme, box, rows, cols, value, two) {
   g.drawImage(small, box.x, box.y, box.w, box.h);
 }
 
-function label(g, text, x, y, color, align, size) {
+function label(g, text, x, y, color, align, size, most) {
   g.font = (size || 12) + "px system-ui, sans-serif";
   g.fillStyle = color; g.textAlign = align || "left"; g.textBaseline = "alphabetic";
-  g.fillText(text, x, y);
+  if (most === undefined) g.fillText(text, x, y); else g.fillText(text, x, y, most);
+}
+// The room that names need at the left of a plot in a panel w wide.
+const ruler = document.createElement("canvas").getContext("2d");
+function roomFor(names, w) {
+  ruler.font = "11px system-ui, sans-serif";
+  return limit(Math.max(...names.map(name => ruler.measureText(name).width)) + 10, 40, w / 2);
 }
 function line(g, points, color, width, dash) {
   g.strokeStyle = color; g.lineWidth = width; g.setLineDash(dash || []); g.lineJoin = "round";
@@ -200,7 +206,7 @@ function measuredPanel(e, about) {
   const words = about.words === "percent" ? percent : show;
   const notes = () => e.shown().map(stored).filter((one, i, all) => all.indexOf(one) === i).map(one => one.why || one.note).filter(x => x);
   const panel = rowsPanel(e, { title: about.title, name: about.name, define: about.define, names: about.rows, lo: 0, hi, words, of, fixed: about.fixed,
-    height: limit(11 * about.rows.length + 30, 90, 260), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
+    height: limit(13 * about.rows.length + 30, 90, 280), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
   if (about.tips) panel.tell = spot => {
     const v = e.shown()[0], c = at(v, spot.step);
     const told = c < 0 ? "–: not measured" : about.variants[0].steps[c] + ": " + about.tips[spot.row][c];
@@ -224,26 +230,28 @@ function largest(panel, e, of, count, least) {
 
 // Rows over steps: of(variant, row, step) -> number or null; lo .. hi are the ends of the colours.
 function rowsPanel(e, about) {
-  const left = limit(6.2 * Math.max(...about.names.map(n => n.length)) + 8, 40, 110);
+  const prefix = (about.names.find(name => name !== "all") || "").match(/^(layer \d+, )?/)[0];      // not repeated where all rows have it
+  const alike = about.names.every(name => name === "all" || name.startsWith(prefix));
+  const names = about.names.map(name => alike && name !== "all" ? name.slice(prefix.length) : name);
   const range = about.note, words = about.words || show;
-  const panel = Object.assign({ height: limit(16 * about.names.length + 30, 90, 220), rows: about.names.length, words: show, root: false }, about, {
+  const panel = Object.assign({ height: limit(16 * about.names.length + 30, 90, 240), rows: about.names.length, words: show, root: false }, about, {
     note: () => e.shown().length > 1 && !about.fixed ? "difference ±" + words(most()) : range(),
     draw(g, w, h) {
-      const plot = plotOf(w, h, left), { theme } = e, list = about.fixed ? e.shown().slice(0, 1) : e.shown(), span = about.hi - about.lo || 1;
+      const plot = plotOf(w, h, roomFor(names, w)), { theme } = e, list = about.fixed ? e.shown().slice(0, 1) : e.shown(), span = about.hi - about.lo || 1;
       const scale = v => v === null || v === undefined ? NaN : about.root ? Math.sqrt(Math.max(0, v)) / Math.sqrt(about.hi) : (v - about.lo) / span;
       heat(g, theme, plot, about.names.length, e.length, (r, k) => {
         if (list.length < 2) return k < list[0].n ? scale(about.of(list[0], r, k)) : NaN;
         if (k >= list[0].n || k >= list[1].n) return NaN;
         return (about.of(list[1], r, k) - about.of(list[0], r, k)) / most();
       }, list.length > 1);
-      const every = Math.max(1, Math.ceil(13 * about.names.length / plot.h));
-      about.names.forEach((name, r) => {
-        if (r % every === 0) label(g, name, 0, plot.y + plot.h * (r + 0.5) / about.names.length + 4, theme.dim, "left", 11);
+      const every = Math.max(1, Math.ceil(13 * names.length / plot.h));
+      names.forEach((name, r) => {
+        if (r % every === 0) label(g, name, 0, plot.y + plot.h * (r + 0.5) / names.length + 4, theme.dim, "left", 11, plot.x - 6);
       });
       stepAxis(g, e, plot);
     },
     at(x, y, w, h) {
-      const plot = plotOf(w, h, left);
+      const plot = plotOf(w, h, roomFor(names, w));
       return { row: limit(Math.floor((y - plot.y) / plot.h * about.names.length), 0, about.names.length - 1), step: stepAt(e, plot, x) };
     },
     tell(spot) { return about.names[spot.row] + ": " + told(e, v => spot.step < v.n ? about.of(v, spot.row, spot.step) : null, words); },
