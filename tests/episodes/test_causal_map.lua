@@ -225,3 +225,19 @@ t.test("options that do not exist are refused", function()
   t.raises(function() causal_map.new(p, q, { every = 0 }) end, "every=0")
   t.raises(function() causal_map.new(p, p) end, "two steppers")
 end)
+
+t.test("what is suggested to look at stands out: a small part if one does, else all of the memory, else nothing", function()
+  local worth_seeing = require("mneme.commands.where").worth_seeing
+  local function result(all, part, tested)
+    return { test = tested ~= false and {} or nil, map = { steps = { 4 }, rows = { { word = "all" }, { word = "layers.0.channels.0-3" } } },
+      cells = { { all }, { part } } }
+  end
+  local loses, noise = { loss = 0.5, clear = true }, { loss = 0.02, clear = false }
+  local word, at = worth_seeing(result(loses, { loss = 0.1, clear = true }))
+  t.eq(word, "layers.0.channels.0-3")
+  t.eq(at, 4)
+  t.eq(worth_seeing(result(loses, noise)), "all")
+  t.eq(worth_seeing(result(noise, noise)), nil)
+  t.eq(worth_seeing(result(loses, { loss = -0.5, clear = true })), "all", "a gain is no loss")
+  t.eq(worth_seeing(result(noise, noise, false)), "layers.0.channels.0-3", "divergences have no test")
+end)

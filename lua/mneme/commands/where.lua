@@ -235,17 +235,38 @@ end
 
 -- ---- the command ----
 
--- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
-local function top(result)
-  local best, word, at, fine = 0, nil, nil, false
-  local function small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
-  for _, row in ipairs(result.map.rows) do fine = fine or small(row) end
+local function is_small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
+
+-- The part and step with the largest loss among the rows of which `counts`, and of which a cell stands out, if that is asked.
+local function largest(result, counts, clear)
+  local best, word, at = 0, nil, nil
   for r, row in ipairs(result.map.rows) do
-    for c, cell in pairs(result.cells[r]) do
-      if (small(row) or not fine) and cell.loss > best then best, word, at = cell.loss, row.word, result.map.steps[c] end
+    for c, cell in pairs(counts(row) and result.cells[r] or {}) do
+      if cell.loss > best and (cell.clear or not clear) then best, word, at = cell.loss, row.word, result.map.steps[c] end
     end
   end
   return word, at, best
+end
+
+local function always() return true end
+
+-- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
+local function top(result)
+  local fine = false
+  for _, row in ipairs(result.map.rows) do fine = fine or is_small(row) end
+  return largest(result, fine and is_small or always, false)
+end
+
+---What to look at after a map: the part whose loss stands out most, a small one if any does; nil: none stands out.  Without a test the largest.
+---@param result table of where.result
+---@return string? word
+---@return integer? at
+function where.worth_seeing(result)
+  if not result.test then return top(result) end
+  local word, at = largest(result, is_small, true)
+  if word then return word, at end
+  word, at = largest(result, always, true)
+  return word, at
 end
 
 -- One line of a map among several.
@@ -334,7 +355,7 @@ function where.main(words)
   C.mn_watch_signals(false)
   if not results or not told then return status end
   if o.out then write(o, results) end
-  local word, at = top(results[#results])
+  local word, at = where.worth_seeing(results[#results])
   if not word then next_step.say { "probe", o.folder }
   else print(("see it: mneme view %s %s=%s at=%d"):format(o.folder, results[#results].map.test_of, word, at)) end
   return status
