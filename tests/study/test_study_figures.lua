@@ -282,6 +282,37 @@ t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", 
   near_all(fig.lines[1].y, c.value) near_all(fig.lines[1].low, c.low)
 end)
 
+t.test("curves: a run that stopped when it had solved its task keeps its last value, one that just ended early does not; the note says so", function()
+  local path, runs = here .. "/stops", {}
+  -- seed 1 stops after 4 of 10 log lines, at 0.9; the other seeds rise by 0.05 a line
+  for seed = 1, 3 do
+    local last = seed == 1 and 4 or 10
+    local c = { name = "core=gru,seed=" .. seed, labels = { core = "gru" }, seed = seed, words = {} }
+    runs[seed] = c
+    local at, lines = folder.run_path(path, c.name), {}
+    files.make_folder(at)
+    folder.write_result(at, { status = "done", point = c.labels, seed = seed, metrics = { score = 0.9, steps = 100 * last } })
+    for i = 1, last do lines[i] = json.encode { step = 100 * i, ["charts/score"] = seed == 1 and 0.225 * i or 0.05 * i } .. "\n" end
+    files.write(at .. "/metrics.jsonl", lines)
+  end
+  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  local function drawn(config)
+    for _, c in ipairs(runs) do files.write(folder.run_path(path, c.name) .. "/config.json", { json.encode { config = config } }) end
+    return figure.new(folder.load(path), spec, { "curves", y = "charts/score", by = "core" })
+  end
+  local fig = drawn { steps = 1000, stop_score = 0.9 }
+  local line = fig.lines[1]
+  t.eq(line.x[#line.x], 1000)
+  t.near(line.y[#line.y], (0.9 + 0.5 + 0.5) / 3, 1e-12)
+  t.near(line.seeds[1].y[#line.x], 0.9, 1e-12)
+  t.ok(fig.note:find("stopped because it had solved its task keeps its last value", 1, true), fig.note)
+  for _, config in ipairs { { steps = 1000 }, { steps = 400, stop_score = 0.9 } } do
+    fig = drawn(config)
+    t.eq(fig.lines[1].x[#fig.lines[1].x], 400, "nothing is known of what it would have done")
+    t.ok(not fig.note:find("keeps its last value", 1, true), fig.note)
+  end
+end)
+
 t.test("a value that this study does not have: its last one, in title and note", function()
   local fig = figure.new(whole, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "200" }, title = "success, corridor 200" })
   t.eq(fig.title, "success, corridor 60")

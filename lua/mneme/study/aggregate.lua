@@ -121,6 +121,15 @@ function seeds.stop_score(path)
   return stop and stop >= 0 and stop or nil
 end
 
+---Did a run end because it had reached its stop_score, before all its steps?
+---@param c StudyRun that is done
+function seeds.stopped(c)
+  if not seeds.stop_score(c.path) then return false end
+  local config = script.peek(c.path).config
+  local planned = tonumber(type(config.learner) == "table" and config.learner.steps or config.steps)
+  return planned ~= nil and c.metrics.steps ~= nil and c.metrics.steps < planned
+end
+
 ---From which value on a metric counts as solved: what the metric says (solved =), what a claim of the study asks of a seed (above =), or, of the
 ---score, where its runs stop; nil: nothing says.
 ---@param spec table? what mn.study was given
@@ -198,6 +207,29 @@ local function mean_rows(rows)
   return mean
 end
 
+-- Curves whose runs stopped keep their last value up to the end of the longest; and was there one?  Without this the line would end with the
+-- first of them.
+local function carried_on(entries)
+  local last, list, any = -math.huge, {}, false
+  for _, entry in ipairs(entries) do
+    for _, c in ipairs(entry.values) do last = math.max(last, c.x[#c.x]) end
+  end
+  for i, entry in ipairs(entries) do
+    list[i] = { seed = entry.seed, values = {} }
+    for k, c in ipairs(entry.values) do
+      local of = { x = c.x, y = c.y }
+      if c.stopped and c.x[#c.x] < last then
+        any, of = true, { x = {}, y = {} }
+        for j = 1, #c.x do of.x[j], of.y[j] = c.x[j], c.y[j] end
+        table.insert(of.x, last)
+        table.insert(of.y, c.y[#c.y])
+      end
+      list[i].values[k] = of
+    end
+  end
+  return list, any
+end
+
 -- Do curves have a common range at all?
 local function overlap(curves)
   local first, last = -math.huge, math.huge
@@ -207,13 +239,15 @@ end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
----@param curve_of fun(run): { x, y }?
+---@param curve_of fun(run): { x, y, stopped }? stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as mneme.figures.model has it; nil: nothing is known
 ---@return integer n seeds
+---@return boolean? carried a run kept its last value
 function seeds.line(name, runs, curve_of, o, missing)
   local curves = {}
-  for _, entry in ipairs(seeds.collect(runs, curve_of, missing)) do
+  local entries, carried = carried_on(seeds.collect(runs, curve_of, missing))
+  for _, entry in ipairs(entries) do
     if overlap(entry.values) then
       local x, rows = together(entry.values, o.rule)
       curves[#curves + 1] = { x = x, y = mean_rows(rows), seed = entry.seed }
@@ -240,7 +274,7 @@ function seeds.line(name, runs, curve_of, o, missing)
     if not whole then line.low, line.high = nil, nil end
   end
   for i, row in ipairs(#rows > 1 and rows or {}) do line.seeds[i] = { x = x, y = row, seed = curves[i].seed } end
-  return line, #rows
+  return line, #rows, carried
 end
 
 return seeds

@@ -110,16 +110,17 @@ end
 
 -- ---- the kinds ----
 
--- Lines of all groups, and the seeds that they have; nil where a group that has runs gives no line.
+-- Lines of all groups, the seeds that they have, and whether a run kept its last value; nil where a group that has runs gives no line.
 local function lines_of(groups, curve_of, o, missing)
-  local lines, counts = {}, {}
+  local lines, counts, any = {}, {}, false
   for k, group in ipairs(groups) do
-    local line, n = seeds.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
+    local line, n, carried = seeds.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
     if line then line.style = k end
     lines[#lines + 1] = line
     if n > 0 then counts[#counts + 1] = n end
+    any = any or carried
   end
-  return lines, counts
+  return lines, counts, any
 end
 
 -- The points of a line that logarithmic axes can show; nil: all of them.
@@ -186,12 +187,13 @@ function makers.curves(pick, spec, f, o)
   need(f, pick.runs, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
   local function steps(c)
     local curve = c:curves()[f.y]
-    return curve and curve.n > 0 and curve or nil
+    return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = seeds.stopped(c) } or nil
   end
   local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references.levels(spec, f.y) }
   o.rule = "last"
-  local counts
-  fig.lines, counts = lines_of(pick.groups, steps, o, pick.missing)
+  local counts, carried
+  fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
+  if carried then fig.note = " " .. o.words.carried end
   local by_name, last = {}, 0
   for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end

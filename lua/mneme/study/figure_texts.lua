@@ -4,6 +4,7 @@ return {
   one_seed = "one seed", seeds = "%d seeds", some_seeds = "%d to %d seeds", no_interval = "One seed, no interval.",
   how = "%s of %s, %s.", mean = "Mean", iqm = "Interquartile mean", geometric = "Geometric mean",
   few_seeds = "With fewer than five seeds each is drawn; the table has the intervals.",
+  carried = "A run that stopped because it had solved its task keeps its last value.",
   of_logarithms = "95 % interval by Student's t of the logarithms", student = "Student's 95 % t interval",
   bounded = "95 % interval by Student's t, within the range", bootstrap = "95 % bootstrap interval", from_ten = " (bootstrap from ten seeds on)",
   only_mean = "%s of %s.", runs = "Runs of %s, 95 %% bootstrap bands.", none = "No run is finished.",
