@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local compare = require "mneme.commands.compare"
 local files = require "mneme.base.files"
+local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local plain = require "mneme.reports.plain_runs"
@@ -225,6 +226,32 @@ t.test("runs are called by the settings that somebody gave, where these name the
   local other = given("gru2", 0.3, 8, { core = "given" })
   files.write(other .. "/config.json", { (files.read(other .. "/config.json"):gsub('"gru2"', '"gru"')) })
   t.eq(names(gru, other), "lr=0.1; lr=0.3")                     -- nobody gave it, and nothing else differs
+end)
+
+t.test("a learner's default that another run was given is no difference, nor is an empty text", function()
+  local one = run("ppo", 1, 0.5, { config = { learner = "ppo" } })
+  local other = run("ppo2", 1, 0.5, { config = { learner = "ppo", gamma = 0.99, bootstrap_truncated = 1, max_norm = 2, norm_obs = 0, previous = "" } })
+  local text = compare.text { one, other }
+  local listed = text:match "settings that differ\n(.-)\n\n"
+  t.ok(listed:find "max_norm +0.5 +2" and not listed:find "gamma" and not listed:find "previous", listed)
+  t.ok(not listed:find "bootstrap" and not listed:find "norm_obs", listed)
+  for _, path in ipairs { one, other } do files.remove_folder(path) end
+end)
+
+t.test("runs of one study are called as its points are", function()
+  local path, runs = here .. "/labels", {}
+  for i, core in ipairs { "floor", "hgate" } do
+    runs[i] = { name = ("core=%s,corridor=20,seed=1"):format(core), labels = { core = core, corridor = "20" }, seed = 1, words = {} }
+    local at = folder.run_path(path, runs[i].name)
+    files.make_folder(at)
+    files.write(at .. "/config.json", { json.encode { config = { core = { name = "galite", d_head = 8 * i, n_heads = i } }, seed = 1, env = "tmaze-v0" } })
+    files.write(at .. "/metrics.jsonl", { json.encode { step = 10, ["charts/score"] = 0.5 }, "\n" })
+  end
+  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  local list = plain.study { folder.run_path(path, runs[1].name), folder.run_path(path, runs[2].name) }.runs
+  t.eq(list[1].labels.run, "floor")
+  t.eq(list[2].labels.run, "hgate")
+  files.remove_folder(path)
 end)
 
 t.test("runs whose settings differ are no seeds of each other, however long their names are", function()

@@ -15,6 +15,7 @@ local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local integrity = require "mneme.reports.integrity"
+local learners = require "mneme.learn.learners"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
@@ -83,8 +84,28 @@ local function runs_of(path, list)
   if begun == 0 then errors.usage(path .. ": no run of this study has begun") end
 end
 
--- A core setting that one run was given and another has by default: shown for both.
+-- The defaults of a run's learner, if its settings name one.
+local function learner_defaults(r)
+  local learner = r.info.config.learner
+  local name = type(learner) == "table" and (learner.name or learner[1]) or learner
+  return type(name) == "string" and learners.defaults()[name] or {}
+end
+
+-- A setting of the core or of the learner that one run was given and another has by default: shown for both.  An empty text is no value.
 local function tell_defaults(list)
+  local some = {}
+  for _, r in ipairs(list) do
+    for key, value in pairs(r.flat) do
+      some[key] = true
+      if value == "" then r.flat[key] = nil end
+    end
+  end
+  for _, r in ipairs(list) do
+    for key, default in pairs(learner_defaults(r)) do
+      if some[key] and r.flat[key] == nil then r.flat[key] = default end
+      if some[key] and type(default) == "boolean" then r.flat[key] = (r.flat[key] == true or r.flat[key] == 1) and 1 or 0 end
+    end
+  end
   local given = {}
   for _, r in ipairs(list) do
     for key in pairs(r.flat) do given[key:match "^core%.([%w_]+)$" or ""] = true end

@@ -34,6 +34,28 @@ local function read_run(path, name)
   return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
 end
 
+-- The labels of a run's point, if the folder lies in a study; and which study.
+local function point_of(path)
+  local study, name = path:match "^(.*)/runs/([^/]+)$"
+  if not study or not files.is_file(study .. "/study.json") then return nil end
+  for _, r in ipairs(folder.load(study).runs) do if r.name == name then return r.labels, study end end
+end
+
+-- Runs of one study are called as their points are, by the axes in which they differ.
+local function name_points(list)
+  local differ = {}
+  for _, r in ipairs(list) do
+    if not r.labels or r.study ~= list[1].study then return end
+    for axis, label in pairs(r.labels) do differ[axis] = differ[axis] or label ~= list[1].labels[axis] or nil end
+  end
+  local axes = tables.keys(differ)
+  for _, r in ipairs(list) do
+    local parts = {}
+    for i, axis in ipairs(axes) do parts[i] = (#axes > 1 and axis .. "=" or "") .. values.show(r.labels[axis]) end
+    if #axes > 0 then r.label = table.concat(parts, ", ") end
+  end
+end
+
 local function read_all(paths)
   local list = {}
   for _, path in ipairs(paths) do
@@ -45,10 +67,13 @@ local function read_all(paths)
           if #paths == 1 and list[#list] then list[#list].label = group.name end
         end
       end
-    elseif files.is_file(path .. "/config.json") then list[#list + 1] = read_run(path)
+    elseif files.is_file(path .. "/config.json") then
+      list[#list + 1] = read_run(path)
+      list[#list].labels, list[#list].study = point_of(path)
     else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json") end
   end
   if #list == 0 then errors.usage(table.concat(paths, " ") .. ": no run has begun") end
+  name_points(list)
   return list
 end
 
