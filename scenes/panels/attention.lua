@@ -14,7 +14,7 @@ local TITLE = "attention over past steps"
 local function scales(view, now, rows)
   local job, list = contributions.of_frame(now, nil, view.deadline), {}
   if job.problem then return nil end
-  view.unfinished = view.unfinished or not job.done
+  view.unfinished = view.unfinished or not job.done and job
   for r, row in ipairs(rows) do
     list[r] = job:of_head(row.layer, row.head, #now.history)
     if not list[r] then return nil end

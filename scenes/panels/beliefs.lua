@@ -68,9 +68,9 @@ end
 return function(view, inner, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end
-  view.unfinished = view.unfinished or not job.done
+  view.unfinished = view.unfinished or not job.done and job
   if not job.done then
-    local text = ("what the memory knows: %d of %s steps read"):format(job.read, job.steps and #job.steps or "?")
+    local text = "what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")
     view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
   end
   for _, fact in ipairs(job.facts) do

@@ -31,7 +31,7 @@ return function(view, box, now)
     local inner = view:card(box, title)
     return view:paragraph(job.problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  view.unfinished = view.unfinished or not job.done
+  view.unfinished = view.unfinished or not job.done and job
   local left_out = since
   if not job.done then left_out = since .. ("%d of %d steps measured; "):format(job:progress()) end
   for r, row in ipairs(job.rows) do row.at = r end

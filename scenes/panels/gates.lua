@@ -32,7 +32,9 @@ return function(view, box, now, options)
   local count = kind and #(history[#history].gates[kind] or {}) or 0
   if count == 0 then
     local inner = view:card(box, title)
-    return view:text("this core reports no gates", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    local text = "this core reports no gates: a gate is a probe with values from 0 to 1, named gate, beta, gamma, write, keep or as listed in "
+      .. "docs/write-a-core.md"
+    return view:paragraph(text, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
   local layers, kinds, by_layer = state_arrays.grid(now.probes, { kind })
   local owners, parts = state_arrays.owners(layers, kinds, by_layer, now.n_heads)

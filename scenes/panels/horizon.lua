@@ -36,7 +36,7 @@ return function(view, box, now)
     local inner = view:card(box, title)
     return view:paragraph(job.problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  view.unfinished = view.unfinished or not job.done
+  view.unfinished = view.unfinished or not job.done and job
   for r, row in ipairs(job.rows) do row.at = r end
   local chosen = selection.rows(now, job.rows)
   local left_out = not job.done and ("%d of %d steps measured"):format(job:progress()) or nil

@@ -33,11 +33,11 @@ return function(view, box, now, options)
     local inner = view:card(box, title)
     return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  view.unfinished = view.unfinished or not job.done
+  view.unfinished = view.unfinished or not job.done and job
   local fact, left_out = fact_of(job, options and options.fact), ""
   if job.done and now.step > job.steps[#job.steps] then
     left_out = ("read to step %d, which half of the episodes reach; "):format(job.steps[#job.steps])
-  elseif not job.done then left_out = ("%d of %s steps read; "):format(job.read, job.steps and #job.steps or "?") end
+  elseif not job.done then left_out = job.steps and ("%d of %d steps read; "):format(job.read, #job.steps) or "nothing read yet; " end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local parts, of = selection.rows(now, { unpack(job.parts, 2) }), {}
   if #parts == #job.parts - 1 then table.insert(parts, 1, job.parts[1]) end

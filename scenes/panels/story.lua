@@ -16,7 +16,7 @@ end
 return function(view, box, now, options)
   local story = now.story and now.story(function(measure)
     local job = readings.job(now, view.deadline)
-    if job and not job.done then view.unfinished = true return nil, true end
+    if job and not job.done then view.unfinished = job return nil, true end
     return job and in_words.why(job, measure) or nil
   end)
   local u = view.unit

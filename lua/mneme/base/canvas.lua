@@ -54,8 +54,8 @@ end
 local function shapes_of(self) return self.shapes or errors.raise "canvas: this is no canvas" end
 
 ---Clear the page, maybe with a new size.  `unit` becomes the size of a pixel of the 1280x800 design.  A panel with much to
----compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished`, and continues when the page is
----drawn again.
+---compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished` (to the job,
+---where it has a progress()), and continues when the page is drawn again.
 ---@param width integer in pixels
 ---@param height integer in pixels
 function methods:clear(width, height)

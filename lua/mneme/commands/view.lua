@@ -33,7 +33,7 @@ local window = require "mneme.view.window"
 
 local C = engine.C
 local view = {}
-local MOVIE_FPS, HOLD, WAIT = 10, 15, 10
+local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
 local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
@@ -209,6 +209,29 @@ local function play(shown, o, show)
   until last
 end
 
+-- Completes what the panels of the first frame compute, with a bar for each job that takes long; later frames need little more.
+local function prepare(shown, painter, o)
+  shown:look_ahead()
+  local function paint(deadline)
+    local what, frame = shown:page()
+    painter.view.deadline = deadline
+    painter:paint(what, frame, o.width, o.height)
+    return painter.view.unfinished
+  end
+  local job = paint(C.mn_clock(false))
+  while job do
+    local now = job
+    local slice = { progress = function() if now ~= true and now.progress then return now:progress() end return 0 end }
+    function slice:work(deadline)
+      job = paint(deadline + PREPARE)
+      self.done = job ~= now
+      return self.done
+    end
+    progress.work(slice, "readings", "computing what the panels show")
+  end
+  painter.view.deadline = nil
+end
+
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param shown Viewer
 ---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.parse
@@ -237,6 +260,7 @@ function view.export(shown, o)
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
   local bar, frames = nil, 0
   local ok, why = pcall(play, shown, o, function(last)
+    if frames == 0 then prepare(shown, painter, o) end
     local pixels = paint()
     frames = frames + 1
     if not bar then                          -- now the first episode's length is known; others may be longer

@@ -61,7 +61,7 @@ local function knowledge(job, frames, fact)
     about.variants[k] = { steps = json.array(steps), values = table_of(#job.parts, #steps, function(p, c)
       local one = said[p][steps[c]]
       return one and one.p
-    end), note = not job.done and ("%d of %s steps read"):format(job.read, job.steps and #job.steps or "?") or null }
+    end), note = not job.done and (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet") or null }
   end
   return about
 end

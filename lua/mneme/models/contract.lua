@@ -7,6 +7,7 @@ local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local new_plan = require "mneme.tensor.plan"
 local reads = require "mneme.models.reads"
+local recall = require "mneme.models.implicit_attention"
 local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local tensors = require "mneme.tensor.tensor"
@@ -172,6 +173,13 @@ local function as_it_is(settings)
   return rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
 end
 
+-- Which probes the weights of a way need, each head's numbers along the last axis.
+local function needed(way)
+  local names = {}
+  for i, kind in ipairs(recall.needed(way)) do names[i] = "layers.0." .. kind end
+  return ("its weights are computed from the probes %s, [T,B,heads,numbers], of which some are missing or do not fit"):format(table.concat(names, " and "))
+end
+
 each("what it reads of the past is what `reads` says", function(settings)
   local c = as_it_is(settings)
   if not c.reads then return end
@@ -189,7 +197,7 @@ each("what it reads of the past is what `reads` says", function(settings)
   expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
   local agrees = found[c.reads]
   expect.ok(agrees and agrees > rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
-    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or "its probes give no weights",
+    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or needed(c.reads),
     other and ("; those of reads = \"%s\" are read"):format(other) or ""))
 end)
 

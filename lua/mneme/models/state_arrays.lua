@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local state_arrays = {}
 
 -- Probes of these kinds are gates; the first that a core has is drawn over time.
-state_arrays.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w", "keep_v", "keep_k" }
+state_arrays.gates = { "beta", "z", "write", "gate", "g", "i", "gamma", "r", "f", "o", "decay", "w", "keep", "keep_v", "keep_k" }
 
 ---Split a name such as "layers.0.C".
 ---@param name string
