@@ -29,6 +29,22 @@ local function lines_of(rows)
   return lines
 end
 
+-- The names of the columns, where all lines have the same parts, and what they count: "0–7" of channels.
+local function columns_of(lines)
+  local names, counted = {}, "channels"
+  for k, row in ipairs(lines[1]) do
+    names[k] = row.head and "head " .. row.head or (row.text:gsub("^layer %d+, ", ""))
+    if not names[k]:find "^channels " then counted = nil end
+  end
+  for l = 2, #lines do
+    for k, row in ipairs(lines[l]) do
+      if not row.head and (row.text:gsub("^layer %d+, ", "")) ~= names[k] then return nil end
+    end
+  end
+  for k, name in ipairs(counted and names or {}) do names[k] = name:gsub("^channels ", ""):gsub(" to ", "–") end
+  return names, counted
+end
+
 return function(view, box, now)
   local theme, u, title = view.theme, view.unit, "how far back the memory matters"
   local job = contributions.of_frame(now, nil, view.deadline)
@@ -47,15 +63,16 @@ return function(view, box, now)
     wide = math.max(wide, line.name ~= "" and view:text_width(line.name, 11) + 6 * u or 0)
     most = math.max(most, #line)
   end
-  local top = lines[1][1].head and 16 * u or 0                  -- for the names of heads
+  local names, counted = columns_of(lines)
+  if counted then wide = math.max(wide, view:text_width(counted, 11) + 6 * u) end
+  local top = names and 16 * u or 0
   local w, h = (inner.w - wide) / most, (inner.h - top) / #lines
   local colour, size = ffi.new "float[1]", math.max(1, math.min(13, 0.5 * h / u, 0.3 * w / u))
-  for k, row in ipairs(top > 0 and lines[1] or {}) do
-    if row.head then
-      local x = inner.x + wide + (k - 1) * w
-      view:text("head " .. row.head, x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w)
-      selection.spot(view, { x = x, y = inner.y, w = w, h = top }, now, { head = row.head })
-    end
+  if counted then view:text(counted, inner.x, inner.y + 9 * u, 11, theme.dim) end
+  for k, row in ipairs(names and lines[1] or {}) do
+    local x = inner.x + wide + (k - 1) * w
+    view:text(names[k], x + w / 2, inner.y + 9 * u, 11, theme.dim, "center", w)
+    if row.head then selection.spot(view, { x = x, y = inner.y, w = w, h = top }, now, { head = row.head }) end
   end
   for l, line in ipairs(lines) do
     local y = inner.y + top + (l - 1) * h

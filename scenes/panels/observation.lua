@@ -72,9 +72,9 @@ return function(view, box, now, options)
   if #shape < 2 then
     local groups = now.observation_groups
     if groups and #groups > 0 and fits(view, inner, groups) then return groups_in(view, inner, groups, seen, least, most, map) end
-    local rows, cols = heads.fold(1, n, inner.w / inner.h)
-    view:rect(inner.x, inner.y, inner.w, inner.h, theme.grid)
-    return view:heat(inner, rows, cols, seen.values, least, most, map, function(row, col) return "value " .. row * cols + col end)
+    local names = {}
+    for i = 1, n do names[i] = "value " .. i - 1 end
+    return group_in(view, inner, { name = "", n = n, from = 0, names = names }, seen, 0, least, most, map)
   end
   -- a picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square
   local rows, cols = shape[1], shape[2]

@@ -40,13 +40,21 @@ return function(view, box, now)
     counts[at] = counts[at] + 1
     most = math.max(most, counts[at])
   end
-  for i = 0, rows * cols - 1 do counts[i] = math.log(1 + counts[i]) end
+  local equal = true
+  for i = 0, rows * cols - 1 do
+    equal = equal and counts[i] == most
+    counts[i] = math.log(1 + counts[i])
+  end
   local plot = { x = inner.x, y = inner.y, w = inner.w, h = inner.h - 18 * u }
   local side = math.min(plot.w / cols, plot.h / rows)          -- cells are square; of a single row as tall as can be seen
   local high = rows > 1 and side * rows or math.min(plot.h, math.max(side, 24 * u))
   plot.x, plot.y = plot.x + (plot.w - side * cols) / 2, plot.y + (plot.h - high) / 2
   plot.w, plot.h = side * cols, high
-  view:heat(plot, rows, cols, counts, 0, math.log(1 + most), canvas.SEQUENTIAL)
+  view:heat(plot, rows, cols, counts, 0, math.log(1 + most) * (equal and 2 or 1), canvas.SEQUENTIAL)        -- equal counts are no maximum
+  if side > 8 * u then
+    for c = 1, cols - 1 do view:line(plot.x + c * side, plot.y, plot.x + c * side, plot.y + high, theme.card, u) end
+    for r = 1, rows - 1 do view:line(plot.x, plot.y + r * side, plot.x + plot.w, plot.y + r * side, theme.card, u) end
+  end
   local x, y
   for _, line in ipairs { { 0x0F131AFF, 4 }, { 0xFFFFFFFF, 1.5 } } do          -- white, with a dark rim
     x, y = nil, nil

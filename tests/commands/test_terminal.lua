@@ -226,6 +226,7 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
       ('{"step":500,"charts/score":0.25}\n{"step":%d,"charts/score":0.5}\n{"step":9'):format(i % 2 == 0 and 1000 or 700) })
     os.execute(("touch -d '2020-01-01 00:00:00 UTC +%d minutes' '%s/%s/metrics.jsonl'"):format(i, place, name))
   end
+  write("r297/checkpoints", "step-800.safetensors", "x")              -- the log is behind the checkpoint
   write("broken", "config.json", '{"config": ')
   write("odd", "config.json", '{"config": {"steps": {}, "core": 7, "stop_score": []}, "script": 5}')
   files.write(place .. "/odd/metrics.jsonl", { "not json\n[1,2\n" })
@@ -240,7 +241,7 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
     if i > 1 then t.ok(rows[i - 1].time >= r.time, "newest first") end
   end
   t.eq(#rows, 304)
-  t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
+  t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r297.step, 800) t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
   t.eq(by.broken.state, "damaged config.json") t.eq(by.no_study.state, "damaged study.json") t.eq(by.odd.state, "stopped")
   t.eq(by["study/"].state, "study: 1 of 2 done")
   local text = run_list.text(place)

@@ -97,6 +97,11 @@ t.test("mneme view FILE.mnt out=FILE", function()
   t.eq(again and other, 0)
   t.ok(lfs.attributes(path "walk.png", "size") > 5000 and lfs.attributes(path "walk.gif", "size") > 5000)
   t.raises(function() view.main { path "none.mnt", "out=" .. path "none.png" } end, "none.mnt: cannot be read")
+  for _, kind in ipairs { "png", "gif", "html" } do
+    local late = { path "walk.mnt", "out=" .. path "late." .. kind, "at=99", "size=320x240" }
+    t.raises(function() view.main(late) end, "step 99 is not reached: the episode has %d+ steps")
+    t.eq(lfs.attributes(path "late." .. kind, "mode"), nil, "no file of it")
+  end
 end)
 
 -- ---- the live file ----

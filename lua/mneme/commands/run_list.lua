@@ -1,6 +1,7 @@
 -- run_list.lua -- `mneme list runs [FOLDER]`: the runs and studies below a folder, newest first: what they are, how far they came, their
 -- last score and whether they still run.  It reads config.json and the end of the log of each, and takes any folder as it is.
 local lfs = require "lfs"
+local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -57,7 +58,8 @@ local function run_row(path, name, locked, here)
   local config = info and info.config
   if type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
   local line = last_line(path)
-  local wanted, step = tonumber(config.steps), tonumber(line.step) or 0
+  local kept = checkpoints.list(path)
+  local wanted, step = tonumber(config.steps), math.max(tonumber(line.step) or 0, kept[#kept] and kept[#kept].step or 0)        -- the log is behind
   local score, key = score_of(line)
   local goal = tonumber(config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")

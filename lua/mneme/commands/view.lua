@@ -181,13 +181,17 @@ function view.open(o)
   return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", ") })
 end
 
+local function too_late(at, steps)
+  errors.fail(("step %d is not reached: the episode has %d step%s"):format(at, steps, steps == 1 and "" or "s"), "seed=N shows another")
+end
+
 ---Go to the step of the interventions and apply them: the untouched and the altered agent are shown side by side.
 ---@param shown Viewer
 ---@param o table list, at, for: see parse
 function view.intervene(shown, o)
   shown:go_to(o.at)
   local step, over = shown:tick_of(1).step, shown:ended()
-  if step < o.at or over then errors.fail(("step %d is not reached: the episode has %d steps"):format(o.at, step + 1), "seed=N shows another") end
+  if step < o.at or over then too_late(o.at, step + 1) end
   local done, why = shown:intervene(intervention_options.of(o.list), o["for"], 0)
   if why then error(why, 0) end
   if not done then errors.fail(shown.note) end
@@ -205,6 +209,7 @@ local function play(shown, o, show)
     local over = shown:ended()
     if over then episodes = episodes - 1 end
     local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0 and not whole)
+    if last and at and shown:tick_of(1).step < at then too_late(at, shown:tick_of(1).step + 1) end
     if more or last then show(last) end
   until last
 end
@@ -276,7 +281,10 @@ function view.export(shown, o)
   end)
   C.mn_movie_free(movie)
   if bar then bar:clear() end
-  if not ok then error(why, 0) end
+  if not ok then
+    os.remove(o.out)
+    error(why, 0)
+  end
   return written
 end
 
@@ -297,6 +305,7 @@ function view.write_page(shown, o)
   local measure = o.wait > 0 and episode_measures.of { seconds = o.wait, map = map } or nil
   local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
+  if o.at and #o.list == 0 and o.at >= data.variants[1].n and not data.left_out then too_late(o.at, data.variants[1].n) end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end
 

@@ -22,6 +22,7 @@ return function(core, env)
   local _, longest = gate_start.describe(layers)
   if steps <= MOST * longest then return nil end
   local n, least = steps / longest, math.max(1, math.ceil(steps / 10))
-  return ("core %s forgets half of what it writes every %.2g steps at the start, and %s: %s; core.remember=%d, or any half-life up to %d, begins with "
-    .. "gates that keep enough"):format(core.name, longest, words, left(n), least, steps)
+  local half_life = ("%.2g"):format(longest)
+  return ("core %s forgets half of what it writes every %s at the start, and %s: %s; core.remember=%d, or any half-life up to %d, begins with "
+    .. "gates that keep enough"):format(core.name, half_life == "1" and "step" or half_life .. " steps", words, left(n), least, steps)
 end

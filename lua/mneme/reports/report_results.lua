@@ -115,7 +115,7 @@ function results.write(out, study, spec, words)
     local text = "–"
     if #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", about.range)
-      any, text = true, ("%s, %d"):format(shown(mean, low, high, about.unit), #list)
+      any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
       if threshold then text = ("%s; %s"):format(text, seeds.solved(list, threshold)) end
     end
     rows[i][k + 1] = { text, class = "number" }
