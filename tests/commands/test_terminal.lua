@@ -241,7 +241,8 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
     if i > 1 then t.ok(rows[i - 1].time >= r.time, "newest first") end
   end
   t.eq(#rows, 304)
-  t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r297.step, 800) t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
+  t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r297.step, 800)
+  t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
   t.eq(by.broken.state, "damaged config.json") t.eq(by.no_study.state, "damaged study.json") t.eq(by.odd.state, "stopped")
   t.eq(by["study/"].state, "study: 1 of 2 done")
   local text = run_list.text(place)

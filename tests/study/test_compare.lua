@@ -240,8 +240,8 @@ end)
 
 t.test("runs of one study are called as its points are", function()
   local path, runs = here .. "/labels", {}
-  for i, core in ipairs { "floor", "hgate" } do
-    runs[i] = { name = ("core=%s,corridor=20,seed=1"):format(core), labels = { core = core, corridor = "20" }, seed = 1, words = {} }
+  for i, label in ipairs { "floor", "hgate" } do
+    runs[i] = { name = ("core=%s,corridor=20,seed=1"):format(label), labels = { core = label, corridor = "20" }, seed = 1, words = {} }
     local at = folder.run_path(path, runs[i].name)
     files.make_folder(at)
     files.write(at .. "/config.json", { json.encode { config = { core = { name = "galite", d_head = 8 * i, n_heads = i } }, seed = 1, env = "tmaze-v0" } })
