@@ -172,7 +172,7 @@ t.test("rules in Lua: facts set, saved, and refused", function()
   t.eq(obs:data()[1], 3)
   local _, reward = env:step { 1, 1 }
   t.eq(reward:data()[0], 1)
-  t.raises(function() env:set(0, "on", "dim") end, "unknown value of lamp%-v0: on 'dim' %(known: off on%)")
+  t.raises(function() env:set(0, "on", "dim") end, "lamp%-v0: unknown value of on: 'dim' %(known: off on%)")
   t.raises(function() env:set(0, "at", 9.5) end, "at=9.5, expected a whole number from 0 to 9")
   t.raises(function() envs.new(lamp { set = 3 }) end, "set is a number, expected a function")
   local alone = lamp()

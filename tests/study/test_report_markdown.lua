@@ -32,7 +32,7 @@ end)
 
 t.test("what is no such text is refused, with its line", function()
   local function refused(text, what) t.raises(function() written.read(text, "b.md") end, what) end
-  refused("\n## Scoop\n", "b.md:2: heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
+  refused("\n## Scoop\n", "b.md:2: unknown heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
   t.eq(written.read("## Scope\n\n    a  b\n      c\n", "c.md").scope, "    a  b\n      c", "a text may begin with an indented block")
   refused("## Hyperparameters\n\n- lr\n", "expected '%- lr, gamma: where they come from'") refused("## Hyperparameters\nnone\n", "'none'")
 end)

@@ -1,6 +1,7 @@
 -- engine.lua -- the engine's C functions, declared from engine/mneme.h itself, and this process's context.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local traps = require "mneme.base.lua_traps"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
@@ -60,7 +61,7 @@ function engine.check(result)
   if result == nil or result == -1 then
     local message = ffi.string(C.mn_error(engine.ctx))
     local odd = message:find "%] is NaN" or message:find "is %-?nan, expected a number"     -- as debug says it
-    errors.raise(message, odd and { status = 3 } or nil)
+    errors.raise(message, { status = odd and 3 or nil, hint = message:find " is missing$" and traps.nil_field() or nil })
   end
   return result
 end

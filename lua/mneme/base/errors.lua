@@ -19,25 +19,54 @@ end
 -- "file:line".
 local function position(info, line) return (info.source:match "^@(.*)" or info.short_src):gsub("^%./", "") .. ":" .. line end
 
+local callers = setmetatable({}, { __mode = "k" })         -- functions of the library that call one of the user's -> that one
+
+---`caller` calls a function of the user's.  One that ends with `return mn.study { ... }` leaves no frame; then errors name the place where
+---it is defined.
+---@param caller function
+---@param f function? nil: the first argument of `caller`
+function errors.calls(caller, f) callers[caller] = f or true end
+
+local function all(...) return ... end
+
+---Call a function of the user's, such as a loss.
+---@param f function
+---@return any ... what f gives
+function errors.call(f, ...) return all(f(...)) end            -- not a tail call: this frame stands for the user's
+errors.calls(errors.call)
+
+-- The line of a file's last `return`, with which it hands over what it declares; else the first.
+local function return_line(source)
+  local line, last = 0, 1
+  for text in (traps.text_of(source) .. "\n"):gmatch "(.-)\n" do
+    line = line + 1
+    if text:find "^return%f[%W]" then last = line end
+  end
+  return last
+end
+
+---Where a function is defined, or where a file returns: "file:line".
+---@param f function
+---@return string
+function errors.position_of(f)
+  local info = debug.getinfo(f, "S")
+  return position(info, info.what == "main" and return_line(info.source) or info.linedefined)
+end
+
 -- "file:line" of the nearest frame that belongs to the user, or nil.
 local function user_position()
   for level = 3, 200 do
-    local info = debug.getinfo(level, "Sl")
+    local info = debug.getinfo(level, "Slf")
     if not info then return nil end
     if not ours(info) and info.currentline > 0 then return position(info, info.currentline) end
+    local f, _ = callers[info.func]
+    if f == true then _, f = debug.getlocal(level, 1) end
+    if type(f) == "function" and not ours(debug.getinfo(f, "S")) then return errors.position_of(f) end
   end
 end
 
 ---Where the user's code led here: "file:line", or nil.
 function errors.position() return user_position() end
-
----Where a function is defined: "file:line".
----@param f function
----@return string
-function errors.position_of(f)
-  local info = debug.getinfo(f, "S")
-  return position(info, info.linedefined)
-end
 
 ---Is the caller of the calling function in the user's code, not in the library?
 ---@return boolean
@@ -113,16 +142,29 @@ function errors.handler(e)
 end
 
 ---"unknown WHAT 'name'; did you mean 'x'?", and the known ones where none is near.  Exit status 2.
----@param what string "setting", "core", ...
+---@param what string "setting", "core", ...; "figure 2: kind": of what comes before ": "
 ---@param name any
 ---@param known string[]
 ---@param others string[]? known, too, but not listed
-function errors.unknown(what, name, known, others)
+---@param where string? "file:line" instead of the user's line
+function errors.unknown(what, name, known, others, where)
   name = tostring(name)
   local near = errors.nearest(name, known) or others and errors.nearest(name, others)
   local guess = near and "; did you mean '" .. near .. "'?" or ""
-  errors.usage(("unknown %s '%s'%s"):format(what, name, guess),
-    not near and #known > 0 and "known: " .. table.concat(known, " ") or nil)
+  local of, thing = what:match "^(.*: )(.+)$"
+  errors.raise(("%sunknown %s '%s'%s"):format(of or "", thing or what, name, guess), { status = 2, where = where,
+    hint = not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
+end
+
+---Call f.  A mistake that it finds is on the command line, and the line of the script that led to f is not to blame; an error in another
+---file keeps its place.
+---@param f function
+---@return any ... what f gives
+function errors.of_command_line(f, ...)
+  local here, list = user_position(), { xpcall(f, errors.handler, ...) }
+  if list[1] then return unpack(list, 2) end
+  if list[2].status == 2 and list[2].where == here then list[2].where = nil end
+  error(list[2], 0)
 end
 
 return errors

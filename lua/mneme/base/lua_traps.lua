@@ -14,8 +14,10 @@ function traps.ours(info) return info.what == "C" or info.source:sub(1, #here) =
 
 -- ---- looking at the code that failed ----
 
--- The Lua of a chunk; "" where it cannot be read.
-local function text_of(source)
+---The Lua of a chunk; "" where it cannot be read.
+---@param source string as debug.getinfo has it
+---@return string
+function traps.text_of(source)
   local path = source:match "^@(.*)"
   local f = path and io.open(path)
   local text = f and f:read "*a" or traps.texts[source] or ""
@@ -26,7 +28,7 @@ end
 -- A line of it, or nil.
 local function line_of(source, n)
   local at = 0
-  for line in (text_of(source) .. "\n"):gmatch "(.-)\n" do
+  for line in (traps.text_of(source) .. "\n"):gmatch "(.-)\n" do
     at = at + 1
     if at == n then return line end
   end
@@ -172,7 +174,7 @@ local foreign = {
 function traps.global(name, level)
   if foreign[name] then return "Lua writes " .. foreign[name] end
   local _, names = variables(level + 1)
-  for local_names in text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
+  for local_names in traps.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
   local near = nearest(name, names)
@@ -190,6 +192,21 @@ local function missing_field(line, name, found)
       local keys = keys_of(value)
       local near = nearest(name, keys)
       return near and ("did you mean '%s'?"):format(near) or list_text(keys)
+    end
+  end
+end
+
+---What the user's line reads that is nil, such as a misspelt self.bnus: for "mul: b is missing".
+---@return string? hint
+function traps.nil_field()
+  local level, info = user_level()
+  if not level then return nil end
+  local line, found = (line_of(info.source, info.currentline) or ""):gsub("%-%-.*", ""):gsub('"[^"]*"', '""'), variables(level)
+  for path, name in line:gmatch "%f[%w_]([%a_][%w_.]*)%.([%a_][%w_]*)%f[^%w_]" do
+    local value = resolve(path, found)
+    if type(value) == "table" and field(value, name) == nil and rawget(value, name) ~= false then
+      local near = nearest(name, keys_of(value))
+      return ("%s.%s is nil"):format(path, name) .. (near and ("; did you mean '%s'?"):format(near) or "")
     end
   end
 end

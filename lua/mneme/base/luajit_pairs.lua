@@ -85,6 +85,7 @@ function luajit_pairs.ordered(f, ...)
   in_order = true
   return ended(before, xpcall(f, handler, ...))
 end
+errors.calls(luajit_pairs.ordered)
 
 ---Replace the global pairs() of this process.
 function luajit_pairs.install() _G.pairs = replaced_pairs end

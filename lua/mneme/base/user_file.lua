@@ -15,15 +15,19 @@ local function absent(_, name)
   errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = traps.global(tostring(name), 2) })
 end
 
+local function all(...) return ... end
+
 ---The file as a function.
 ---@param path string
----@return function chunk
+---@return function run
 function user_file.load(path)
   local chunk, problem = source_files.load(path)
   if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and traps.syntax(problem) or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end
-  return chunk
+  local function run(...) return all(chunk(...)) end            -- not a tail call: this frame stands for the file's
+  errors.calls(run, chunk)
+  return run
 end
 
 return user_file

@@ -215,7 +215,7 @@ local function choose(o, names, groups)
   if o.by then
     local every = names_of(groups, true)
     for _, name in ipairs(every) do if name == o.by then return name end end
-    errors.unknown("curve: by =", o.by, every)
+    errors.unknown("curve for by =", o.by, every)
   end
   for _, name in ipairs { "charts/score", "score", "eval/bits_per_character", "eval/accuracy", "charts/episodic_return" } do
     for _, have in ipairs(names) do if have == name then return name end end

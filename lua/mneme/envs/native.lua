@@ -41,7 +41,7 @@ end
 local function number_of(what, param, value)
   if param.words then
     for i, word in ipairs(param.words) do if word == value then return i - 1 end end
-    errors.unknown(("value of %s: %s"):format(what, param.name), value, param.words)
+    errors.unknown(("%s: value of %s:"):format(what, param.name), value, param.words)
   end
   local kind = type(param.default)
   if type(value) ~= kind then

@@ -9,12 +9,17 @@ local MOST_DEEP = 1000                       -- tables in tables
 -- "self.things.3"
 local function named(path) return table.concat(path, ".") end
 
-local function sorted_keys(t, path)
+-- What the path leads to cannot be saved: an error where the environment sets it.
+local function refuse(seen, path, ...)
+  errors.raise("save: " .. (...):format(select(2, ...)), { where = seen.place and seen.place(path) or nil })
+end
+
+local function sorted_keys(t, path, seen)
   local numbers, strings = {}, {}
   for key in pairs(t) do
     if type(key) == "number" then numbers[#numbers + 1] = key
     elseif type(key) == "string" then strings[#strings + 1] = key
-    else errors.raise(("save: %s has a %s as a key, expected numbers and strings"):format(named(path), type(key))) end
+    else refuse(seen, path, "%s has a %s as a key, expected numbers and strings", named(path), type(key)) end
   end
   table.sort(numbers)
   table.sort(strings)
@@ -28,15 +33,15 @@ local function encode(x, out, path, seen)
   elseif kind == "string" then out[#out + 1] = ("s%d:%s"):format(#x, x)
   elseif kind == "boolean" then out[#out + 1] = x and "t" or "f"
   elseif kind ~= "table" then
-    errors.raise(("save: %s is a %s; only numbers, strings, booleans and tables can be saved"):format(named(path), kind))
+    refuse(seen, path, "%s is a %s; only numbers, strings, booleans and tables can be saved", named(path), kind)
   elseif seen[x] then out[#out + 1] = ("r%d;"):format(seen[x])
   else
-    if getmetatable(x) ~= nil then errors.raise(("save: %s has a metatable, expected plain tables"):format(named(path))) end
-    if #path > MOST_DEEP then errors.raise(("save: %s... has tables more than %d deep"):format(named(path):sub(1, 40), MOST_DEEP)) end
+    if getmetatable(x) ~= nil then refuse(seen, path, "%s has a metatable, expected plain tables", named(path)) end
+    if #path > MOST_DEEP then refuse(seen, path, "%s... has tables more than %d deep", named(path):sub(1, 40), MOST_DEEP) end
     seen.count = seen.count + 1
     seen[x] = seen.count
     out[#out + 1] = "{"
-    for _, key in ipairs(sorted_keys(x, path)) do
+    for _, key in ipairs(sorted_keys(x, path, seen)) do
       encode(key, out)
       path[#path + 1] = tostring(key)
       encode(x[key], out, path, seen)
@@ -48,10 +53,11 @@ end
 
 ---A table as text; an error names the path of what cannot be saved.
 ---@param t table
+---@param place (fun(path: string[]): string)? "file:line" that sets what is at the path, for errors
 ---@return string
-function saved_tables.encode(t)
+function saved_tables.encode(t, place)
   local out = {}
-  encode(t, out, {}, { count = 0 })
+  encode(t, out, {}, { count = 0, place = place })
   return table.concat(out)
 end
 

@@ -10,6 +10,7 @@ local observation_names = require "mneme.envs.observation_names"
 local saved_tables = require "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
+local text_places = require "mneme.base.text_places"
 local whole = require "mneme.envs.whole"
 
 local C = engine.C
@@ -342,7 +343,8 @@ end
 function world:save(i)
   local env, seen = self:need_reset(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
-  local text = saved_tables.encode { id = self.id, obs = seen, self = env.self, stream = env.stream, length = env.length, sum = env.sum }
+  local text = saved_tables.encode({ id = self.id, obs = seen, self = env.self, stream = env.stream, length = env.length, sum = env.sum },
+    function(path) return text_places.of_key(errors.position_of(self.spec.reset), path[2] or "self") end)
   return KIND .. ("%010d"):format(#text) .. digest(text) .. text
 end
 

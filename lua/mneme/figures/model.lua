@@ -32,7 +32,7 @@ local function refuse(...) errors.raise("figure: " .. (...):format(select(2, ...
 local function only(t, keys, what)
   if type(t) ~= "table" then refuse("%s is a %s, expected a table", what, t == nil and "nothing" or type(t)) end
   for key in pairs(t) do
-    if not keys[key] then errors.unknown(("key of figure: %s:"):format(what), tostring(key), tables.keys(keys)) end
+    if not keys[key] then errors.unknown(("figure: key of %s:"):format(what), tostring(key), tables.keys(keys)) end
   end
   return t
 end

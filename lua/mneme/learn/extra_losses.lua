@@ -8,11 +8,15 @@ local tensor = require "mneme.tensor.tensor"
 local extra_losses = {}
 local known = { "aux", "modules" }
 
--- A tensor of one element, whose value is logged.
-local function check_scalar(what, t)
-  if not tensor.is(t) then errors.raise(("%s gave %s, expected a tensor of one element"):format(what, type(t) == "nil" and "nothing" or "a " .. type(t))) end
+-- A tensor of one element, whose value is logged; `f` gave it.
+local function check_scalar(what, t, f)
+  local where = errors.position_of(f)
+  if not tensor.is(t) then
+    errors.raise(("%s gave %s, expected a tensor of one element"):format(what, type(t) == "nil" and "nothing" or "a " .. type(t)), { where = where })
+  end
   if t:size() ~= 1 or t:dtype() ~= "f32" then
-    errors.raise(("%s gave a tensor [%s] (%s), expected one element (f32)"):format(what, table.concat(t:shape(), ","), t:dtype()), { hint = "x:mean()" })
+    errors.raise(("%s gave a tensor [%s] (%s), expected one element (f32)"):format(what, table.concat(t:shape(), ","), t:dtype()),
+      { hint = "x:mean()", where = where })
   end
   return t
 end
@@ -55,13 +59,13 @@ end
 ---@return Tensor loss
 ---@return table<string, Tensor> logged by name, each of one element
 function extra_losses.total(learner, batch)
-  local loss, logged = learner:loss(batch)
-  check_scalar(learner.what .. ": loss", loss)
+  local loss, logged = errors.call(learner.loss, learner, batch)
+  check_scalar(learner.what .. ": loss", loss, learner.loss)
   local named = {}
   errors.need(learner.what .. ": what loss gave to log", logged or {}, nil, "{ NAME = tensor of one element }")
-  for name, t in pairs(logged or {}) do named[name] = check_scalar(("%s: loss, %s"):format(learner.what, tostring(name)), t) end
+  for name, t in pairs(logged or {}) do named[name] = check_scalar(("%s: loss, %s"):format(learner.what, tostring(name)), t, learner.loss) end
   for _, term in ipairs(learner.extra.terms) do
-    local value = check_scalar("aux: " .. term[1], term[2](batch))
+    local value = check_scalar("aux: " .. term[1], errors.call(term[2], batch), term[2])
     if named[term[1]] or term[1] == "loss" then errors.raise(("aux: %s is logged by %s itself, expected another name"):format(term[1], learner.what)) end
     named[term[1]] = value
     loss = loss + value * learner.aux_coef

@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local user_file = require "mneme.base.user_file"
 
 local learners = {}
 local list = {}                    -- mn.learners
@@ -17,9 +18,7 @@ local function named(class, name, where)
 end
 
 local function load(path, name)
-  local chunk, problem = loadfile(path)
-  if not chunk then errors.raise(problem) end
-  local class = named(chunk(), name, path)
+  local class = named(user_file.load(path)(), name, path)
   rawset(list, name, class)
   return class
 end

@@ -339,6 +339,11 @@ local function configure(name, d, given, ignore_unknown)
   return cfg
 end
 
+---Refuse settings that a core does not have.
+---@param name string
+---@param given table<string, any>
+local function check_settings(name, given) configure(name, definition(name), given) end
+
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core)
   local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
@@ -412,7 +417,7 @@ local function new(name, config, ignore_unknown, stored)
   local cfg = configure(name, d, config, ignore_unknown)
   local core = d.build(cfg, config, ignore_unknown)
   check_built(name, core)
-  reads.check(core.reads, "core " .. name)
+  reads.check(core.reads, name, d.build)
   core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
@@ -445,4 +450,5 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, resume = resume, stored_sees = stored_sees }
+return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
+  stored_sees = stored_sees }

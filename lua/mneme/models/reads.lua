@@ -13,9 +13,12 @@ local reads = {
 
 ---Refuse an unknown word; nil is allowed.
 ---@param word string? a core's `reads`
----@param where string of whom, for the error
-function reads.check(word, where)
-  if word ~= nil and not known[word] then errors.unknown(where .. ": reads =", tostring(word), tables.keys(known)) end
+---@param core string its name, for the error
+---@param build function that gave it
+function reads.check(word, core, build)
+  if word ~= nil and not known[word] then
+    errors.unknown(("core %s: reads ="):format(core), tostring(word), tables.keys(known), nil, errors.position_of(build))
+  end
 end
 
 ---Does a step of the past have a weight in this way of reading?

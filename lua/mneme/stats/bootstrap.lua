@@ -127,7 +127,7 @@ function bootstrap.profile(scores, thresholds, options)
   local rows, seeds = sample.rows(scores, what)
   sample.numbers(thresholds, what .. ": thresholds")
   local o = draws.options(what, options, { of = "runs", reps = 2000 })
-  if o.of ~= "runs" and o.of ~= "tasks" then errors.unknown("option of " .. what .. ": of =", o.of, { "runs", "tasks" }) end
+  if o.of ~= "runs" and o.of ~= "tasks" then errors.unknown(what .. ": of =", o.of, { "runs", "tasks" }) end
   local by_task, value = o.of == "tasks", {}
   shares_above(value, rows, thresholds, by_task)
   local low, high

@@ -59,7 +59,7 @@ local function at_steps(c, grid, linear)
 end
 
 local function align(curves, o, what)
-  if o.rule ~= "last" and o.rule ~= "linear" then errors.unknown("option of " .. what .. ": rule =", o.rule, { "last", "linear" }) end
+  if o.rule ~= "last" and o.rule ~= "linear" then errors.unknown(what .. ": rule =", o.rule, { "last", "linear" }) end
   local first, last = common_range(curves, what)
   local grid, rows = steps_of(o, first, last, what), {}
   for i, c in ipairs(curves) do rows[i] = at_steps(c, grid, o.rule == "linear") end

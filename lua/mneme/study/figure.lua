@@ -67,7 +67,7 @@ local function need(f, runs, has, names_of, what)
       for name in pairs(names_of(c)) do all[name] = true end
     end
   end
-  if any then errors.unknown(what .. " of a figure: y =", f.y, tables.keys(all)) end
+  if any then errors.unknown(what .. " for y =", f.y, tables.keys(all)) end
 end
 
 -- How many seconds a run had trained at a step, by the steps a second that it measured until then; nil: it measured none.

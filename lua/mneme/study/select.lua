@@ -39,7 +39,7 @@ local function wanted(where, axes)
   local want, swapped = {}, {}
   for _, name in ipairs(tables.keys(where or {})) do
     local axis, values = axes[name], where[name]
-    if not axis then errors.unknown("axis of a figure: where", name, tables.keys(axes)) end
+    if not axis then errors.unknown("axis in where of a figure:", name, tables.keys(axes)) end
     want[name] = {}
     local any = false
     for _, v in ipairs(type(values) == "table" and values or { values }) do
@@ -93,14 +93,14 @@ function select_runs.pick(study, f)
   local pick = { runs = runs, missing = {}, swapped = swapped, series = series }
   for _, key in ipairs { "by", "x" } do
     if f[key] and not axes[f[key]] and not pick.series and f[1] ~= "curves" then
-      errors.unknown(("axis of a figure: %s ="):format(key), f[key], tables.keys(axes))
+      errors.unknown(("axis for %s ="):format(key), f[key], tables.keys(axes))
     end
   end
   if pick.series and not whole and known then
     pick.groups = {}
     for i, row in ipairs(rows) do pick.groups[i] = { name = row, runs = runs, series = f.y .. "/" .. row } end
   elseif f.by and axes[f.by] then pick.groups = select_runs.groups(runs, f.by)
-  elseif f.by and not pick.series then errors.unknown("axis of a figure: by =", f.by, tables.keys(axes))
+  elseif f.by and not pick.series then errors.unknown("axis for by =", f.by, tables.keys(axes))
   else pick.groups = { { name = f.y, runs = runs } } end
   for _, group in ipairs(pick.groups) do group.series = group.series or f.y end
   pick.pooled = {}
