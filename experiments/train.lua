@@ -18,6 +18,9 @@ local env
 if name:find "%.lua$" then
   local own = assert(loadfile(name))()
   env = type(own) == "function" and own(settings) or own
+  if type(env) ~= "table" or env.action_space then
+    error(name .. " returns " .. (type(env) == "table" and "an mn.env" or "a " .. type(env)) .. ", expected the table that mn.env takes", 0)
+  end
   env.num_envs, env.seed = cfg.num_envs, cfg.seed
   env = mn.env(env)
 else env = mn.env(name, settings) end

@@ -232,7 +232,7 @@ t.test("a run goes on where it was killed, and its numbers are those of a run th
 end)
 
 t.test("what plays a stored run plays any of its checkpoints", function()
-  local text, rc = mneme("run " .. small .. "checkpoint_every=1024 keep_checkpoints=9 threads=1 steps=4096 run=steps corridor=3")
+  local text, rc = mneme("run " .. small .. "checkpoint_every=1024 keep_checkpoints=9 threads=1 steps=4096 run=steps")
   t.eq(rc, 0, text)
   local at = tonumber(files.list(dir .. "/steps/checkpoints")[1]:match "%d+")
   text, rc = mneme "credit steps at=0 time_limit=9 out=credit.svg"

@@ -182,6 +182,26 @@ local function train(cfg, to, score)
   return r
 end
 
+t.test("a key that is nearly one that Mneme reads, and that nothing reads, is refused at its line", function()
+  local path = dir .. "/misspelt.lua"
+  files.make_folder(dir)
+  local function ran(text)
+    files.write(path, { "local mn = require 'mneme'\nlocal cfg = mn.config(", text, "\n)\nreturn cfg\n" })
+    return pcall(function() return require("mneme.base.user_file").load(path)() end)
+  end
+  local ok, e = ran "{ learner = 'a2c',\n  num_stpes = 32 }"
+  t.ok(not ok and tostring(e):find("misspelt.lua:3: unknown setting 'num_stpes'; did you mean 'num_steps'? (nothing reads num_stpes here", 1, true),
+    tostring(e))
+  t.eq(e.status, 2)
+  ok, e = ran "{ stpes = 32 } -- stpes"
+  t.ok(not ok and tostring(e):find "did you mean 'steps'", tostring(e))
+  for _, own in ipairs { "{ num_stpes = 32 }, { num_stpes = 'of another machine' }", "{ num_stpes = 32 }).num_stpes, (3", "{ colour = 1, stop = 2 }",
+    "{ num_steps = 32 }" } do
+    ok, e = ran(own)
+    t.ok(ok, own .. ": " .. tostring(e))
+  end
+end)
+
 t.test("a run folder holds what was set, and equal runs are equal files", function()
   local a = train(with("checkpoint_every=50 core=gru run=" .. dir .. "/a"), 100)
   train(with("checkpoint_every=50 core=gru run=" .. dir .. "/b"), 100)

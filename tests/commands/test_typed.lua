@@ -9,6 +9,10 @@ local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8
 t.eq(status, 0, said)
 files.write(dir .. "/ungated.lua", { 'return require("mneme").core.preset("galite", { gate = "none" }, { doc = "linear attention" })\n' })
 
+local rules = "observation = { 1 }, actions = 2, reset = function() return { 0 } end, step = function() return { 0 }, 0 end"
+files.write(dir .. "/script.lua", { "local mn = require 'mneme'\nlocal cfg = mn.config { many = 3 }\nreturn mn.env { num_envs = cfg.many, ", rules, " }\n" })
+files.write(dir .. "/returns.lua", { "return require('mneme').env { ", rules, " }\n" })
+
 -- What is typed, and what is answered: exit status 2, one line.
 local typed = {
   { "run tmaze.lua", "did you mean the experiment tmaze%? mneme run tmaze" }, { "run demo.lua", "mneme run demo" },
@@ -20,11 +24,18 @@ local typed = {
   { "run demo steps=1x", "steps=1x: expected a number, such as 5e6, 300k or 2M" },
   { "run demo env=memory_maze", "mneme run train env=memory_maze" }, { "run demo d_model=8", "core.d_model=8" },
   { "run demo gpu=1", "write device=cuda" }, { "run demo n_steps=8", "write num_steps=8" }, { "run demo foo=1", "^mneme: unknown setting 'foo'" },
-  { "compare runs/demo by=los", "unknown curve: by = 'los'" }, { "compare runs/demo by=value", "did you mean 'losses/value" },
+  { "compare runs/demo by=los", "unknown curve for by = 'los'" }, { "compare runs/demo by=value", "did you mean 'losses/value" },
   { "eval runs/demo episode=100", "did you mean 'episodes'%?" }, { "intervene runs/demo erase=all at=1 episode=3", "did you mean 'episodes'%?" },
   { "view runs/nothere", "runs/nothere: there is no such run" }, { "run " .. dir .. "/runs", "is a folder, expected a script" },
   { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua", "did you mean mneme check core=ungated.lua%?" },
   { "run demo steps=-5", "^mneme: steps=%-5: expected at least 1\n" }, { "sweep demo core=gru,xyz", "unknown value of axis core: 'xyz'" },
+  { "run demo clip_coef=-1 learner=ppo", "^mneme: clip_coef=%-1: expected at least 0 %(clip_coef is called clip here%)" },
+  { "run demo steps=64 --steps=128", "^mneme: steps is given twice: steps=64 and %-%-steps=128 %(write one of them%)" },
+  { "run demo lr=1 learning_rate=1", "lr is given twice: lr=1 and learning_rate=1" }, { "sweep demo seeds=1 seeds=2", "seeds is given twice" },
+  { "run demo stop_score=7", "stop_score=7: expected 0..1" }, { "run train stop_score=7", "stop_score=7: expected %-1%.%.1" },
+  { "eval runs/demo core.d_model=8", "unknown setting 'core.d_model'" }, { "eval runs/demo env.corridr=8", "did you mean 'corridor'%?" },
+  { "run train env=script.lua", "^script.lua:2: mn.config: the settings of this run are declared at .*mneme run script.lua" },
+  { "run train env=returns.lua", "returns.lua returns an mn.env, expected the table that mn.env takes", 1 },
   { "run demo core.reset=perhaps", "expected 1 or 0 %(or true or false%)" }, { "run demo carry=perhaps", "carry=perhaps: expected 1 or 0" },
 }
 
@@ -32,10 +43,17 @@ t.test("a command that is nearly right is answered with the right one", function
   for _, row in ipairs(typed) do
     local text, rc = shell.mneme(dir, row[1])
     t.ok(text:find(row[2]), ("mneme %s: expected '%s', got: %s"):format(row[1], row[2], text))
-    t.eq(rc, 2, row[1])
+    t.eq(rc, row[3] or 2, row[1])
     t.eq(select(2, text:gsub("\n", "")), 1, row[1] .. ": lines")
   end
   t.ok(not files.is_folder(dir .. "/runs/demo-1"), "nothing has been run")
+end)
+
+t.test("a setting of the environment may have env. in front where a run is played", function()
+  local plain, prefixed = shell.mneme(dir, "eval runs/demo corridor=6 episodes=20"), shell.mneme(dir, "eval runs/demo env.corridor=6 episodes=20")
+  t.ok(plain:find "success %d")
+  t.eq(prefixed, plain)
+  t.ok(plain ~= shell.mneme(dir, "eval runs/demo episodes=20"), "the setting matters")
 end)
 
 t.test("numbers and switches as people write them; other programs' names", function()

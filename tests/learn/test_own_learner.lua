@@ -165,7 +165,7 @@ t.test("settings of one's own are checked, and read by the learner", function()
   t.eq(l.calm, false)
   t.eq(l.share, 0.25)
   t.eq(l.beta2, 0.5)
-  t.raises(function() rig.learner(mine, "gru", { mood = "hgh" }) end, "unknown learner: mood = 'hgh'; did you mean 'high'")
+  t.raises(function() rig.learner(mine, "gru", { mood = "hgh" }) end, "learner: unknown mood = 'hgh'; did you mean 'high'")
   t.raises(function() rig.learner(mine, "gru", { share = 2 }) end, "share=2, expected a number in 0..1")
   t.raises(function() rig.learner(mine, "gru", { count = 2.5 }) end, "count=2.5, expected a whole number")
   t.raises(function() rig.learner(mn.ppo, "gru", { clip_coef = 0.2 }) end, "ppo: clip_coef is called clip here")
@@ -232,6 +232,17 @@ return require("mneme").on_policy { doc = "values alone", source = "a test", con
   refused("run tmaze " .. small .. "learner=calm haste=2", "haste=2: expected 0..1")
   refused("run tmaze " .. small .. "learner=calm clip=1", "clip is a setting of ppo, and the learner of this run is calm")
   refused("run tmaze " .. small .. "haste=0.5", "unknown setting 'haste'")
+  write("learners/mine.lua", [[
+local mn = require "mneme"
+
+return mn.on_policy {
+  config = { norm_adv = true }, about = { norm_adv = "whether advantages are normalised" },
+  loss = function(self, batch) return (batch.values - batch.returns):square():mean() end,
+}
+]])
+  fine("run tmaze " .. small .. "learner=mine norm_adv=0 run=mine")
+  t.ok(files.read(dir .. "/mine/config.json"):find('"norm_adv": false', 1, true), "a learner's own key wins over CleanRL's name")
+  refused("run tmaze " .. small .. "learner=calm norm_adv=0", "norm_adv is a setting of ppo, and the learner of this run is calm")
   local help = fine "run tmaze learner=calm --help"
   t.ok(help:find("settings of the learner (calm)", 1, true) and help:find "haste +0.5 +how much of it %(0..1%)", help)
   t.ok(fine "list learners":find "calm +values and nothing else", "no list")
@@ -239,6 +250,18 @@ return require("mneme").on_policy { doc = "values alone", source = "a test", con
   write("learners/ppo.lua", "error 'mine was loaded'")
   refused("run tmaze learner=ppo", "learner 'ppo' is there twice")
   os.remove(dir .. "/learners/ppo.lua")
+  local function at_line(learner, text, where)
+    write(("learners/%s.lua"):format(learner), 'local mn = require "mneme"\n\n' .. text)
+    local said, status = mneme(("run tmaze %slearner=%s run=%s"):format(small, learner, learner))
+    t.ok(status ~= 0 and said:find(where, 1, true), said)
+  end
+  at_line("told", "return mn.on_policy { config = { speed = 1 },\n  loss = function(_, batch) return batch.values:mean() end }",
+    "learners/told.lua:3: on_policy: speed: about does not say what it means")
+  at_line("none", "return mn.on_policy {\n  loss = function() end }", "learners/none.lua:4: none: loss gave nothing")
+  at_line("item", "return mn.on_policy {\n  loss = function(_, batch) return batch.values:mean():item() end }",
+    "learners/item.lua:4: item: while a plan records")
+  at_line("bonus", "return mn.on_policy { config = { bonus = 1 }, about = { bonus = 'it' },\n  loss = function(self, batch)\n"
+    .. "    return batch.values:mean() * self.bnus\n  end }", "learners/bonus.lua:5: mul: b is missing (self.bnus is nil; did you mean 'bonus'?)")
   write("learners/odd.lua", "return 3")
   local said, status = mneme "run tmaze learner=odd"
   t.ok(status == 1 and said:find("learners/odd.lua is a number, expected what mn.on_policy", 1, true), said)

@@ -250,7 +250,7 @@ t.test("bad settings of the learner and the model", function()
   local dataset = letters_task()
   t.raises(function() learner_of({ lr = -1 }, dataset, "gru") end, "supervised: lr=%-1, expected a number of at least 0")
   t.raises(function() learner_of({ eval_every = 0 }, dataset, "gru") end, "supervised: eval_every=0, expected a whole number")
-  t.raises(function() learner_of({ lr_schedule = "sine" }, dataset, "gru") end, "supervised: lr_schedule = 'sine'")
+  t.raises(function() learner_of({ lr_schedule = "sine" }, dataset, "gru") end, "supervised: unknown lr_schedule = 'sine'")
   t.raises(function() mn.sequence_model { dataset = dataset } end, "sequence_model: expected { dataset")
   t.raises(function() mn.sequence_model { dataset = dataset, cores = 1 } end, "unknown key of sequence_model 'cores'")
 end)
@@ -319,12 +319,12 @@ end)
 
 t.test("eval of a run of sequences: what is wrong is told", function()
   for words, pattern in pairs {
-    ["eval whole split=all"] = "unknown eval: split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",
+    ["eval whole split=all"] = "eval: unknown split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",
     ["eval whole lengths=9"] = "unknown setting of data set text 'lengths'; did you mean 'length'",
     ["eval whole file=other"] = "other: cannot be read", ["eval none"] = "there is no such run",
     ["eval whole file=shifted"] = "was trained on a text with other tokens", ["view whole out=x.png"] = "learns sequences %(text%), not episodes",
     ["eval whole unit=bpe vocab=260"] = "was trained with 11 tokens and 11 answers, these settings make",
-    [small .. "run=bad file=empty"] = "empty: is empty", [small .. "run=bad2 unit=letter"] = "unit=letter: expected one of",
+    [small:gsub("file=letters", "file=empty") .. "run=bad"] = "empty: is empty", [small .. "run=bad2 unit=letter"] = "unit=letter: expected one of",
   } do
     files.write(dir .. "/empty", {})
     files.write(dir .. "/shifted", { (table.concat(letters):gsub(".", function(c) return string.char(c:byte() + 1) end)) })

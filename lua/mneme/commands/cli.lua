@@ -235,6 +235,9 @@ local function unknown_command(name, rest, names)
   errors.unknown("command", name, names)
 end
 
+-- Commands whose settings are those of a script; others take some settings several times.
+local starts_runs = { run = true, sweep = true, tune = true }
+
 local function dispatch(words)
   local name = words[1]
   local rest = { unpack(words, 2) }
@@ -245,6 +248,7 @@ local function dispatch(words)
     return io.stdout:write("mneme ", version, "\n") and 0
   elseif name == "--help" or name == "-h" then return show_help {} end
   local names = {}
+  if starts_runs[name] then script.once(rest) end
   for i, c in ipairs(commands) do
     if c.name == name then
       if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end

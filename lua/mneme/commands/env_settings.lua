@@ -8,6 +8,18 @@ local run_folder = require "mneme.runs.folder"
 
 local env_settings = {}
 
+---An argument of such a command: a setting of the environment or data set may have its name in front, as the script that trained the run
+---may want it: env.corridor=20 is corridor=20.
+---@param word string
+---@return string? key nil: it is no key=value
+---@return string? text
+function env_settings.word(word)
+  local key, text = word:match "^%-*([%w_.]+)=(.*)$"
+  key = key and key:gsub("^env%.", ""):gsub("^dataset%.", "")
+  if key and key:find(".", 1, true) then errors.usage(("unknown setting '%s'"):format(key), "a setting of the environment has no parts: corridor=20") end
+  return key, text
+end
+
 ---Refuse settings that neither the command nor the run's environment has, where the environment is one in C; one in Lua refuses its own.
 ---@param command string
 ---@param path string the run

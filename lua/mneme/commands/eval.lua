@@ -6,7 +6,7 @@
 --                   agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
--- Other keys are settings of the environment: corridor=200.
+-- Other keys are settings of the environment: corridor=200, or env.corridor=200.
 local ffi = require "ffi"
 local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
@@ -72,7 +72,7 @@ local function read(words)
   local o, env = { episodes = 1000, greedy = false, best = false, checkpoint = -1, seed = 12345, num_envs = 0, record_every = 1,
     internals = false, outcomes = false, folders = {} }, {}
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    local key, text = env_settings.word(word)
     if not key then
       table.insert(o.folders, word)
     elseif key == "record" or key == "out" then o[key] = text

@@ -3,6 +3,7 @@
 -- keys are settings of the data set: longer sequences show how far a memory reaches.
 local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
+local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local held_out = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
@@ -17,7 +18,7 @@ local SEQUENCES = 2000             -- default for data sets that draw their exam
 local function read(words)
   local o = { split = "test", batches = 0, best = false, settings = {} }
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    local key, text = env_settings.word(word)
     local number = tonumber(text)
     if not key then
       if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end

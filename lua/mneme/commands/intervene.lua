@@ -49,7 +49,7 @@ function intervene.parse(words)
     return value
   end
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    local key, text = env_settings.word(word)
     if not key then
       if o.folder then errors.usage(("intervene: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
       o.folder = word

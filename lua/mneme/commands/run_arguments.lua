@@ -15,7 +15,7 @@ local run_arguments = {}
 function run_arguments.read(command, words, o)
   local env = {}
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    local key, text = env_settings.word(word)
     local least = command.whole[key]
     if not key then
       if o.folder then errors.usage(("%s: one run, got '%s' and '%s'"):format(command.name, o.folder, word), command.usage) end

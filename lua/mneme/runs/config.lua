@@ -10,7 +10,8 @@ local learner_settings = require "mneme.runs.learner_settings"
 local next_step = require "mneme.base.next_step"
 local ranks = require "mneme.tensor.mpi"
 local source_files = require "mneme.base.source_files"
-local meant = require "mneme.runs.meant"
+local given_words = require "mneme.runs.given_words"
+local misspelt_keys = require "mneme.runs.misspelt_keys"
 local value_origins = require "mneme.runs.value_origins"
 local values = require "mneme.base.setting_types"
 
@@ -122,51 +123,17 @@ end
 
 -- ---- the command line ----
 
--- The arguments with CleanRL's names of settings replaced by those here, where the script has no setting of that name.
-local function renamed_words(arguments, defaults)
-  local list = {}
-  for i, word in ipairs(arguments) do
-    local name = word:match "^%-*([%a_][%w_%-]*)="
-    local key = name and learner_settings.cleanrl[name:gsub("%-", "_")]
-    list[i] = key and defaults[name] == nil and key .. word:match "=.*$" or word
+-- Refuse keys of the script's own that are nearly one that Mneme reads, and that nothing reads.
+local function check_spelling(own, about)
+  local known, declares, mine, others = {}, {}, {}, {}
+  for key in pairs(learner_settings.keys) do known[key] = true end
+  for _, s in ipairs(standard) do known[s[1]] = true end
+  for _, key in ipairs(own) do
+    declares[key] = true
+    if not known[key] then mine[#mine + 1] = key end
   end
-  return list
-end
-
--- Words as { {"core.eta", "8"}, ... }, names of things that have options first; and whether --help is among them.
-local function words(arguments, schema)
-  local names, rest, help = {}, {}, false
-  for i, word in ipairs(arguments) do
-    local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
-    if not key then
-      key = word:match "^%-%-([%a_][%w_%-]*)$"
-      text = "1"
-      if not key or key == "help" then
-        if word == "-h" or word == "--help" then
-          help = true
-          goto continue
-        end
-        local problem, hint = meant.of_word(word, { unpack(arguments, i + 1) }, schema)
-        errors.usage(problem or "'" .. word .. "' is not a setting", hint or "expected key=value; --help lists the keys")
-      elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
-        errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
-      end
-    end
-    key = key:gsub("%-", "_")
-    local entry = schema[key]
-    if key == "learner" and not entry then
-      errors.usage("learner=" .. text .. ": this script chooses its learner itself",
-        'mn.config { learner = "a2c" } and mn.learner(cfg, env, agent) make it a setting')
-    elseif key == "size" and not entry then errors.usage("size=" .. text .. ": this script sizes its cores itself", "parameters=N is its setting")
-    end
-    local hint = not schema[key:match "^[^.]+"] and meant.of_key(key, text, schema)
-    if hint then errors.usage("unknown setting '" .. key .. "'", hint) end
-    local list = entry and values.is_named(entry.default) and names or rest
-    list[#list + 1] = { key, text }
-    ::continue::
-  end
-  for _, pair in ipairs(rest) do names[#names + 1] = pair end
-  return names, help
+  for _, key in ipairs(tables.keys(known)) do if not declares[key] then others[#others + 1] = key end end
+  misspelt_keys(mine, about, others)
 end
 
 -- The arguments of this script: the command line's, unless another script is the program.
@@ -203,15 +170,10 @@ local function read_learners(defaults, arguments)
   return chosen
 end
 
-local preset = {}
 local own_core              -- the words of a study's own core, the first of its axis
 
 ---The next config gets these arguments from a study, not from the user.
----@param list string[] key=value
-function config.note_preset(list)
-  preset = {}
-  for _, word in ipairs(list) do preset[word:match "^[%w_]*"] = true end
-end
+config.note_preset = given_words.note_preset
 
 ---The script's own core is, for the next config, the one of these arguments.
 ---@param list string[] core=NAME core.option=value
@@ -222,20 +184,12 @@ local function leave_out_others(cfg, schema, given)
   local class = learner_settings.find(cfg.learner)
   local function foreign(key) return learner_settings.keys[key] and class.defaults[key] == nil end
   for _, pair in ipairs(given) do
-    if foreign(pair[1]) and not preset[pair[1]] then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
+    if foreign(pair[1]) and not given_words.of_study(pair[1]) then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
   end
   for key in pairs(schema) do if foreign(key) then cfg[key] = nil end end
 end
 
 -- ---- putting it together ----
-
--- Call f; a mistake that it finds is on the command line, and no line of the script is to blame.
-local function of_command_line(f, ...)
-  local list = { xpcall(f, errors.handler, ...) }
-  if list[1] then return unpack(list, 2) end
-  if list[2].status == 2 then list[2].where = nil end
-  error(list[2], 0)
-end
 
 -- Lay a table of values over cfg.  `chosen`: things that were named on the command line keep that name.
 local function set_all(cfg, schema, new, what, chosen)
@@ -385,6 +339,21 @@ local function sizing_of(cfg, own, given)
   return { size = size, script = own.core, given = named, same = values.show(cfg.core) == values.show(own.core) }
 end
 
+local declared = {}         -- the arguments of the run, and where its settings were declared
+
+-- The arguments as pairs.  A run has one declaration: a file that it loads and that declares others does not know the arguments.
+local function read_once(arguments, schema)
+  local ok, given, help = pcall(given_words.read, arguments, schema)
+  local first = config.arguments and declared.arguments == config.arguments and declared.where
+  if not ok and first and given.message:find "^unknown setting" then
+    local file = (errors.position() or "FILE"):gsub(":%d+$", "")
+    errors.usage(("mn.config: the settings of this run are declared at %s, and %s declares others"):format(first, file),
+      ("mneme run %s runs it alone; a file for env= returns what mn.env takes"):format(file))
+  elseif not ok then error(given, 0) end
+  declared = { arguments = config.arguments, where = errors.position() }
+  return given, help
+end
+
 ---Declare the settings of an experiment and get their values.
 ---@generic T: table
 ---@param defaults T key = default: a number, boolean, string; { "name", option = ... } for a thing with
@@ -400,32 +369,33 @@ function config.new(defaults, about)
     errors.raise "config: expected { key = default, ... }"
   end
   local arguments, script = own_arguments(2)
-  arguments = renamed_words(arguments, defaults)
-  local learner = of_command_line(read_learners, defaults, arguments)
+  local learner = given_words.blame(nil, read_learners, defaults, arguments)
+  arguments = given_words.renamed(arguments, defaults, learner and learner_settings.find(learner).defaults or learner_settings.own())
   local schema, own_keys, common = declare(defaults, about)
+  if not table.concat(arguments, " "):find "%f[%w]resume=" then check_spelling(own_keys, about) end      -- a stored run trained with it
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
-  local given, help = of_command_line(words, arguments, schema)
-  local cfg, by_user = defaults_of(schema), {}
+  local given, help = read_once(arguments, schema)
+  local cfg, by_user, last = defaults_of(schema), {}, {}          -- last: the last word that sets each key
   for _, pair in ipairs(given) do
     local key = pair[1]:match "^[^.]+"
-    by_user[key] = not preset[key] or nil
+    by_user[key] = not given_words.of_study(key) or nil
+    last[key] = pair
   end
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
-        if by_user[pair[1]:match "^[^.]+"] then of_command_line(values.set, cfg, schema, pair[1], pair[2])
-        else values.set(cfg, schema, pair[1], pair[2]) end
+        given_words.blame(pair, values.set, cfg, schema, pair[1], pair[2])
       end
     end
   end
   command_line "resume"
   local resumed, own, layers
   if cfg.resume ~= "" then
-    resumed = of_command_line(resume, cfg, schema, given, cfg.resume)
+    resumed = given_words.blame(nil, resume, cfg, schema, given, cfg.resume)
   else
-    local size = of_command_line(size_of, cfg, defaults, command_line)
+    local size = given_words.blame(nil, size_of, cfg, defaults, command_line)
     local sized, published = size and defaults[size] or {}, about.published or {}
     layers = { size = size, sized = sized, given = given, by_user = by_user }
     own = defaults_of(schema)
@@ -436,7 +406,7 @@ function config.new(defaults, about)
     lay_out(cfg, schema, sized, size, published, function() command_line "core" end)
   end
   command_line()
-  if learner then of_command_line(leave_out_others, cfg, schema, given) end
+  if learner then given_words.blame(nil, leave_out_others, cfg, schema, given) end
   local taken = own and published_text(cfg, own, about.published, given)
   if help then
     local rows = config.study_rows and config.study_rows()
@@ -446,14 +416,15 @@ function config.new(defaults, about)
     errors.stop(0)
   end
   local sizing = sizing_of(cfg, own, given)
-  preset, own_core = {}, nil
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
-      if by_user[key] then of_command_line(values.check, key, cfg[key], entry.about) else values.check(key, cfg[key], entry.about) end
+      if last[key] then given_words.blame(last[key], values.check, key, cfg[key], entry.about) else values.check(key, cfg[key], entry.about) end
       for_learner[key] = entry.of_learner
     end
   end
+  given_words.forget_preset()
+  own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   if layers then layers.published = published_values(cfg, about.published or {}) end
   meta[cfg] = { script = script, name = name, schema = schema, published = taken, origins = layers and value_origins.of(layers), core = values.copy(cfg.core) }

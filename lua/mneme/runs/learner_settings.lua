@@ -39,7 +39,7 @@ add("carry", "keep the memory from one rollout (or batch) to the next", switch)
 add("reset_on_done", "clear the memory where an episode begins", switch)
 add("horizon", "steps through which gradients flow back; 0: the whole rollout", { 0, 2 ^ 24 }, true)
 add("context", "clear the memory after this many observations; 0: never", { 0, 2 ^ 24 }, true)
-add("stop_score", "end training once the last 100 episodes, or the validation part, score this; -1: never", { -1, 2 ^ 53 })
+add("stop_score", "end training once the last 100 episodes, or the validation part, score this; -1: never", { -1, 1 })
 add("epochs", "PPO: passes over a rollout", count, true)
 add("minibatches", "PPO: parts of a pass, each of whole sequences", count, true)
 add("clip", "PPO: clip range of the probability ratio", at_least_0)
@@ -98,6 +98,14 @@ function learner_settings.declare(what, key, default, about)
   local kind = rule.switch and "boolean" or rule.choices and "string" or "number"
   if type(default) ~= kind then refuse("its default is %s, expected a %s", tostring(default), kind) end
   return learner_settings.check(what, key, default, default)
+end
+
+---The settings that own learners have declared.
+---@return table<string, boolean>
+function learner_settings.own()
+  local own = {}
+  for key, rule in pairs(keys) do own[key] = rule.own end
+  return own
 end
 
 -- ---- settings that no script declares ----
@@ -184,7 +192,9 @@ function learner_settings.read(what, cfg, defaults)
   end
   unread[cfg] = nil
   for name, key in pairs(learner_settings.cleanrl) do
-    if cfg[name] ~= nil and (defaults[key] ~= nil or of_run[key]) then errors.usage(("%s: %s is called %s here"):format(what, name, key)) end
+    if cfg[name] ~= nil and defaults[name] == nil and (defaults[key] ~= nil or of_run[key]) then
+      errors.usage(("%s: %s is called %s here"):format(what, name, key))
+    end
   end
   local set = {}
   for key, default in pairs(defaults) do

@@ -3,6 +3,7 @@ local lfs = require "lfs"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local learner_settings = require "mneme.runs.learner_settings"
 local source_files = require "mneme.base.source_files"
 local user_file = require "mneme.base.user_file"
 
@@ -16,6 +17,19 @@ function script.setting(words, key)
   local value
   for _, word in ipairs(words) do value = word:match("^%-*" .. key .. "=(.*)$") or value end
   return value
+end
+
+---Refuse a setting that is given twice: which of the two was meant, nobody knows.
+---@param words string[] that a user typed
+function script.once(words)
+  local given = {}
+  for _, word in ipairs(words) do
+    local key = word:match "^%-*([%a_][%w_.%-]*)="
+    key = key and key:gsub("%-", "_")
+    key = learner_settings.cleanrl[key] or key
+    if key and given[key] then errors.usage(("%s is given twice: %s and %s"):format(key, given[key], word), "write one of them") end
+    if key then given[key] = word end
+  end
 end
 
 ---Is this the name of an experiment that comes with Mneme?
@@ -94,7 +108,7 @@ function script.run(path, words)
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end
-  require("mneme.runs.learner_settings").finish(path)
+  learner_settings.finish(path)
   return result
 end
 
