@@ -103,25 +103,30 @@ t.test("what cannot be swept says so", function()
   for text, what in pairs {
     ['metrics = { score = { "it", ragne = { 0, 1 } } }'] = "unknown key of metric score: 'ragne'; did you mean 'range'",
     ['metrics = { score = { "it", range = { 1, 0 } } }'] = "range is 1,0, expected { low, high }",
-    ['figures = { { "bars", y = "scroe", by = "core" } }'] = "unknown figure 1: y = 'scroe'; did you mean 'score'",
-    ['figures = { { "bars", y = "score", by = "coer" } }'] = "unknown axis of figure 1: by = 'coer'; did you mean 'core'",
-    ['figures = { { "bar", y = "score" } }'] = "unknown figure 1: kind 'bar'; did you mean 'bars'",
-    ['figures = { { "lines", y = "score", x = "core", log = "z" } }'] = "unknown figure 1: log = 'z' (known: x xy y)",
+    ['figures = { { "bars", y = "scroe", by = "core" } }'] = "figure 1: unknown y = 'scroe'; did you mean 'score'",
+    ['figures = { { "bars", y = "score", by = "coer" } }'] = "figure 1: unknown axis for by = 'coer'; did you mean 'core'",
+    ['figures = { { "bar", y = "score" } }'] = "figure 1: unknown kind 'bar'; did you mean 'bars'",
+    ['figures = { { "lines", y = "score", x = "core", log = "z" } }'] = "figure 1: unknown log = 'z' (known: x xy y)",
     ['figures = { { "curves", y = "charts/score", by = "core", where = { corridor = 1 } } }'] = "unknown axis in where of figure 1: 'corridor'",
     ['figures = { { "curves", y = "charts/score", by = "core", where = { core = "gur" } } }'] = "'gur'; did you mean 'gru'",
-    ['references = { { "guessing", y = 0.5, of = "scor" } }'] = "unknown reference 1: of = 'scor'; did you mean 'score'",
+    ['references = { { "guessing", y = 0.5, of = "scor" } }'] = "reference 1: unknown of = 'scor'; did you mean 'score'",
     ['references = { { "guessing" } }'] = "expected { name, y = number",
     ['claims = { { id = "m", text = "", test = { "better", metric = "sore", a = { core = "gru" }, b = { core = "lstm" } } } }'] =
-      "unknown claim m: metric 'sore'; did you mean 'score'",
+      "claim m: unknown metric 'sore'; did you mean 'score'",
     ['claims = { { id = "m", text = "", test = { "better", metric = "score", a = { core = "gru" }, b = { core = "lsmt" } } } }'] =
       "unknown value of axis core in b of claim m: 'lsmt'; did you mean 'lstm'",
     ['claims = { { id = "m", text = "", test = { "better", metric = "score", a = { coer = "gru" }, b = { core = "lstm" } } } }'] =
       "'coer'; did you mean 'core'",
-    ['claims = { { id = "m", text = "", test = { "best", metric = "score" } } }'] = "kind of test 'best' (known: at_least better equal ratio solves sooner)",
+    ['claims = { { id = "m", text = "", test = { "best", metric = "score" } } }'] =
+      "claim m: unknown kind of test 'best' (known: at_least better equal ratio solves sooner)",
   } do
     local ok, problem = pcall(declares(text))
     t.ok(not ok and tostring(problem):find(what, 1, true), text .. ": " .. tostring(problem))
+    t.ok(tostring(problem):find("bad.lua:[23]: "), "the study's own line: " .. tostring(problem))
   end
+  local claim = '{ id = "m", text = "", test = { "at_least", metric = "score", a = { core = "gru" }, value = 1 } }'
+  local ok, problem = pcall(declares(("claims = { %s, %s }"):format(claim, claim)))
+  t.ok(not ok and tostring(problem):find "bad.lua:2: study: claims 1 and 2 have one id, m", tostring(problem))
   local of_cores = write("of_cores.lua", 'local mn = require "mneme"\nreturn mn.study { axes = { core = { "gru", { "lstm", d_model = 4, label = "small" } } }, '
     .. "settings = { core = { 'gru' } }, run = function() end }")
   t.raises(function() sweep.plan({ script = of_cores }, { "core=smal" }) end, "unknown value of axis core: 'smal'; did you mean 'small'")
@@ -290,6 +295,45 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
   t.ok(said:find '"hidden": 8' and said:find '"corridor": 4' and said:find "other.lua")
   os.remove(s.runs[2].path .. "/result.json")
   t.eq((mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))), 0, "goes on by its run folder")
+end)
+
+t.test("a wrong setting or value of an axis of a study is refused before anything runs, at the study's line", function()
+  local function study_with(axes, settings)
+    return write("wrong.lua", ('local mn = require "mneme"\nreturn mn.study { of = "tmaze",\n  axes = { %s },\n  settings = { %s hidden = 8 } }'):format(axes,
+      settings or ""))
+  end
+  local function refused(script, what)
+    for _, words in ipairs { "list=1", "estimate=0", "power=1" } do
+      local status, out = mneme(("sweep %s %s run=%s"):format(script, words, path "wrong"))
+      t.eq(status, 2, out)
+      t.ok(out:find(what), out)
+    end
+    t.ok(not lfs.attributes(path "wrong"), "something ran")
+  end
+  refused(study_with 'core = { "gru", "hgat" }', "wrong.lua:3: axis core, value hgat: unknown core 'hgat' %(known: ")
+  refused(study_with 'core = { "grv", "lstm" }', "wrong.lua:3: axis core, value grv: unknown core 'grv'; did you mean 'gru'")
+  refused(study_with 'core = { "gru", { "lstm", d_modl = 4, label = "small" } }',
+    "axis core, value small: unknown key of core lstm 'd_modl'; did you mean 'd_model'")
+  refused(study_with 'core = { "gru" }, corridor = { 4, 300 }', "wrong.lua:3: axis corridor, value 300: corridor=300: expected 2..256")
+  refused(study_with 'learner = { "a2c", "poo" }', "axis learner, value poo: unknown learner 'poo'; did you mean 'ppo'")
+  refused(study_with 'kind = { { label = "a", set = { corridor = 4 } }, { label = "b", set = { coridor = 4 } } }',
+    "axis kind, value b: unknown setting 'coridor'")
+  refused(study_with('core = { "gru" }', 'steps = "a",'), "wrong.lua:4: steps=a: expected a number")
+  refused(study_with('core = { "gru" }', "stop_score = 7,"), "wrong.lua:4: stop_score=7: expected %-1%.%.1")
+  refused(study_with('core = { "gru" }', "stepz = 7,"), "wrong.lua:4: unknown setting 'stepz'; did you mean 'steps'")
+  t.eq((mneme(("sweep %s core=gru list=1"):format(study_with 'core = { "gru", "hgat" }'))), 0, "the others alone")
+end)
+
+t.test("a sweep says which settings of the learner differ by its script's values for each core", function()
+  local small = "sweep tmaze corridor=4 hidden=8 num_envs=2 num_steps=8 steps=16 estimate=0 jobs=1 core=gru,lstm core.d_model=4 "
+  local status, out = mneme(small .. "run=" .. path "differ")
+  t.eq(status, 0, out)
+  t.ok(out:find("entropy_coef 0.01 (gru), 0.001 (lstm); lr 0.0005 (gru), 0.0001 (lstm); entropy_coef=VALUE lr=VALUE compares at one value", 1, true), out)
+  t.ok(not select(2, mneme(small .. "run=" .. path "differ")):find "differ between", "nothing is left to run")
+  status, out = mneme(small .. "lr=1e-3 entropy_coef=0.01,0.02 run=" .. path "same")
+  t.ok(status == 0 and not out:find "differ between", out)
+  status, out = mneme(small .. "size=published run=" .. path "published")
+  t.ok(status == 0 and not out:find "differ between", out)
 end)
 
 t.test("an estimate comes first: runs are tried for a moment, and leave nothing behind", function()

@@ -18,6 +18,7 @@
 --                write a job whose tasks are workers on this folder: docs/clusters.md
 --   only=K       this process is worker K of such a job
 -- A study with `tune = {...}` says what is tuned; then this command does the tuning alone, and mneme sweep the study.
+local check_declaration = require "mneme.study.check_declaration"
 local cluster = require "mneme.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -81,6 +82,7 @@ end
 
 local function tuning_of(o, ranges, rest, spec)
   local plan = sweep.plan({ script = o.script, seeds = "1" }, rest)
+  check_declaration.axes(plan)
   local name, attempts = o.script:match "([^/]*)$":gsub("%.lua$", ""), o.attempts and whole("attempts", o.attempts, 1) or 2
   local jobs, wanted = o.jobs and whole("jobs", o.jobs, 1) or C.mn_cores(), o.only and "0" or o.estimate
   local options = { seeds = o.seeds and whole("seeds", o.seeds, 1), top = o.top and whole("top", o.top, 1), ahead = o.ahead and whole("ahead", o.ahead, 1),
@@ -164,7 +166,7 @@ local function hand_over(o, t, words)
   for k = 1, n do workers[k] = { name = tostring(k), words = { "threads=1" } } end
   for _, word in ipairs(words) do
     local key = word:match "^%-*([%a_]+)="
-    if word:find "=" and not (of_clusters[key] or key == "cluster" or key == "run" or key == "jobs") then rest[#rest + 1] = word end
+    if word:find "=" and not (of_clusters[key] or key == "cluster" or key == "run" or key == "jobs" or key == "estimate") then rest[#rest + 1] = word end
   end
   rest[#rest + 1] = "jobs=1"
   local lines, now = cluster.write({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,

@@ -1,12 +1,20 @@
 -- check_declaration.lua -- checks the metrics, figures, references and claims of a study before any run starts: otherwise a
 -- misspelt name would show only when all runs are done.  `where` and the sides of a claim must name
--- a value of the axis in one of the study's sizes.
+-- a value of the axis in one of the study's sizes.  Of a sweep it checks the values of the axes: a wrong one would be found by its runs
+-- alone, which stay in the study, or, where it sizes the others, by all of them.
+local catalogue = require "mneme.base.catalogue"
 local claims = require "mneme.study.claims"
+local cores = require "mneme.models.core"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local learner_settings = require "mneme.runs.learner_settings"
 local only = require "mneme.study.declaration"
+local registry = require "mneme.base.registry"
+local text_places = require "mneme.base.text_places"
 local values = require "mneme.base.setting_types"
 
 local checked = {}
@@ -63,7 +71,7 @@ local function check_figure(f, i, spec)
   for _, key in ipairs { "x", "by" } do
     local axis = f[key]
     if axis and not spec.axes[axis] and not free and not (f[1] == "curves" and key == "x") then
-      errors.unknown(("axis of %s: %s ="):format(what, key), axis, tables.keys(spec.axes))
+      errors.unknown(("%s: axis for %s ="):format(what, key), axis, tables.keys(spec.axes))
     end
   end
   check_labels(f.where, spec.axes, "where of " .. what)
@@ -100,6 +108,114 @@ function checked.study(spec)
       check_name(test.metric, spec.metrics, what .. ": metric")
       if test.time then check_name(test.time, spec.metrics, what .. ": time") end
       for _, key in ipairs { "a", "b", "where" } do check_labels(test[key], spec.axes, ("%s of %s"):format(key, what)) end
+    end
+  end
+end
+
+-- ---- values of axes ----
+
+local named_kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners", env = "envs" }
+
+local function names_of(kind)
+  if kind ~= "envs" then return registry.names(kind) end
+  local names = {}
+  for i, env in ipairs(catalogue.list "envs") do names[i] = env.name end
+  return names
+end
+
+local function is_one(kind, name, known)
+  if kind == "envs" and type(name) == "string" and engine.C.mn_env_find(name) >= 0 then return true end
+  for _, one in ipairs(known) do if one == name then return true end end
+  return false
+end
+
+-- The names of the kind that a setting chooses among; nil: it is no such setting, as none of its values is one.
+local function known_names(key, examples)
+  local kind = named_kinds[key]
+  local known = kind and names_of(kind) or {}
+  for _, name in ipairs(examples) do if is_one(kind, name, known) then return known, kind end end
+end
+
+local function first(v) return type(v) == "table" and v[1] or v end
+
+---Refuse a value of an axis, given on the command line, that names nothing which is there.
+---@param name string of the axis
+---@param examples any[] values of the axis that are right
+---@param text string
+---@param labels string[] of the axis, to list
+function checked.name(name, examples, text, labels)
+  local firsts = {}
+  for i, v in ipairs(examples) do firsts[i] = first(v) end
+  local known, kind = known_names(name, firsts)
+  if not known or is_one(kind, text, known) or text:find "%.lua$" and files.is_file(text) then return end
+  local all, listed = { unpack(labels) }, {}
+  for _, label in ipairs(labels) do listed[label] = true end
+  for _, one in ipairs(known) do if not listed[one] then all[#all + 1] = one end end
+  errors.unknown(("value of axis %s:"):format(name), text, all)
+end
+
+local function copy_of(cfg)
+  local copy = {}
+  for key, value in pairs(cfg) do copy[key] = values.copy(value) end
+  return copy
+end
+
+---A value of a setting that is an axis by the command line alone, checked as the script would check it.
+---@param survey table of script.survey
+---@param name string
+---@param text string
+---@return table see grid.value
+function checked.typed(survey, name, text)
+  local cfg = copy_of(survey.cfg)
+  values.set(cfg, survey.schema, name, text)
+  if survey.schema[name] and name ~= "learner" then checked.name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
+  local key = name:match "^[^.]+"
+  values.check(key, cfg[key], survey.schema[key].about)
+  return { label = text, words = { name .. "=" .. text } }
+end
+
+-- Check the settings that a value of an axis sets; names: by setting, { known names, kind }.
+local function check_words(survey, words, names)
+  local cfg, options = copy_of(survey.cfg), {}
+  for _, word in ipairs(words) do
+    local path, text = word:match "^([^=]*)=(.*)$"
+    local key, option = path:match "^([^.]*)%.?(.*)$"
+    local known, kind = unpack(names[path] or {})
+    if known and not is_one(kind, text, known) then
+      if not text:find "%.lua$" then errors.unknown(path, text, known) end
+      if not files.is_file(text) then errors.usage(("%s: there is no such file"):format(text)) end
+    end
+    if key == "learner" and names.learner then learner_settings.extend(survey.schema) end            -- it may bring settings of its own
+    values.set(cfg, survey.schema, path, text)
+    values.check(key, cfg[key], survey.schema[key].about)
+    if key == "core" and option ~= "" and option ~= "size" then options[option] = values.parse(path, text, cfg.core[option]) end
+  end
+  if names.core and next(options) then cores.check_settings(first(cfg.core), options) end
+end
+
+---Refuse values of a study's axes that its runs would refuse, at the study's line.
+---@param plan table of sweep.plan
+function checked.axes(plan)
+  local survey = plan.survey
+  local names = {}
+  for key in pairs(named_kinds) do
+    local examples = { survey.schema[key] and first(survey.schema[key].default) }
+    for _, axis in ipairs(plan.axes) do
+      for _, value in ipairs(axis.values) do
+        for _, word in ipairs(value.words) do examples[#examples + 1] = word:match("^" .. key .. "=(.*)$") end
+      end
+    end
+    names[key] = { known_names(key, examples) }
+    if not names[key][1] then names[key] = nil end
+  end
+  for _, axis in ipairs(plan.axes) do
+    for _, value in ipairs((plan.spec.axes or {})[axis.name] and axis.values or {}) do
+      local ok, e = pcall(check_words, survey, value.words, names)
+      if not ok and not value.unknown then
+        local text = type(value.plain) == "table" and values.show(value.plain[1]) or value.plain and values.show(value.plain) or value.label
+        errors.raise(("axis %s, value %s: %s"):format(axis.name, value.label, errors.is(e) and e.message or tostring(e)),
+          { hint = errors.is(e) and e.hint or nil, status = 2, where = text_places.of_key(survey.where, axis.name, text) or false })
+      end
     end
   end
 end

@@ -68,10 +68,13 @@ end
 ---@param list table[]? as in mn.study
 ---@param axes table<string, any> axes of the study, by name
 function claims.check(list, axes)
+  local named = {}
   for i, claim in ipairs(list or {}) do
     local what = "claim " .. tostring(type(claim) == "table" and claim.id or i)
     errors.need("study: " .. what, claim, "text", '{ id = "C1", text = "...", test = { "better", ... } }')
     only(claim, claim_keys, what)
+    if claim.id and named[claim.id] then errors.raise(("study: claims %d and %d have one id, %s"):format(named[claim.id], i, claim.id)) end
+    if claim.id then named[claim.id] = i end
     if claim.test then check_test(claim.test, axes, what) end
   end
 end

@@ -1,8 +1,12 @@
--- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.
+-- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.  Before a sweep begins it says which
+-- settings of the learner differ between its points although no axis sets them: a script may publish other values for another core.
+local learner_settings = require "mneme.runs.learner_settings"
+local script = require "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
 local settings = {}
+local MOST = 4                   -- labels that are listed of one value
 
 ---A configuration with dotted keys: { core = { name = "gru", eta = 4 } } is { core = "gru", ["core.eta"] = 4 }.
 ---@param config table as config.json holds it
@@ -33,6 +37,76 @@ function settings.divide(list)
     table.insert(equal and same or other, key)
   end
   return same, other
+end
+
+-- ---- of a sweep that has not begun ----
+
+-- The axis whose labels decide the value at each point; nil: no single one does.
+local function deciding(points, plan, key)
+  for _, axis in ipairs(plan.axes) do
+    local of, decides = {}, true
+    for _, point in ipairs(points) do
+      local label, shown = point.labels[axis.name], point.shown[key]
+      decides = decides and (of[label] == nil or of[label] == shown)
+      of[label] = shown
+    end
+    if decides then return axis, of end
+  end
+end
+
+-- "0.001 (gru), 0.01 (hgate)"
+local function text_of(points, plan, key)
+  local axis, of = deciding(points, plan, key)
+  local labels, order = {}, {}
+  for _, value in ipairs(axis and axis.values or {}) do
+    local shown = of[value.label]
+    if not labels[shown] then labels[shown], order[#order + 1] = {}, shown end
+    table.insert(labels[shown], value.label)
+  end
+  if not axis then
+    for _, point in ipairs(points) do
+      local shown = point.shown[key]
+      if not labels[shown] then labels[shown], order[#order + 1] = {}, shown end
+    end
+  end
+  for i, shown in ipairs(order) do
+    local list = labels[shown]
+    local more = #list > MOST and (", %d more"):format(#list - MOST) or ""
+    order[i] = shown .. (list[1] and (" (%s%s)"):format(table.concat(list, ", ", 1, math.min(#list, MOST)), more) or "")
+  end
+  return key .. " " .. table.concat(order, ", ")
+end
+
+---The note on settings that differ; nil: none does, or size=published asks for each core as published.
+---@param plan table of sweep.plan
+---@return string?
+function settings.unset(plan)
+  if plan.cfg.size == "published" then return nil end
+  local set, points, seen = {}, {}, {}
+  for _, axis in ipairs(plan.axes) do
+    for _, value in ipairs(axis.values) do
+      for _, word in ipairs(value.words) do set[word:match "^[^=.]+"] = true end
+    end
+  end
+  for _, c in ipairs(plan.runs) do
+    if c.seed == plan.runs[1].seed then
+      local fine, survey = pcall(script.survey, plan.script, c.words, true)
+      local cfg, shown = fine and survey.cfg or {}, {}               -- a point that the script refuses says so itself
+      for key in pairs(learner_settings.keys) do shown[key] = cfg[key] ~= nil and not set[key] and values.show(cfg[key]) or nil end
+      points[#points + 1] = { labels = c.labels, shown = shown }
+      for key, value in pairs(shown) do
+        seen[key] = seen[key] or {}
+        seen[key][value] = true
+      end
+    end
+  end
+  local list, names = {}, {}
+  for _, key in ipairs(tables.keys(seen)) do
+    if next(seen[key], (next(seen[key]))) then list[#list + 1], names[#names + 1] = text_of(points, plan, key), key end
+  end
+  if not list[1] then return nil end
+  return ("note: settings differ between points by what the script publishes for each core: %s; %s=VALUE compares at one value"):format(
+    table.concat(list, "; "), table.concat(names, "=VALUE "))
 end
 
 return settings

@@ -22,6 +22,7 @@ local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
 local study_about = require "mneme.study.study_about"
 local terminal = require "mneme.base.terminal"
+local text_places = require "mneme.base.text_places"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
 local user_file = require "mneme.base.user_file"
@@ -36,7 +37,7 @@ local function check(spec)
   if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
   if type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
   for key, value in pairs(spec) do
-    if not known[key] then errors.unknown("key of a study:", tostring(key), tables.keys(known)) end
+    if not known[key] then errors.unknown("key of a study:", tostring(key), tables.keys(known), nil, text_places.of_key(errors.position(), tostring(key))) end
     if type(value) ~= known[key] then
       errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
     end
@@ -188,9 +189,9 @@ function study.new(spec)
   end
   local survey = config.survey
   if survey and not survey.one then
-    survey.spec, survey.size = spec, size_of(config.arguments)
+    survey.spec, survey.where, survey.size = spec, errors.position(), size_of(config.arguments)
     local all, own = other_words(spec, config.arguments)
-    survey.narrowed, config.arguments = grid.narrow(spec.axes, own, survey.size)
+    survey.narrowed, config.arguments = errors.of_command_line(grid.narrow, spec.axes, own, survey.size)
     if spec.of then survey.given = { unpack(config.arguments) } end
     config.note_preset(all)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
@@ -201,7 +202,7 @@ function study.new(spec)
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
     local line = not told and study_about.one_of(spec, name, size_of(config.arguments), typed)
     if line then terminal.note(line) end
-    config.arguments = filled_in(spec, config.arguments)
+    config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
   end
   if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
   local account = resources.begin()

@@ -17,12 +17,12 @@
 local engine = require "mneme.base.engine"
 local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
+local check_declaration = require "mneme.study.check_declaration"
 local cluster = require "mneme.study.cluster"
 local declared = require "mneme.study.declared"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
-local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
@@ -34,6 +34,7 @@ local run_folder = require "mneme.runs.run"
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local settings = require "mneme.study.settings_diff"
 local over_seeds = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
@@ -85,31 +86,6 @@ end
 
 -- ---- what there is to do ----
 
-local kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners" }
-
--- A core, an attention or a data set that is not there would be found by its runs alone, which stay in the study.
-local function check_name(name, axis, text, labels)
-  local named = type(axis[1]) == "table" and axis[1][1] or axis[1]
-  local known, any, found = kinds[name] and registry.names(kinds[name]) or {}, false, false
-  for _, one in ipairs(known) do any, found = any or one == named, found or one == text end
-  if not any or found or text:find "%.lua$" and files.is_file(text) then return end
-  local listed = {}
-  for _, label in ipairs(labels) do listed[label] = true end
-  for _, one in ipairs(known) do if not listed[one] then labels[#labels + 1] = one end end
-  errors.unknown(("value of axis %s:"):format(name), text, labels)
-end
-
--- A value of a setting that is an axis by the command line alone, checked as the script would check it.
-local function checked(survey, name, text)
-  local cfg = {}
-  for key, value in pairs(survey.cfg) do cfg[key] = values.copy(value) end
-  values.set(cfg, survey.schema, name, text)
-  if survey.schema[name] and name ~= "learner" then check_name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
-  local key = name:match "^[^.]+"
-  values.check(key, cfg[key], survey.schema[key].about)
-  return { label = text, words = { name .. "=" .. text } }
-end
-
 -- Of the arguments of a study of another experiment, the given ones, without axes.
 local function given_of(survey)
   local list, left = {}, {}
@@ -121,7 +97,8 @@ end
 ---The grid that the command line means.
 ---@param o table script, seeds
 ---@param words string[] for the script
----@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil }
+---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
+---  survey }
 function sweep.plan(o, words)
   local survey = script.survey(o.script, words)
   local spec = survey.spec or { axes = {}, seeds = { 1 } }
@@ -131,15 +108,15 @@ function sweep.plan(o, words)
   for _, name in ipairs(tables.keys(spec.axes)) do
     for _, value in ipairs(narrowed[name] or {}) do
       if value.unknown then
-        check_name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
-        checked(survey, name, value.label)
+        check_declaration.name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
+        check_declaration.typed(survey, name, value.label)
       end
     end
     axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
   end
   for _, axis in ipairs(survey.axes) do
     local list = {}
-    for i, text in ipairs(axis.texts) do list[i] = checked(survey, axis.name, text) end
+    for i, text in ipairs(axis.texts) do list[i] = check_declaration.typed(survey, axis.name, text) end
     if axis.name == "seed" then
       seeds = {}
       for i, text in ipairs(axis.texts) do seeds[i] = tonumber(text) end
@@ -160,7 +137,8 @@ function sweep.plan(o, words)
     for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
     if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
   end
-  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg, size = size }
+  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg, size = size,
+    survey = survey }
 end
 
 -- What study.json says, if this sweep may go on there: a folder has one study, and no run.
@@ -435,6 +413,7 @@ function sweep.main(words)
   local o, rest = parse(words)
   study.of_sweep = true
   local plan = sweep.plan(o, rest)
+  check_declaration.axes(plan)
   if o.list and o.list ~= "0" then return list_runs(o, plan, words) end
   if o.power and o.power ~= "0" then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
@@ -447,6 +426,7 @@ function sweep.main(words)
     local signal = tune_first(o, plan)
     if signal ~= 0 then return errors.status_of(signal) end
   end
+  local differ = not o.only and settings.unset(plan)
   local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
   if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
@@ -463,8 +443,10 @@ function sweep.main(words)
   end
   if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
+  local open_now = open_runs(o, plan)
+  if differ and open_now[1] then terminal.note(differ) end
   C.mn_watch_signals(true)
-  local count, signal = live(o, plan, open_runs(o, plan))
+  local count, signal = live(o, plan, open_now)
   C.mn_watch_signals(false)
   if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed
