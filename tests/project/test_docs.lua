@@ -35,7 +35,10 @@ local shorter = {
 }
 local function shortened(line)
   for _, rule in ipairs(shorter) do
-    if line:sub(1, #rule[1]) == rule[1] then return line .. rule[2] end
+    if line:sub(1, #rule[1]) == rule[1] then
+      for key in rule[2]:gmatch "([%w_]+)=" do line = line:gsub(" " .. key .. "=%S+", "") end          -- in place of the page's
+      return line .. rule[2]
+    end
   end
   -- `make test` would also install packages; make's own status is 2 where a test fails.
   line = line:gsub("make test TESTS=(%b\"\")", function(list) return "make test TESTS=" .. list:sub(2, -2) end)
