@@ -95,7 +95,7 @@ t.test("the experiment hands on which observation it is to have, and refuses ano
   local folder = shell.folder()
   local said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=sparse steps=4096 run=sparse")
   t.eq(status, 2, said)
-  t.ok(said:find("observation 'sparse' (known: dense codes)", 1, true), said)
+  t.ok(said:find("unknown value of observation: 'sparse' (known: dense codes)", 1, true), said)
   said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=codes num_envs=2 num_steps=8 minibatches=2 steps=32 run=codes")
   t.eq(status, 0, said)
   os.execute("rm -r '" .. folder .. "'")
