@@ -1,6 +1,7 @@
 -- test_view.lua -- mneme view: its command line and keys; the live file between a trainer and a viewer,
 -- which carries what was written and refuses what is damaged.  Windows are in test_window.lua.
 local ffi = require "ffi"
+local files = require "mneme.base.files"
 local lfs = require "lfs"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
@@ -101,6 +102,10 @@ t.test("mneme view FILE.mnt out=FILE", function()
     local late = { path "walk.mnt", "out=" .. path "late." .. kind, "at=99", "size=320x240" }
     t.raises(function() view.main(late) end, "step 99 is not reached: the episode has %d+ steps")
     t.eq(lfs.attributes(path "late." .. kind, "mode"), nil, "no file of it")
+    files.write(path("late." .. kind), { "of an earlier time" })
+    t.raises(function() view.main(late) end, "step 99 is not reached")
+    t.eq((files.read(path("late." .. kind))), "of an earlier time", "an error erases nothing")
+    t.eq(lfs.attributes(path "late." .. kind .. ".tmp", "mode"), nil, "no draft of it")
   end
 end)
 

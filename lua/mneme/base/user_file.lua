@@ -15,8 +15,6 @@ local function absent(_, name)
   errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = traps.global(tostring(name), 2) })
 end
 
-local function all(...) return ... end
-
 ---The file as a function.
 ---@param path string
 ---@return function run
@@ -25,9 +23,7 @@ function user_file.load(path)
   if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and traps.syntax(problem) or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end
-  local function run(...) return all(chunk(...)) end            -- not a tail call: this frame stands for the file's
-  errors.calls(run, chunk)
-  return run
+  return function(...) return errors.call(chunk, ...) end
 end
 
 return user_file

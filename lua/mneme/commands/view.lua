@@ -281,10 +281,7 @@ function view.export(shown, o)
   end)
   C.mn_movie_free(movie)
   if bar then bar:clear() end
-  if not ok then
-    os.remove(o.out)
-    error(why, 0)
-  end
+  if not ok then error(why, 0) end
   return written
 end
 

@@ -27,13 +27,13 @@ end
 ---Gradients of a new core's last output with respect to its inputs.
 ---@param options table { name, key = value } of the core; core.remember, where it is a number, is what the prediction takes
 ---@param back integer steps from the last output to the first input
----@param copies integer sequences
+---@param batch integer sequences, of which all have random inputs
 ---@return table result for a study: series measured and predicted, over steps back, relative to the last step; half_life = steps in which a
 ---  gradient halves (a line through its logarithm), longer = in half-lives of the gates; reaches = the gradient 200 steps back
-function reach.measure(options, back, copies)
+function reach.measure(options, back, batch)
   local spec = { d_in = 16 }
   for key, value in pairs(options) do spec[key] = value end
-  local size, remember = norms(core_of.new(spec), back + 1, copies), tonumber(options.remember)
+  local size, remember = norms(core_of.new(spec), back + 1, batch), tonumber(options.remember)
   local function ratio(k) return size[back - k] / size[back] end
   local result = { measured = { x = {}, y = {} }, predicted = remember and { x = {}, y = {} } or nil }
   for k = 0, back, math.ceil(back / POINTS) do
