@@ -34,11 +34,12 @@ local function read_run(path, name)
   return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
 end
 
--- The labels of a run's point, if the folder lies in a study; and which study.
-local function point_of(path)
+-- The labels of a run's point, if the folder lies in a study; and which study.  read: the studies that were read so far.
+local function point_of(path, read)
   local study, name = path:match "^(.*)/runs/([^/]+)$"
   if not study or not files.is_file(study .. "/study.json") then return nil end
-  for _, r in ipairs(folder.load(study).runs) do if r.name == name then return r.labels, study end end
+  read[study] = read[study] or folder.load(study)
+  for _, r in ipairs(read[study].runs) do if r.name == name then return r.labels, study end end
 end
 
 -- Runs of one study are called as their points are, by the axes in which they differ.
@@ -57,7 +58,7 @@ local function name_points(list)
 end
 
 local function read_all(paths)
-  local list = {}
+  local list, studies = {}, {}
   for _, path in ipairs(paths) do
     path = path:gsub("(.)/+$", "%1")
     if files.is_file(path .. "/study.json") then
@@ -69,7 +70,7 @@ local function read_all(paths)
       end
     elseif files.is_file(path .. "/config.json") then
       list[#list + 1] = read_run(path)
-      list[#list].labels, list[#list].study = point_of(path)
+      list[#list].labels, list[#list].study = point_of(path, studies)
     else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json") end
   end
   if #list == 0 then errors.usage(table.concat(paths, " ") .. ": no run has begun") end
