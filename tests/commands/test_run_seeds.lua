@@ -91,7 +91,7 @@ end)
 
 t.test("Ctrl-C: every seed keeps a checkpoint and says how to go on, and goes on as if nothing had been", function()
   local said, status = shell.run(dir, ("'%s' run train.lua threads=1 seeds=2 steps=1e9 checkpoint_every=720 run=long & all=$!; i=0; "
-    .. "until ls long-seed2/checkpoints/*.safetensors > /dev/null 2>&1 || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; "
+    .. "until ls long-seed1/checkpoints/*.safetensors long-seed2/checkpoints/*.safetensors > /dev/null 2>&1 || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; "
     .. "kill -TERM $all; wait $all"):format(shell.program))
   t.eq(status, 143, said)
   for seed = 1, 2 do
