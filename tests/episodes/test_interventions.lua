@@ -193,15 +193,23 @@ t.test("the memory of another episode decides; a memory that is held does not ch
     t.eq(c[1].length, c[2].length, "episode " .. i)
   end
   t.ok(changed > 25 and changed < 75, changed .. " of 100 episodes have a memory of the other cue")
+  for _, odd in ipairs { { 101, 1 }, { 51, 1 }, { 50, 0 }, { 1, 1 } } do                -- 50 environments: a last round of one has no other episode
+    local _, uneven = experiment({ { at = 6, kind = "swap", what = "layers.0" } }, { episodes = odd[1] })
+    local kept, _, refused = paired_episodes.reaching(uneven, 6)
+    t.eq(refused, odd[2], odd[1] .. " episodes")
+    t.eq(#kept, odd[1] - odd[2])
+    t.eq(intervene.report(uneven, 6):find("could", 1, true) ~= nil, odd[2] > 0)
+  end
   local far
   _, far = experiment { { at = 4, kind = "shift", what = "position", by = 3 } }
   for _, c in ipairs(far) do
     t.eq(c[2].length, CORRIDOR - 3)
     t.eq(c[2].score, 1)
   end
-  local score, _, made = experiment { { at = 4, kind = "shift", what = "position", by = CORRIDOR } }
+  local score, beyond, made = experiment { { at = 4, kind = "shift", what = "position", by = CORRIDOR } }
   t.eq(score[2], 1)
   t.eq(made.specs[1].done, 0, "beyond the corridor")
+  t.eq(select(3, paired_episodes.reaching(beyond, 4)), #beyond)
   t.ok(experiment({ { at = 2, kind = "force", what = "layers.0.h", to = 0, steps = 2 } })[2] == 1, "of gru it is what the memory gives out")
 end)
 

@@ -251,6 +251,10 @@ t.test("runs of one study are called as its points are", function()
   local list = plain.study { folder.run_path(path, runs[1].name), folder.run_path(path, runs[2].name) }.runs
   t.eq(list[1].labels.run, "floor")
   t.eq(list[2].labels.run, "hgate")
+  files.remove_folder(folder.run_path(path, runs[2].name))        -- a point that has not begun gives its name to no other
+  list = plain.study({ path }).runs
+  t.eq(#list, 1)
+  t.ok(list[1].labels.run:find "floor", list[1].labels.run)
   files.remove_folder(path)
 end)
 

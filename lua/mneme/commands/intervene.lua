@@ -104,9 +104,13 @@ end
 ---@param at integer the step of the intervention
 ---@return string text
 function intervene.report(pairs_of, at)
-  local cases, longest = paired_episodes.reaching(pairs_of, at)
-  local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, #cases, #pairs_of,
-    #cases == 0 and (": the longest had %d steps"):format(longest) or #cases < #pairs_of and ": the results below are of these" or "") }
+  local cases, longest, refused = paired_episodes.reaching(pairs_of, at)
+  local reached, rest = #cases + refused, ""
+  if reached == 0 then rest = (": the longest had %d steps"):format(longest)
+  elseif #cases == 0 then rest = "; in none of them could it be applied"
+  elseif refused > 0 then rest = ("; in %d of them it could not be applied: the results below are of the other %d"):format(refused, #cases)
+  elseif reached < #pairs_of then rest = ": the results below are of these" end
+  local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, reached, #pairs_of, rest) }
   if #cases == 0 then return out[1] end
   local count, rows = paired_episodes.count_success(cases), { { "", "without", "with", "difference" } }
   rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases)
@@ -158,7 +162,7 @@ function intervene.main(words)
   local texts = {}
   for i, spec in ipairs(made.specs) do
     texts[i] = interventions.text(spec)
-    if spec.done < #cases and spec.fact then texts[i] = ("%s (applied in %d episodes)"):format(texts[i], spec.done) end
+    if spec.done < #cases then texts[i] = ("%s (applied in %d episodes)"):format(texts[i], spec.done) end
   end
   print(("%s at %.0f steps, %d episodes%s: %s at step %d"):format(o.folder, p.steps, #cases, o.greedy and ", greedy" or "",
     table.concat(texts, ", "), made.specs[1].at))

@@ -445,14 +445,18 @@ apply.set, apply.shift, apply.flip = change_world, change_world, change_world
 ---@param step integer
 ---@param envs integer[] indices of environments; {}: nothing changes, but the plan restarts at the same steps
 ---@return table[] list { env, note }: what was applied, for Recording:intervene
+---@return integer[] refused environments in which something could not be applied: no other episode to swap with, a value that is refused
 function List:before(step, envs)
-  local stepper, done = self.stepper, {}
+  local stepper, done, refused = self.stepper, {}, {}
   for _, spec in ipairs(self.specs) do
     local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
     if now and spec.parts then stepper:restart_plan() end
-    for env, what in pairs(now and apply[spec.kind](stepper, spec, envs) or {}) do
-      spec.done = spec.done + 1
-      done[#done + 1] = { env = env, note = what }
+    local notes = now and apply[spec.kind](stepper, spec, envs) or {}
+    for _, env in ipairs(now and envs or {}) do
+      if notes[env] then
+        spec.done = spec.done + 1
+        done[#done + 1] = { env = env, note = notes[env] }
+      else refused[#refused + 1] = env end
     end
     local over = spec.steps and step >= spec.at + spec.steps
     if spec.kind == "hold" and spec.kept and step > spec.at and not over then put_back(stepper, spec, envs) end
@@ -460,7 +464,7 @@ function List:before(step, envs)
       for _, env in ipairs(envs) do release(stepper, spec, env) end
     end
   end
-  return done
+  return done, refused
 end
 
 ---Releases every clamped probe in every environment.

@@ -23,11 +23,11 @@ end
 ---@param list Interventions
 ---@param o table { seeds = of each environment, draws = of the sampled actions, act = whether to intervene, most = environments that
 ---  count, folder = for trajectories or nil, first = number of the first environment's episode, pause = function() or nil, called after each step }
----@return table[] outcomes { score, ret, length } by environment; nil after a signal
+---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied } by environment; nil after a signal
 function paired_episodes.round(p, list, o)
   p:restart(o.seeds, o.draws)
   list:release()
-  local out, left, step, nobody = {}, p.num_envs, 0, {}
+  local out, left, step, nobody, refused = {}, p.num_envs, 0, {}, {}
   local kept = begin_recordings(p, o.folder)
   while left > 0 do
     local living, counting = {}, {}
@@ -37,9 +37,11 @@ function paired_episodes.round(p, list, o)
         if b < o.most then counting[#counting + 1] = b end
       end
     end
-    for _, d in ipairs(list:before(step, o.act and counting or nobody)) do
+    local applied, not_applied = list:before(step, o.act and counting or nobody)
+    for _, d in ipairs(applied) do
       if kept then kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
     end
+    for _, env in ipairs(not_applied) do refused[env] = true end
     p:forward()
     local actions = p.actions:data() + p.row * p.num_envs
     p:step()
@@ -49,7 +51,7 @@ function paired_episodes.round(p, list, o)
         kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
       end
       if p.done[b] ~= 0 then
-        out[b + 1], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b] }, left - 1
+        out[b + 1], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b], refused = refused[b] }, left - 1
         if kept and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
       end
     end
@@ -83,18 +85,20 @@ function paired_episodes.play(p, list, o)
   return pairs_of
 end
 
----The pairs whose episode without the intervention reaches its step.
+---The pairs whose episode without the intervention reaches its step, and in which every intervention that was reached could be applied.
 ---@param pairs_of table[]
 ---@param at integer
 ---@return table[] cases
 ---@return integer longest steps of the longest episode
+---@return integer refused pairs that reach the step, in which an intervention could not be applied
 function paired_episodes.reaching(pairs_of, at)
-  local cases, longest = {}, 0
+  local cases, longest, refused = {}, 0, 0
   for _, c in ipairs(pairs_of) do
     longest = math.max(longest, c[1].length)
-    if c[1].length > at then cases[#cases + 1] = c end
+    if c[1].length > at and c[2].refused then refused = refused + 1
+    elseif c[1].length > at then cases[#cases + 1] = c end
   end
-  return cases, longest
+  return cases, longest, refused
 end
 
 ---How often both, one or none succeeded; nil if the score is not just 0 or 1.

@@ -64,8 +64,10 @@ local function read_all(paths)
     if files.is_file(path .. "/study.json") then
       for _, group in ipairs(folder.groups(folder.load(path).runs)) do
         for _, r in ipairs(group.runs) do
-          if r:info() then list[#list + 1] = read_run(r.path, path) end
-          if #paths == 1 and list[#list] then list[#list].label = group.name end
+          if r:info() then
+            list[#list + 1] = read_run(r.path, path)
+            if #paths == 1 then list[#list].label = group.name end
+          end
         end
       end
     elseif files.is_file(path .. "/config.json") then

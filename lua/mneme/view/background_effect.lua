@@ -53,7 +53,8 @@ end
 function Effect:text()
   if self.problem then return self.problem end
   if not self.done then return ("counting over %d episodes: %d"):format(self.episodes, self.counted) end
-  local cases = paired_episodes.reaching(self.pairs_of, self.at)
+  local cases, _, refused = paired_episodes.reaching(self.pairs_of, self.at)
+  if #cases == 0 and refused > 0 then return ("possible in none of %d episodes that reach step %d"):format(refused, self.at) end
   if #cases == 0 then return ("none of %d episodes reaches step %d"):format(self.episodes, self.at) end
   local text
   local count, n = paired_episodes.count_success(cases), #cases
