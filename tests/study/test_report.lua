@@ -420,7 +420,7 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   t.ok(unwritten and unwritten:find(words.easy, 1, true) and not unwritten:find(words.objective, 1, true), "a section that the program fills is written")
   t.ok(html:find('id="objective"', 1, true))
   t.ok(html:find('<th scope="row">guessing</th><td>score</td><td class="number">0.5</td>', 1, true))
-  local result = json.decode((files.read(here .. "/runs/remember/runs/core=gru,corridor=2,seed=1/result.json")))
+  local result = json.decode((files.read(here .. "/runs/remember/runs/core=gru,corridor=4,seed=1/result.json")))
   t.ok(result.metrics.score >= 0 and result.metrics.score <= 1)
   status, said = mneme "compare runs/remember"
   t.eq(status, 0, said)

@@ -1,13 +1,13 @@
 -- space.lua -- the settings that a tuning searches, as a cube: a range along each axis, or categories.
 --   lr=1e-5..1e-2:log     between the ends, even in the logarithm        num_steps=32..256:int:log    whole numbers
---   lr_schedule=none,linear                                              one of these
+--   lr_schedule=constant,linear                                          one of these
 local errors = require "mneme.base.errors"
 local sobol = require "mneme.search.sobol"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
 local space = {}
-local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=none,linear"
+local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=constant,linear"
 
 ---@class SearchSpace
 ---@field dims table[] { name, categories = texts } or { name, low, high, log, int }
