@@ -13,6 +13,29 @@ local tensor = require "mneme.tensor.tensor"
 local need_pointer = tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
 
+-- What env.lua asks of environments: native.lua has it for rules in C, scripted.lua for rules in Lua.  Arguments are checked here, before it is
+-- called; pointers are raw, environments count from 0, and a mistake raises an error that changes nothing.
+---@class World
+---@field id string "tmaze-v0"
+---@field settings table every setting with its value; num_envs, seed and time_limit among them
+---@field defaults table? the default values of the parameters
+---@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
+---@field n_actions integer; names: of the actions
+---@field settable table[] as Env has it; likewise to_know, outcomes, rules, best, ended
+---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
+---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
+---@field roll fun(self: World, rollout: ffi.cdata*, t: integer, action: ffi.cdata*): boolean step t of a rollout; true if the time limit may have cut
+---@field rolled fun(self: World) waits until the rollout's buffers may be read
+---@field keep fun(self: World, first: integer, count: integer) only these environments remain, with their random numbers
+---@field save fun(self: World, i: integer): string
+---@field restore fun(self: World, i: integer, bytes: string, obs: ffi.cdata*)
+---@field set fun(self: World, i: integer, fact: string, value: number, obs: ffi.cdata*): boolean false: impossible now, nothing has changed
+---@field keep_outcomes fun(self: World): ffi.cdata* uint8_t[num_envs][#outcomes]
+---@field see fun(self: World, obs: ffi.cdata*): ffi.cdata*? a canvas of one observation; nil: there is no picture
+---@field draw fun(self: World, i: integer): ffi.cdata* a canvas of the true state
+---@field truth fun(self: World, i: integer): table what the agent does not observe, by name
+---@field close fun(self: World)
+
 ---@class Env
 ---@field id string "tmaze-v0"
 ---@field num_envs integer

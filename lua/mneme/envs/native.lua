@@ -102,7 +102,7 @@ local function number_of_env(name)
   errors.unknown("environment", name, names)
 end
 
--- What env.lua needs of an environment, whether its rules are C or Lua; raw pointers only.
+-- A World (env.lua) whose rules are C.
 local World = {}
 World.__index = World
 
