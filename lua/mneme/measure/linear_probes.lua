@@ -2,9 +2,9 @@
 -- closed form, fitted on some episodes and scored on others, next to a control fitted to shuffled
 -- answers (Alain and Bengio 2016; Hewitt and Liang 2019: selectivity is the probe's score minus its control's).
 local ffi = require "ffi"
-local cholesky = require "mneme.stats.cholesky"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
+local ridge = require "mneme.measure.ridge"
 local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -35,24 +35,6 @@ local function inner_products(x, order, train, d)
   local kept = ffi.new("double[?]", n * n)
   for i = 0, n * n - 1 do kept[i] = products:data()[i] end
   return kept
-end
-
--- The answers of samples train+1 .. n to several questions, each `targets[k]` of the first `train`.
-local function predict(l, products, n, train, targets)
-  local said, b = {}, ffi.new("double[?]", train)
-  for k, target in ipairs(targets) do
-    local mean = 0
-    for i = 1, train do mean = mean + target[i] / train end
-    for i = 1, train do b[i - 1] = target[i] - mean end
-    cholesky.solve(l, train, b)
-    said[k] = {}
-    for i = train + 1, n do
-      local sum = mean
-      for j = 0, train - 1 do sum = sum + products[(i - 1) * n + j] * b[j] end
-      said[k][i - train] = sum
-    end
-  end
-  return said
 end
 
 -- ---- questions and their scores ----
@@ -88,12 +70,8 @@ local function score(kind, said, y, first, classes)
   end
   local told, counted = 0, 0
   for k, target in ipairs(questions(kind, y)) do
-    local mean, left, all = 0, 0, 0
-    for i = 1, n do mean = mean + target[first + i] / n end
-    for i = 1, n do
-      left, all = left + (target[first + i] - said[k][i]) ^ 2, all + (target[first + i] - mean) ^ 2
-    end
-    if all > 1e-12 then told, counted = told + math.max(0, 1 - left / all), counted + 1 end
+    local share = ridge.explained(said[k], target, first)
+    if share then told, counted = told + share, counted + 1 end
   end
   return counted > 0 and told / counted or nil
 end
@@ -114,15 +92,6 @@ local function split(episode, share, seed)
     if k + 1 == trained then train = #order end
   end
   return order, train, dice
-end
-
--- Answers of the first `train` of the list in another order, whole episodes with one another where each has one sample.
-local function shuffled(y, train, dice)
-  local mixed, list = ffi.new("int[?]", train), {}
-  dice:choose(mixed, train, train)
-  for i = 1, #y do list[i] = y[i] end
-  for i = 1, train do list[i] = y[mixed[i - 1] + 1] end
-  return list
 end
 
 ---Fit probes to samples of a memory and score them.
@@ -148,17 +117,17 @@ function probing.examine(o)
   if o.kind == "class" and #classes < 2 then return nil end
   local n = #y
   local products = inner_products(o.x, rows, train, o.d)
-  local square = 0
-  for i = 0, train - 1 do square = square + products[i * n + i] / train end
-  local l, more = ffi.new("double[?]", train * train), (o.ridge or 0.1) * square + 1e-9
-  for i = 0, train - 1 do
-    for j = 0, train - 1 do l[i * train + j] = products[i * n + j] + (i == j and more or 0) end
+  local list = {}
+  for k = 1, n do list[k] = k end
+  local l = ridge.factor(products, n, list, train, o.ridge or 0.1)
+  local function ask(answers)
+    local said = {}
+    for k, target in ipairs(questions(o.kind, answers, classes)) do said[k] = ridge.fit(products, n, list, train, l, target).said end
+    return score(o.kind, said, y, train, classes)
   end
-  cholesky.factor(l, train)
-  local function ask(answers) return score(o.kind, predict(l, products, n, train, questions(o.kind, answers, classes)), y, train, classes) end
   local own, control, chance = ask(y), 0, 0
   if not own then return nil end
-  for _ = 1, CONTROLS do control = control + ask(shuffled(y, train, dice)) / CONTROLS end
+  for _ = 1, CONTROLS do control = control + ask(ridge.shuffled(y, train, dice)) / CONTROLS end
   for _, c in ipairs(classes) do chance = math.max(chance, count[c] / n) end
   return { score = own, control = control, selectivity = own - control, chance = chance, train = train, test = n - train }
 end

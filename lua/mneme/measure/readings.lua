@@ -3,7 +3,6 @@
 -- as the probability of the right answer, a number as the share of its variance.  One episode in each environment, all in step; the
 -- samples of a step are gone when it has been read.  Work is done in small pieces, so that a window can do it between two frames.
 local ffi = require "ffi"
-local cholesky = require "mneme.stats.cholesky"
 local draws = require "mneme.envs.example_random"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -83,41 +82,7 @@ local function asked(question, n, train)
   return list, learn, table.concat(key)
 end
 
--- Factors for these samples of a part, kept for the next question about the same ones.
-local function factor(products, n, list, learn)
-  local square, l = 0, ffi.new("double[?]", learn * learn)
-  for i = 1, learn do square = square + products[(list[i] - 1) * (n + 1)] / learn end
-  local more = RIDGE * square + 1e-9
-  for a = 0, learn - 1 do
-    for b = 0, learn - 1 do l[a * learn + b] = products[(list[a + 1] - 1) * n + list[b + 1] - 1] + (a == b and more or 0) end
-  end
-  cholesky.factor(l, learn)
-  return l
-end
-
--- The solution for one target of the samples to learn from, and the predictions of the others.
-local function fit(products, n, list, learn, l, target)
-  local mean, a = 0, ffi.new("double[?]", learn)
-  for i = 1, learn do mean = mean + target[i] / learn end
-  for i = 1, learn do a[i - 1] = target[i] - mean end
-  cholesky.solve(l, learn, a)
-  local said = {}
-  for i = learn + 1, #list do
-    local sum, row = mean, (list[i] - 1) * n - 1
-    for j = 1, learn do sum = sum + products[row + list[j]] * a[j - 1] end
-    said[i - learn] = sum
-  end
-  return { mean = mean, a = a, said = said }
-end
-
 -- ---- one question of one part ----
-
-local function shuffled(list, learn, dice)
-  local mixed, of = ffi.new("int[?]", learn), {}
-  dice:choose(mixed, learn, learn)
-  for i = 1, learn do of[i] = list[mixed[i - 1] + 1] end
-  return of
-end
 
 -- Fits of all classes, with the sharpness of their probabilities; answers: the class number of each sample to learn from.
 local function fit_classes(products, n, list, learn, l, diagonal, answers, classes)
@@ -125,7 +90,7 @@ local function fit_classes(products, n, list, learn, l, diagonal, answers, class
   for k = 1, classes do
     local target = {}
     for i = 1, learn do target[i] = answers[i] == k and 1 or -1 end
-    fits[k] = fit(products, n, list, learn, l, target)
+    fits[k] = ridge.fit(products, n, list, learn, l, target)
     for i = 1, learn do                            -- as predicted by a fit without this sample
       scores[i] = scores[i] or {}
       scores[i][k] = target[i] - fits[k].a[i - 1] / diagonal[i - 1]
@@ -164,7 +129,7 @@ local function read_class(products, n, question, list, learn, l, dice, controls)
   local p, right = score_classes(fits, answers, learn, #names)
   local control, control_right = 0, 0
   for _ = 1, controls do
-    local mixed = shuffled(answers, learn, dice)
+    local mixed = ridge.shuffled(answers, learn, dice)
     local other = fit_classes(products, n, list, learn, l, diagonal, mixed, #names)
     local a, b = score_classes(other, answers, learn, #names)
     control, control_right = control + a / controls, control_right + b / controls
@@ -173,21 +138,14 @@ local function read_class(products, n, question, list, learn, l, dice, controls)
   return { p = p, right = right, control = control, control_right = control_right, chance = chance, classes = #names, test = #list - learn }, fits, names
 end
 
-local function explained(said, y, learn)
-  local n, mean, left, all = #y - learn, 0, 0, 0
-  for i = 1, n do mean = mean + y[learn + i] / n end
-  for i = 1, n do left, all = left + (y[learn + i] - said[i]) ^ 2, all + (y[learn + i] - mean) ^ 2 end
-  return all > 1e-12 and math.max(0, 1 - left / all) or nil
-end
-
 local function read_number(products, n, question, list, learn, l, dice, controls)
   local y = {}
   for i, s in ipairs(list) do y[i] = question.y[s] end
-  local found, diagonal, fits = fit(products, n, list, learn, l, y), ridge.inverse_diagonal(l, learn), 0
+  local found, diagonal, fits = ridge.fit(products, n, list, learn, l, y), ridge.inverse_diagonal(l, learn), 0
   for i = 1, learn do fits = fits - (found.a[i - 1] / diagonal[i - 1]) ^ 2 / learn end          -- as predicted by a fit without this sample
-  local p, control = explained(found.said, y, learn), 0
+  local p, control = ridge.explained(found.said, y, learn), 0
   if not p then return nil end
-  for _ = 1, controls do control = control + explained(fit(products, n, list, learn, l, shuffled(y, learn, dice)).said, y, learn) / controls end
+  for _ = 1, controls do control = control + ridge.explained(ridge.fit(products, n, list, learn, l, ridge.shuffled(y, learn, dice)).said, y, learn) / controls end
   return { p = p, control = control, test = #list - learn }, { found, fit = fits }
 end
 
@@ -246,7 +204,7 @@ local function read_step(self, k, envs, truths)
       for _, question in ipairs(questions[f]) do
         local list, count, key = asked(question, n, train)
         if list and (question.scored or whole) then
-          factors[key] = factors[key] or factor(products, n, list, count)
+          factors[key] = factors[key] or ridge.factor(products, n, list, count, RIDGE)
           local dice = draws.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)

@@ -1,7 +1,69 @@
--- ridge.lua -- ridge regression in its dual form: predictions that leave the sample out, and probabilities of classes from such predictions.
+-- ridge.lua -- ridge regression in its dual form, from inner products of the samples: fits, controls with shuffled answers, predictions that
+-- leave the sample out, and probabilities of classes from such predictions.
 local ffi = require "ffi"
+local cholesky = require "mneme.stats.cholesky"
 
 local ridge = {}
+
+---The factor of the products of the samples to learn from, with the penalty on their diagonal.
+---@param products ffi.cdata* double[n][n]: inner products of all samples
+---@param n integer
+---@param list integer[] samples of the question, from 1, those to learn from first
+---@param learn integer how many these are
+---@param penalty number a share of the mean square of a sample
+---@return ffi.cdata* l double[learn][learn] of cholesky.factor
+function ridge.factor(products, n, list, learn, penalty)
+  local square, l = 0, ffi.new("double[?]", learn * learn)
+  for i = 1, learn do square = square + products[(list[i] - 1) * (n + 1)] / learn end
+  local more = penalty * square + 1e-9
+  for a = 0, learn - 1 do
+    for b = 0, learn - 1 do l[a * learn + b] = products[(list[a + 1] - 1) * n + list[b + 1] - 1] + (a == b and more or 0) end
+  end
+  cholesky.factor(l, learn)
+  return l
+end
+
+---Fit the samples to learn from, and predict the others.
+---@param l ffi.cdata* of ridge.factor, of the same products, list and learn
+---@param target number[] of the first `learn` of the list
+---@return table { mean, a = double[learn]: what each sample adds for its product with another, said = predictions of the others }
+function ridge.fit(products, n, list, learn, l, target)
+  local mean, a = 0, ffi.new("double[?]", learn)
+  for i = 1, learn do mean = mean + target[i] / learn end
+  for i = 1, learn do a[i - 1] = target[i] - mean end
+  cholesky.solve(l, learn, a)
+  local said = {}
+  for i = learn + 1, #list do
+    local sum, row = mean, (list[i] - 1) * n - 1
+    for j = 1, learn do sum = sum + products[row + list[j]] * a[j - 1] end
+    said[i - learn] = sum
+  end
+  return { mean = mean, a = a, said = said }
+end
+
+---The first `learn` of a list in another order: answers of a control (Hewitt and Liang 2019).
+---@param list any[]
+---@param learn integer
+---@param dice table of example_random
+---@return any[]
+function ridge.shuffled(list, learn, dice)
+  local mixed, of = ffi.new("int[?]", learn), {}
+  dice:choose(mixed, learn, learn)
+  for i = 1, learn do of[i] = list[mixed[i - 1] + 1] end
+  return of
+end
+
+---The share of the variance of the answers after the first `learn` that predictions explain, 0 if negative; nil: they do not vary.
+---@param said number[]
+---@param y number[]
+---@param learn integer
+---@return number?
+function ridge.explained(said, y, learn)
+  local n, mean, left, all = #y - learn, 0, 0, 0
+  for i = 1, n do mean = mean + y[learn + i] / n end
+  for i = 1, n do left, all = left + (y[learn + i] - said[i]) ^ 2, all + (y[learn + i] - mean) ^ 2 end
+  return all > 1e-12 and math.max(0, 1 - left / all) or nil
+end
 
 ---The diagonal of the inverse of L L^T: of each sample, how much its own answer counts in its prediction.
 ---@param l ffi.cdata* of cholesky.factor
