@@ -424,6 +424,9 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
     return mn_fail(mn, "backward: no input of %s requires a gradient", what), NULL;
   if (is_eager(r) && !r->maker)
     return mn_fail(mn, "backward: an earlier backward has walked from %s and freed its graph: loss:backward { retain = true } keeps it", what), NULL;
+  if (is_eager(r) && mn->recording)                /* its nodes are on a tape that a plan does not walk */
+    return mn_fail(mn, "backward: %s was computed outside the plan: compute it inside, or call backward() outside", what), NULL;
+  if (r->plan != mn->recording && mn_use(mn, r, "backward", what)) return NULL;      /* link the plan, so that its tape is walked */
   if (r->grad) return r;                           /* given twice */
   if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
   r->lent = true;
@@ -435,14 +438,14 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
   return r;
 }
 
-/* It has failed: leave no gradient behind. */
-static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
+/* The walk is over, or failed: leave no gradient behind where it began. */
+static int end_of_walk(mn_ctx *mn, int n, const mn_tensor *of, int result) {
   mn->open = 0;
   for (int i = 0; i < n; i++) {
     mn_record *r = mn_find(mn, &of[i], "backward", "a tensor");
     if (r) r->grad = NULL, r->lent = false;
   }
-  return -1;
+  return result;
 }
 
 int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
@@ -452,7 +455,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   mn_node *from = NULL;
   if (!begin_of_walk(mn, loss, "this number", &from)) return -1;
   bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn, from, retain);
-  return failed ? no_walk(mn, 1, loss) : 0;
+  return end_of_walk(mn, 1, loss, failed ? -1 : 0);
 }
 
 /* ---- gradients of any tensors ---- */
@@ -526,16 +529,16 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
   mn_node *from = NULL;
   for (int i = 0; i < n; i++) {
     mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
-    if (!r) return no_walk(mn, i, of);
+    if (!r) return end_of_walk(mn, i, of, -1);
     if (g->dtype != MN_F32 || g->n != r->n) {
       mn_fail(mn, "backward: a gradient has %ld elements, its tensor %ld", g->n, r->n);
-      return no_walk(mn, i, of);
+      return end_of_walk(mn, i, of, -1);
     }
     const bool again = r->grad != NULL;
-    if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return no_walk(mn, i, of);
-    if (give_gradient(mn, r, g, again)) return no_walk(mn, i + 1, of);
+    if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return end_of_walk(mn, i, of, -1);
+    if (give_gradient(mn, r, g, again)) return end_of_walk(mn, i + 1, of, -1);
   }
-  return walk_back(mn, from, false) ? no_walk(mn, n, of) : 0;
+  return end_of_walk(mn, n, of, walk_back(mn, from, false));
 }
 
 /* ---- forgetting ---- */

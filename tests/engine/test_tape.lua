@@ -140,6 +140,36 @@ t.test("tape: truncated backpropagation with a detached state", function()
   mn.clear_tape()
 end)
 
+t.test("tape: backward from a loss that was computed outside the recording plan is refused, and does the loss no harm", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local loss = (w * w):sum()
+  t.raises(function() mn.plan(function() loss:backward() return w * 1 end)() end, "backward: this number was computed outside the plan")
+  loss:backward()
+  t.eq(w:grad():item(), 6)
+  mn.clear_tape()
+end)
+
+t.test("tape: backward outside from a loss that a plan computed walks the plan's tape, every time", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local plan = mn.plan(function(x) return (w * w * x):sum() end)
+  for round = 1, 3 do
+    plan(mn.tensor { round }):backward()
+    t.eq(w:grad():item(), 6 * round)
+    w:zero_grad()
+  end
+  local loss = plan(mn.tensor { 5 })
+  local back = mn.plan(function() loss:backward() return w:sum() end)
+  for round = 1, 3 do
+    w:zero_grad()
+    plan(mn.tensor { round })
+    back()
+    t.eq(w:grad():item(), 6 * round)
+  end
+  mn.clear_tape()
+end)
+
 t.test("tape: a warning, once, names the line where a script holds a gigabyte", function()
   local shell = require "tests.support.shell"
   local folder = shell.folder()
