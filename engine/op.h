@@ -81,6 +81,7 @@ typedef struct mn_op {
   bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
                                   first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
+  bool updates;                /* off_tape, and changes the values of input 0: an optimiser's step */
 } mn_op;
 
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])

@@ -120,13 +120,15 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   return 0;
 }
 
-/* A replay must know whose gradients it makes or reads. */
-static int note_leaf(mn_plan *p, mn_record *leaf) {
-  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
-  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
-  p->graded[p->n_graded++] = leaf;
+int mn_note_leaf(mn_ctx *mn, mn_record ***list, int *n, int *cap, mn_record *leaf) {
+  for (int i = *n; i-- > 0; ) if ((*list)[i] == leaf) return 0;
+  if (mn_grow(mn, list, cap, *n + 1, sizeof **list)) return -1;
+  (*list)[(*n)++] = leaf;
   return 0;
 }
+
+/* A replay must know whose gradients it makes or reads. */
+static int note_graded(mn_plan *p, mn_record *leaf) { return mn_note_leaf(p->ctx, &p->graded, &p->n_graded, &p->cap_graded, leaf); }
 
 /* An op off the tape works on leaves in place, their gradients included. */
 static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in) {
@@ -135,7 +137,8 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
     if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
     mn_record *leaf = in[i]->of ? in[i]->of : in[i];
     if (!in[i]->grad || in[i]->plan) continue;
-    if (mn->recording && note_leaf(mn->recording, leaf)) return -1;
+    if (mn->recording && note_graded(mn->recording, leaf)) return -1;
+    if (e->op->updates && !i && mn_note_change(mn, leaf)) return -1;
     if (mn_settle_grad(mn, leaf)) return -1;
     c->in[i].grad = in[i]->grad;
   }
@@ -154,7 +157,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   mn_tape *tape = mn_current_tape(mn);
   mn_memory *memory = mn_current_memory(mn);
   mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
-  mn_node here = { .place = mn->place, .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+  mn_node here = { .place = mn->place, .made = mn->changes, .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
   mn_call *c = &here.call;
   bool wants_grad = false;
   for (int i = 0; i < c->n_in; i++) {
@@ -202,7 +205,6 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     if (node->older) node->older->newer = node;
     tape->newest = node;
     for (int i = 0; i < c->n_out; i++) here.out[i]->maker = node;
-    for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
   }
   for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
   if (debug && check_outputs(mn, e, c)) return -1;
@@ -290,6 +292,17 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
   return 0;
 }
 
+/* A gradient that is computed from other values than the forward pass used is wrong. */
+static int check_unchanged(mn_ctx *mn, const mn_node *node) {
+  for (int i = 0; i < node->call.n_in; i++) {
+    const mn_record *r = node->in[i];
+    if (!r || r->slot >= 0 || r->plan || (r->of ? r->of : r)->changed <= node->made) continue;
+    return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by copy() or an optimiser's step): call backward() before that, "
+                       "or use a copy", mn_input_name(&node->call, i), mn_call_name(&node->call));
+  }
+  return 0;
+}
+
 /* One node: lend its gradients, run, add what was not the first, give its outputs' gradients back. */
 static int node_backward(mn_ctx *mn, mn_node *node) {
   mn_memory *m = mn_current_memory(mn);
@@ -303,6 +316,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (show_gradient(mn, node->out[i])) return -1;
   }
   if (!reached) return 0;
+  if (is_eager(node->out[0]) && check_unchanged(mn, node)) return -1;
   node->walk = mn->walks;
   if (b.op->alias && b.out[0].data == b.in[0].data) return alias_backward(mn, node);
   float *aside[MN_INPUTS] = { 0 };
@@ -316,7 +330,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     any = true;
     const bool in_body = mn->recording && mn->recording->body;      /* a leaf stands for a row's, which is always added to */
     if (leaf && mn->recording && !in_body && !mn->seeks) {       /* replays store only what this plan empties itself, and else add */
-      if (note_leaf(mn->recording, r)) return -1;
+      if (note_graded(mn->recording, r)) return -1;
       if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
     }
     const bool first = leaf ? r->fresh && !in_body : !r->grad;
@@ -410,7 +424,6 @@ static int walk_back(mn_ctx *mn, mn_node *from, bool retain) {
   }
   mn->open = 0;
   if (!result && !retain && !mn->recording) forget_walked(mn, from, end);
-  if (!retain) mn->tape_number++;
   for (int i = 0; result && i < n; i++) drop_all_gradients(walk[i]->newest);
   return result;
 }
@@ -544,7 +557,6 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
 /* ---- forgetting ---- */
 
 void mn_sweep(mn_ctx *mn) {
-  mn->tape_number++;
   mn->tape = (mn_tape){ 0 };
   rewind_to(mn, (mn_mark){ 0 });
   mn->memory.n_pool = 0;

@@ -33,5 +33,5 @@ const mn_op mn_op_rmsprop = {
   .sig = "w[...] v[...] m?[...] mean?[...] hyper[7] norm[1] ->",
   .doc = "one step of RMSprop on a leaf, in place, as torch.optim.RMSprop. hyper = lr, 1-alpha, eps, weight_decay, momentum, max_norm, step; m: with "
       "momentum; mean: centred",
-  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .updates = true, .forward = forward,
 };

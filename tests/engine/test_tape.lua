@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local mn = require "mneme"
 local engine = require "mneme.base.engine"
+local tensor = require "mneme.tensor.tensor"
 
 local MILLION = 1e6
 
@@ -166,6 +167,61 @@ t.test("tape: backward outside from a loss that a plan computed walks the plan's
     plan(mn.tensor { round })
     back()
     t.eq(w:grad():item(), 6 * round)
+  end
+  mn.clear_tape()
+end)
+
+t.test("tape: backward refuses a graph whose leaves changed in place after it was computed, and no other", function()
+  mn.clear_tape()
+  local REFUSED = "was changed in place after it was used here"
+  local w, x = mn.tensor { data = { 3 }, grad = true }, mn.tensor { 2 }
+  local function losses() return (w * w):sum(), (w * w * x):sum() end
+  local one, two = losses()
+  one:backward()                                       -- frees its own graph, not the other's
+  w:copy(mn.tensor { 5 })
+  t.raises(function() two:backward() end, REFUSED)
+  local opts = { mn.sgd({ w }, { lr = 0.1 }), mn.adam({ w }, { lr = 0.1 }), mn.rmsprop({ w }, { lr = 0.1 }) }
+  for _, opt in ipairs(opts) do
+    one, two = losses()
+    one:backward()
+    opt:step()
+    t.raises(function() two:backward() end, REFUSED)
+    one, two = losses()                                -- both before the step
+    opt:zero_grad()
+    one:backward()
+    two:backward()
+    t.near(w:grad():item(), 6 * w:item(), 1e-4)
+    opt:step()
+  end
+  local base = mn.tensor { data = { 1, 2 } }
+  local window = tensor.view(base, 0, { 1 })
+  local loss = (w * window):sum()
+  base:copy(mn.tensor { 7, 8 })
+  t.raises(function() loss:backward() end, REFUSED)
+  loss = (w * base):sum()
+  window:copy(mn.tensor { 9 })
+  t.raises(function() loss:backward() end, REFUSED)
+  mn.clear_tape()
+end)
+
+t.test("tape: a change that a plan replays counts, and graphs that nobody walks do not stand in its way", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local opt = mn.sgd({ w }, { lr = 0.5 })
+  local update = mn.plan(function(x)
+    opt:zero_grad()
+    local loss = (w * w * x):sum()
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  local before = w:item()
+  for round = 1, 4 do                                  -- the first records; each changes w
+    local loss = (w * w):sum()
+    update(mn.tensor { 0.5 })
+    t.ok(w:item() ~= before, "round " .. round)
+    before = w:item()
+    t.raises(function() loss:backward() end, "of mul was changed in place")
   end
   mn.clear_tape()
 end)
