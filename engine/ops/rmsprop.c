@@ -21,6 +21,7 @@ static void forward(mn_call *c) {
       if (mean) {
         mean[i] = (1 - a) * mean[i] + a * d;
         size -= mean[i] * mean[i];
+        size = size < 0 ? 0 : size;            /* a variance that rounding put below 0; NaN stays */
       }
       float step = d / (sqrtf(size) + eps);
       if (m) step = m[i] = momentum * m[i] + step;
