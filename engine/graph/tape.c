@@ -232,25 +232,23 @@ static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
   return 0;
 }
 
-/* to += from, now and in replays. */
-static int add_into(mn_ctx *mn, float *to, float *from, long n) {
-  if (mn_check_device(mn, mn->device->add(to, from, n))) return -1;
-  if (!mn->recording) return 0;
-  mn_command *c = mn_record_command(mn->recording, MN_ADD);
-  if (!c) return -1;
-  *c = (mn_command){ .kind = MN_ADD, .to = to, .from = from, .bytes = n * (long)sizeof(float) };
+static int record_move(mn_ctx *mn, mn_kind kind, float *to, const float *from, long n) {
+  mn_command *c = mn->recording ? mn_record_command(mn->recording, kind) : NULL;
+  if (!c) return mn->recording ? -1 : 0;
+  c->to = to;
+  c->from = from;
+  c->bytes = n * (long)sizeof(float);
   return 0;
+}
+
+/* to += from, now and in replays. */
+static int add_into(mn_ctx *mn, float *to, const float *from, long n) {
+  return mn_check_device(mn, mn->device->add(to, from, n)) ? -1 : record_move(mn, MN_ADD, to, from, n);
 }
 
 /* to = from, now and in replays. */
 static int copy_over(mn_ctx *mn, float *to, const float *from, long n) {
-  const long bytes = n * (long)sizeof(float);
-  if (mn_check_device(mn, mn->device->copy(to, from, (size_t)bytes))) return -1;
-  if (!mn->recording) return 0;
-  mn_command *c = mn_record_command(mn->recording, MN_COPY);
-  if (!c) return -1;
-  *c = (mn_command){ .kind = MN_COPY, .to = to, .from = from, .bytes = bytes };
-  return 0;
+  return mn_check_device(mn, mn->device->copy(to, from, (size_t)n * sizeof(float))) ? -1 : record_move(mn, MN_COPY, to, from, n);
 }
 
 /* A tensor's gradient is complete: whoever wants to see it gets it. */
@@ -348,7 +346,6 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (mn->recording) {
       mn_command *c = mn_record_command(mn->recording, MN_BACKWARD);
       if (!c || !(run = mn_take(mn, &m->records, sizeof *run, "backward"))) return -1;
-      c->place = node->place;
       *run = b;
       mn->recording->command[mn->recording->n_commands - 1].call = run;
     }
@@ -415,13 +412,18 @@ static int walk_back(mn_ctx *mn, mn_node *from, bool retain) {
   mn_tape *walk[MN_LINKS + 8];
   int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = n < 0 ? -1 : 0;
   mn_node *end = from;
+  const int place = mn->place;
   mn->walks++;
   for (int i = 0; i < n && !result; i++) {
     const bool eager = walk[i] == &mn->tape;
     mn_node *node = eager ? from : walk[i]->newest;
-    for (; node && !result && (!eager || mn->open); node = node->older) result = node_backward(mn, node);
+    for (; node && !result && (!eager || mn->open); node = node->older) {
+      mn->place = node->place;                     /* what is recorded for it belongs to its op */
+      result = node_backward(mn, node);
+    }
     if (eager) end = node;
   }
+  mn->place = place;
   mn->open = 0;
   if (!result && !retain && !mn->recording) forget_walked(mn, from, end);
   for (int i = 0; result && i < n; i++) drop_all_gradients(walk[i]->newest);

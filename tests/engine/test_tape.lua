@@ -226,6 +226,38 @@ t.test("tape: a change that a plan replays counts, and graphs that nobody walks 
   mn.clear_tape()
 end)
 
+t.test("tape: what backward adds up and copies belongs to the place of the op that it is for", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3, 4 }, grad = true }
+  local function at(place) engine.C.mn_set_place(engine.ctx, place) end
+  local plan = mn.plan(function(x)
+    at(1)
+    local y = w * x
+    y:retain_grad()
+    at(2)
+    local z = y:tanh() + y:square()
+    at(3)
+    local loss = z:sum()
+    at(4)
+    loss:backward()
+    at(5)
+    return loss + 1
+  end)
+  plan(mn.tensor { 1, 2 })
+  at(0)
+  local seen = {}
+  for _, call in ipairs(plan:costs()) do
+    t.ok(call.place > 0, call.name .. " has no place")
+    seen[call.name] = (seen[call.name] or "") .. call.place
+  end
+  t.eq(seen["mul backward"], "1")
+  t.eq(seen["adding gradients"], "21")              -- of y, then of the leaf, which the plan did not empty
+  t.eq(seen["a copy"], "1")
+  t.eq(seen["sum backward"], "3")
+  t.eq(seen["add forward"], "2")
+  mn.clear_tape()
+end)
+
 t.test("tape: a warning, once, names the line where a script holds a gigabyte", function()
   local shell = require "tests.support.shell"
   local folder = shell.folder()
