@@ -15,10 +15,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *blanks(const char *s) { while (*s == ' ' || *s == '\n') s++; return s; }
 
-/* One "~name?[A,B,...]:domain", and blanks; NULL: not one. */
+/* One "~name?[A,B,...]:domain" or "~~name[...]", and blanks; NULL: not one. */
 static const char *read_arg(const char *s, mn_arg_sig *a) {
   size_t n = 0;
   if (*s == '~') a->no_grad = true, s++;
+  if (a->no_grad && *s == '~') a->work_space = true, s++;
   while (isalnum((unsigned char)*s) || *s == '_' || *s == '\'') {
     if (n + 1 >= sizeof a->name) return NULL;
     a->name[n++] = *s++;

@@ -79,7 +79,7 @@ static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
 static int check_outputs(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   if (mn_wait(mn)) return -1;
   for (int i = 0; i < c->n_out; i++)
-    for (long k = 0; !mn_is_room(&e->sig, i) && c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
+    for (long k = 0; !e->sig.out[i].work_space && c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
       if (isnan(c->out[i].data[k])) {
         char inputs[400];
         mn_describe_inputs(e, c, inputs, sizeof inputs);

@@ -498,7 +498,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_agalite = {
   .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] copy?[B] -> "
-         "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~saved[?,?] | "
+         "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~~saved[?,?] | "
          "form=code|paper|cossin|random_sign r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all seed=0",
   .doc = "gated linear attention whose matrix is a sum of r cosine products (AGaLiTe, Pramanik et al. 2023, eq. 34-36). v_m = (1-b)*v_m + cos(w_m "
       "tau) b*v, k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... States hold one of each mirrored pair "

@@ -245,7 +245,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_conv2d = {
-  .sig = "x?[T,B,Y,X,C] image?[T,B,Y,X,C]:u8 w[O,C,K,L] b?[O] -> y[T,B,?,?,O] ~packed[?,?,?] "
+  .sig = "x?[T,B,Y,X,C] image?[T,B,Y,X,C]:u8 w[O,C,K,L] b?[O] -> y[T,B,?,?,O] ~~packed[?,?,?] "
          "| stride=1 padding=0 act=none|relu divide=255",
   .doc = "y = act(conv(x, w) + b) for images x or image/divide; torch.nn.Conv2d over pixels [Y,X,C]",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,

@@ -91,7 +91,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_rmt_memory = {
-  .sig = "y[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> mem'[?,M,D] ~packed[?]" RMT_OPTIONS,
+  .sig = "y[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> mem'[?,M,D] ~~packed[?]" RMT_OPTIONS,
   .doc = "rmt's memory after its last row: the write rows of the current segment (Bulatov et al. 2022)",
   .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
 };

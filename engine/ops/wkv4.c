@@ -197,7 +197,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_wkv4 = {
   .sig = "k[T,B,D] v[T,B,D] decay[D] first[D] done?[T,B]:bit p?[B,D] q?[B,D] o?[B,D] -> "
-         "y[T,B,D] p'[B,D] q'[B,D] o'[B,D] ~saved[?,?,?,?]",
+         "y[T,B,D] p'[B,D] q'[B,D] o'[B,D] ~~saved[?,?,?,?]",
   .doc = "RWKV-4's weighted average of values (Peng et al. 2023, eq. 16). Weights e^((t-1-i)w + k_i), for the newest e^(first + k_t), w = "
       "-exp(decay); its two sums are p e^o and q e^o",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,

@@ -10,7 +10,7 @@
 #define MN_MATRIX_MEMORY_H
 #include "galite_decay.h"
 
-#define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~saved[?,?]"
+#define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~~saved[?,?]"
 
 typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] and [Kp] */
 
