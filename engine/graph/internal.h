@@ -169,7 +169,7 @@ struct mn_ctx {
   struct { const float *B; int how; long n, cap; uint32_t run; float *form; } form[16];     /* mn_constant_form: of matrices */
   const float *constant, *constant_end;               /* where they are in this run of a recurrence; NULL: nowhere */
   uint32_t constant_run, constant_runs;               /* its number, and the highest so far */
-  int next_form;
+  unsigned next_form;
   uint32_t scratch_version;                           /* raised when one of them moves */
   int precision;
   const mn_bf16 *bf16;                                /* how products are computed: NULL: in float32 */

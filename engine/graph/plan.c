@@ -43,7 +43,9 @@ static void clear(mn_plan *p) {
 
 void mn_plan_free(mn_plan *p) {
   if (!p) return;
-  if (p->ctx->recording == p) p->ctx->recording = NULL;
+  if (p->ctx->recording == p) mn_plan_end(p);                  /* the one around it goes on */
+  for (mn_plan *q = p->ctx->recording; q; q = q->outer)
+    if (q->outer == p) q->outer = p->outer, q->outer_no_grad += p->outer_no_grad;
   clear(p);
   if (p->free_body) p->free_body(p);
   p->ctx->plan[p->id] = NULL;
