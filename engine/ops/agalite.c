@@ -4,8 +4,9 @@
 **
 ** Channels of a form come in mirrored pairs, always equal (cosine) or opposite (sine), because a
 ** cosine is even and the frequencies are symmetric: one of each pair is stored, with weight 2.  Phases
-** are integers modulo the period, so they stay exact however long an agent runs.  The state is
-** small: tokens are computed one by one, and backward recomputes sixteen at a time from checkpoints. */
+** are integers modulo the period, and the clock that calls hand on loses whole periods before floats
+** can no longer count it, so they stay exact however long an agent runs; random signs repeat after 2^24 steps.
+** The state is small: tokens are computed one by one, and backward recomputes sixteen at a time from checkpoints. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
 enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
-enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096, ROOM = 1 << 15 };      /* ROOM: floats for one token, on a stack */
+enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096, MOST_TICK = 1 << 24, ROOM = 1 << 15 };      /* ROOM: floats for one token, on a stack */
 
 typedef struct channel {
   int  step;                     /* omega_m tau = 2 pi (step * tau mod period) / period */
@@ -369,6 +370,13 @@ static double batch_parallel(const mn_call *c) {
   return !open_call(&g, c) && tables_size(&g) + walk_size(&g) <= ROOM ? (double)g.a.B * g.a.H * (double)g.size : 0;
 }
 
+/* The clock `steps` later.  Floats count to 2^24: from there on, an equal phase earlier. */
+static float clock_after(const agalite *g, float tick, int steps) {
+  const float sum = tick + (float)steps;
+  if (!(sum >= MOST_TICK)) return sum;
+  return (float)((lrintf(tick) + steps) % (g->form == RANDOM_SIGN ? MOST_TICK : g->N));
+}
+
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
@@ -379,7 +387,7 @@ static void forward(mn_call *c) {
     heads_job job = { &g, mn_scratch(c->ctx, 0, walk_size(&g) * mn_threads(c->ctx)), walk_size(&g) };
     mn_parallel_for(c->ctx, g.a.B * g.a.H, head_task, &job);
   }
-  for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
+  for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = clock_after(&g, c->in[IN_TICK].data[b], c->t1);
 }
 
 /* Gradients of the products with q, from dy.v_m. */
