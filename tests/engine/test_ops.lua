@@ -407,5 +407,8 @@ t.test("every op has a line that says what it does", function()
   cases.each(function(name, _, op)
     local doc = ffi.string(C.mn_op_doc(op))
     t.ok(#doc > 4 and not doc:find "\n", name .. " has no doc line")
+    for list in doc:gmatch "%f[%w]see ([%w_, ]+)" do              -- "(see position, kv_slots)"
+      for word in list:gmatch "[%w_]+" do t.ok(C.mn_op_find(word) >= 0, ("%s: see %s, which is no op"):format(name, word)) end
+    end
   end)
 end)
