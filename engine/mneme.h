@@ -158,20 +158,23 @@ double      mn_vec_best(mn_vec *v);                 /* the return of a perfect p
 int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B environments, in the memory of leaves, as learners use them.  On a GPU the host does not wait
-** between steps: it reads nothing before mn_vec_rolled.  A row has B elements. */
+** between steps: it reads nothing before mn_vec_rolled.  A row has B elements.  told_* and uncut_* may be NULL: not wanted. */
 typedef struct mn_rollout {
   void    *obs;                                    /* [T+1,B,...]: before each step, and after the last */
-  uint8_t *done, *resets;                          /* [T+1,B]: the row begins an episode; the state is reset before it */
-  int32_t *told_action;                            /* [T+1,B]: action and reward of the step before, -1 and 0 at a start; */
-  float   *told_reward;                            /* or NULL */
-  int32_t *played;                                 /* [T,B] */
-  float   *reward, *score, *ret;                   /* [T,B]; score, ret and length hold where an episode ended: where */
-  int32_t *length;                                 /* the next row has done */
-  uint8_t *terminated, *cut;                       /* [B]: how the last step ended an episode; cut: by a time limit */
-  void    *uncut_obs;                              /* [B,...]: the next observation, had no time limit cut the episode */
-  uint8_t *uncut_resets;                           /* off; undefined for other environments.  NULL: not wanted */
-  int32_t *uncut_action;
-  float   *uncut_reward;
+  uint8_t *done;                                   /* [T+1,B]: the row begins an episode */
+  uint8_t *resets;                                 /* [T+1,B]: the core's state is reset before the row */
+  int32_t *told_action;                            /* [T+1,B]: the action of the step before; -1 where an episode begins */
+  float   *told_reward;                            /* [T+1,B]: the reward of the step before; 0 where an episode begins */
+  int32_t *played;                                 /* [T,B]: the actions */
+  float   *reward;                                 /* [T,B] */
+  float   *score, *ret;                            /* [T,B]: an episode's score and return, in the row of its last step; else undefined */
+  int32_t *length;                                 /* [T,B]: its steps, likewise */
+  uint8_t *terminated;                             /* [B]: the last step ended an episode by the environment's rules */
+  uint8_t *cut;                                    /* [B]: it ended one by a time limit */
+  void    *uncut_obs;                              /* [B,...]: where cut, the next observation, had the episode gone on; else undefined */
+  uint8_t *uncut_resets;                           /* [B]: whether the state would be reset before it, likewise */
+  int32_t *uncut_action;                           /* [B]: the action of the step before it, likewise */
+  float   *uncut_reward;                           /* [B]: the reward of the step before it, likewise */
   int32_t *seen;                                   /* [B]: observations since the state was reset */
   int32_t  context;                                /* resets the state after that many observations; 0: never */
   bool     reset_on_done;                          /* does the start of an episode reset the state? */
