@@ -18,7 +18,7 @@ typedef struct mn_layers {
   int   flow;
   float eps;
   int   reads, slots, batch;
-  const float *params;         /* [L, mn_layer_params]: weights are [out,in], in the order of struct mn_layer_place */
+  const float *params;         /* [L, mn_layer_places().end]: weights are [out,in], in the order of struct mn_layer_place */
 } mn_layers;
 
 typedef struct mn_layer_place {   /* where a layer's parameters begin; last: their number */

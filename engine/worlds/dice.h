@@ -31,8 +31,9 @@ MN_FN void next_words(dice *d, uint32_t *out, int n) {
   for (; i < n; i++) out[i] = next_word(d);
 }
 
-/* The key of this reset or step.  base = PRNGKey(seed), for environment i > 0 fold_in(base, i); its first reset uses base, step s
-** fold_in(base, s), of which, as in the original's step, the first half steps and the second resets. */
+/* The dice of this reset or step.  With jax the key is derived as in the original: base = PRNGKey(seed), or fold_in of it and i for
+** environment i > 0.  The first reset uses base.  Step s splits fold_in(base, s) into two keys: one for the step, the other for the reset
+** that follows where the step ends the episode. */
 MN_FN dice dice_of(mn_io *io, bool jax, bool resets) {
   dice d;
   d.io = io;
