@@ -16,7 +16,7 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-typedef struct running {       /* copies with an unfinished segment, as rows of the layers */
+typedef struct running {       /* environments with an unfinished segment, as rows of the layers */
   mn_cursor *at;               /* of every environment */
   mn_rows *part;
   int parts, rows;

@@ -22,8 +22,8 @@ static __device__ float clock_after(const Waves &x, float tick, int steps) {
 ** random sign (engine/numerics/random.h). */
 static __device__ float wave(const Waves &x, int b, int m, long tau) {
   if (x.form == RANDOM_SIGN) {
-    const float copy = x.copy ? x.copy[b] : (float)b;
-    const uint32_t whose = !x.copy ? (uint32_t)b : copy >= 0 && copy < 16777216.0f ? (uint32_t)copy : 0u;
+    const float env = x.env ? x.env[b] : (float)b;
+    const uint32_t whose = !x.env ? (uint32_t)b : env >= 0 && env < 16777216.0f ? (uint32_t)env : 0u;
     const uint32_t k[6] = { x.seed[0], x.seed[1], (uint32_t)tau, (uint32_t)((uint64_t)tau >> 32), whose,
                             MN_FOR_SIGNS + (uint32_t)(m / 128) };
     uint32_t word[4];
@@ -241,7 +241,7 @@ Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
   w.form = (int)OPT(c, 0), w.r = (int)OPT(c, 1), w.M = out[OUT_VS].shape[1];
   w.all = OPT(c, 5) != 0 && w.form != RANDOM_SIGN;
   mn_random_key(OPT(c, 6), w.seed);
-  w.copy = in[IN_COPY].data;
+  w.env = in[IN_ENV].data;
   mn_attention_beta_of_values(&a);
   a.scale = w.form == RANDOM_SIGN ? 1.0f : w.form == COSSIN ? (float)w.r : 2.0f * (float)w.r;
   g.a = cu_attention(&a);
