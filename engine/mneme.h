@@ -179,11 +179,23 @@ typedef struct mn_rollout {
   int32_t  context;                                /* resets the state after that many observations; 0: never */
   bool     reset_on_done;                          /* does the start of an episode reset the state? */
 } mn_rollout;
-int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);   /* row T becomes row 0 */
-int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);   /* step t; 1: a time limit may have cut */
-int         mn_vec_rolled(mn_vec *v);              /* waits for all steps; -1 if an action was invalid */
+
+/* Row T becomes row 0; obs_bytes: of a whole row of obs.  0, or -1 with the error. */
+int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);
+
+/* Step t of the engine's environments, with action [B]; only r's memory is written.  1: a time limit may have cut an episode, so
+** mn_rollout_uncut is wanted; 0: none did; -1: an error. */
+int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);
+
+/* Waits for all steps, after which the host may read r's memory.  0; -1 if an action was invalid. */
+int         mn_vec_rolled(mn_vec *v);
+
+/* Step t of other environments, whose obs, reward, terminated and cut are in r: fills the rest.  action, score, ret, length [B], final_obs
+** [B, obs_bytes], of episodes that ended; all are read and not kept.  1: a time limit has cut an episode; 0: none; -1: an error. */
 int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, const int32_t *action, int obs_bytes,
                              const void *final_obs, const float *score, const float *ret, const int32_t *length);
+
+/* Where step t was cut, adds gamma value [B], the critic's of uncut_obs, to the reward.  0, or -1 with the error. */
 int         mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, double gamma, const float *value);
 
 /* canvas: shapes in the order drawn; colours 0xRRGGBBAA; see engine/canvas.h for the kinds */
@@ -209,17 +221,28 @@ void        mn_copy_column(void *to, int to_width, int to_index, const void *fro
                            double rows, double bytes);
 
 /* implicit attention: which past steps a recurrent memory reads (engine/recurrent/implicit_attention.c).  A trail points to
-** a probe's values at each step; a head's are elements from .. from+n-1 */
+** a probe's values at each step; a head's are elements from .. from+n-1.
+** All three functions write w [steps], the weight of each step, and use up the query u [K]; everything is the caller's.  They return how many
+** steps at the beginning are not known, because the head was not probed there. */
 typedef struct mn_trail { const float **steps; int from, n; } mn_trail;
 typedef struct mn_recall_gates {     /* of a gated memory; what is NULL was not probed */
   const mn_trail *write_v, *write_k, *p_write_k;     /* gates of what is written; p_write_k: its second factor */
   const mn_trail *keep_v, *keep_k;   /* what is kept, if apart: NULL all, one value that of the head; else what the gates leave */
   bool apart;
 } mn_recall_gates;
+
+/* A gated memory, whose keys are k, or products of p_k and k.  shrink: what u is multiplied by after each step, or NULL; channel: of the
+** values, -1: the mean over all V; reach [V]: scratch; a query of which less than `gone` is left reads nothing more. */
 int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_recall_gates *gates, const mn_trail *shrink,
                             int channel, float *u, int K, float *reach, double gone, float *w);
+
+/* A memory that removes what a key holds before it writes: kept, write [steps] are its factors, kept_first: in this order; unit: keys as they
+** are (0), of length 1 (1), of sum 1 (2); pair [K]: scratch. */
 int         mn_recall_corrected(int steps, const mn_trail *k, const mn_trail *p_k, const double *kept, const double *write,
                                 bool kept_first, int unit, float *u, int K, float *pair, float *w);
+
+/* A memory that keeps a part of each channel; back and out: what `back` reads of it is also taken out along `out`, or both NULL; first [K]:
+** by which the newest step is read, and the memory as it was before that step; or NULL. */
 int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep, const mn_trail *back, const mn_trail *out,
                            const float *first, float *u, int K, float *w);
 
