@@ -15,8 +15,8 @@
 **   threads    One mn_ctx per thread of control.  Global state: the loaded BLAS, the
 **              signal flag of mn_interrupted(), this process's rank, and mn_memory_starved() of each thread.
 */
-#ifndef MNEME_H
-#define MNEME_H
+#ifndef MN_MNEME_H
+#define MN_MNEME_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

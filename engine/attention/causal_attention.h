@@ -5,8 +5,8 @@
 ** hold any values.
 **   score(t, j) = ((q_t + u) . k_j + (q_t + w) . r_{M+t-j}) / sqrt(K)     y_t = sum_j softmax_j(score) v_j
 ** (the second term where r is given: Dai et al. 2019, Transformer-XL, section 3.3). */
-#ifndef MN_SOFTMAX_H
-#define MN_SOFTMAX_H
+#ifndef MN_CAUSAL_ATTENTION_H
+#define MN_CAUSAL_ATTENTION_H
 #include "numerics/packed_gemm.h"
 
 /* Inputs and outputs of the op, in the order of its signature. */

@@ -14,8 +14,8 @@
 **   gamma    write_k = gamma with keep_k = 1 - gamma, and p_gamma as p_write_k
 ** Then `done`, and `shrink` [T,B,H]: a factor on the old keys (on the whole matrix, for a matrix) before a
 ** token, besides its gates; a constant, without gradient. */
-#ifndef MN_ATTENTION_H
-#define MN_ATTENTION_H
+#ifndef MN_GALITE_DECAY_H
+#define MN_GALITE_DECAY_H
 #include <math.h>
 #include "op.h"
 
