@@ -50,6 +50,9 @@ static inline long mn_item(int dtype) { return dtype == MN_U8 ? 1 : 4; }
 /* Where element i of an argument is. */
 static inline char *mn_element(const mn_arg *a, long i) { return (char *)a->data + i * mn_item(a->dtype); }
 
+/* The axis that a checked option names, from the end if negative. */
+static inline int mn_axis_of(const mn_arg *x, double option) { return (int)option < 0 ? (int)option + x->ndim : (int)option; }
+
 typedef struct mn_call {       /* one use of an op */
   const struct mn_op *op;
   const struct mn_kernel *kernel;  /* the op's functions for the context's device: see device.h */

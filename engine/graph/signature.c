@@ -218,8 +218,7 @@ int mn_index_bound(const mn_op_entry *e, const mn_call *c, int i) {
   if (strcmp(domain, "<axis")) return DIM(c, domain[1]);
   int k = 0;
   while (k < e->sig.n_options && strcmp(e->sig.option[k].name, "axis")) k++;
-  const int axis = (int)OPT(c, k);
-  return c->in[0].shape[axis < 0 ? axis + c->in[0].ndim : axis];
+  return c->in[0].shape[mn_axis_of(&c->in[0], OPT(c, k))];
 }
 
 int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {

@@ -6,9 +6,10 @@
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "op.h"
+#include "recurrent/chunk_length.h"
 
 enum { K, V, DECAY, FIRST, DONE, P, Q, O };                /* inputs; outputs: y, p', q', o', saved */
-enum { L = 16, BLOCK = 64 };                               /* steps between states kept; channels that one job takes */
+enum { L = MN_CHUNK, BLOCK = 64 };                         /* steps between states kept; channels that one job takes */
 static const float FAR = -1e38f;                           /* the exponent of nothing */
 
 typedef struct channels { float p[BLOCK], q[BLOCK], o[BLOCK]; } channels;

@@ -8,7 +8,7 @@
 #include "recurrent/wkv.h"
 
 enum { R_IN, K_IN, V_IN, KEEP_IN, FIRST, DONE, STATE };
-enum { L = MN_WKV_STEPS };
+enum { L = MN_CHUNK };
 
 typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep */
   float *r, *k, *w, *v;          /* r has one more row, of zeros */

@@ -10,7 +10,7 @@
 #include "recurrent/wkv.h"
 
 enum { R_IN, KEEP_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
-enum { L = MN_WKV_STEPS, PAIR = 2 * L };
+enum { L = MN_CHUNK, PAIR = 2 * L };
 
 typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep; o: minus `out` */
   float *r, *w, *k, *b, *o;
