@@ -244,7 +244,7 @@ Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
   w.env = in[IN_ENV].data;
   mn_attention_beta_of_values(&a);
   a.scale = w.form == RANDOM_SIGN ? 1.0f : w.form == COSSIN ? (float)w.r : 2.0f * (float)w.r;
-  g.a = cu_attention(&a);
+  g.a = cu_gated_inputs(&a);
   g.p.K = g.a.K;
   cu_chunks_set(&g.p, c, false, false, t0, t1);
   g.p.done = g.a.done;
