@@ -390,17 +390,18 @@ t.test("agalite: the clock goes on past 2^24, where floats no longer count", fun
   end
   local x = { q = part(K, 1, 0.1, 1), k = part(K, 2, 0.1, 1), v = part(V, 3, -1, 1), beta = part(V, 4, 0.1, 0.9), gamma = part(K, 5, 0.1, 0.9) }
   for _, case in ipairs { { "code", 4 }, { "code", 2 }, { "paper", 5 }, { "cossin", 3 }, { "random_sign", 4 } } do
-    local function call(from, n, state)
+    local function advance(from, n, state)
       local args = { form = case[1], r = case[2], tick = state.tick, vs = state.vs, ks = state.ks, s = state.s }
       for name, whole in pairs(x) do args[name] = whole:slice { axis = 0, from = from, to = from + n } end
       local y, vs, ks, s, tick = ops.agalite(args)
       return y, { vs = vs, ks = ks, s = s, tick = tick }
     end
     local start = { tick = mn.tensor { 2 ^ 24 - 11 } }
-    local whole = call(0, T, start)
-    local state, worst, y = start, 0, nil
+    local whole = advance(0, T, start)
+    local state, worst = start, 0
     for i = 0, T - 1 do
-      y, state = call(i, 1, state)
+      local y, after = advance(i, 1, state)
+      state = after
       for k = 0, H * V - 1 do worst = t.larger(worst, math.abs(y:data()[k] - whole:data()[i * H * V + k])) end
     end
     -- the signs begin again at 2^24, so that those of one long call are others from there on
