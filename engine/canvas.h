@@ -23,7 +23,7 @@ enum { MN_MAP_SEQUENTIAL, MN_MAP_DIVERGING };      /* dark to light; blue, dark,
 
 /* row 0 on top; lo and hi are the values at the ends of the colour map; a NaN is painted grey */
 typedef struct mn_heat { int rows, cols, map; float lo, hi; const float *values; } mn_heat;
-const mn_heat *mn_canvas_heat_at(const mn_canvas *c, int text);    /* borrowed; NULL: no such heat */
+mn_heat mn_canvas_heat_at(const mn_canvas *c, int text);           /* values borrowed; no such heat: values NULL */
 
 typedef struct mn_image { int rows, cols; const uint8_t *rgb; } mn_image;    /* rgb[rows, cols, 3], row 0 on top */
 mn_image mn_canvas_image_at(const mn_canvas *c, int text);         /* rgb borrowed; no such image: rgb NULL */

@@ -15,8 +15,8 @@
 **   threads    One mn_ctx per thread of control.  Global state: the loaded BLAS, the
 **              signal flag of mn_interrupted(), this process's rank, and mn_memory_starved() of each thread.
 */
-#ifndef MNEME_H
-#define MNEME_H
+#ifndef MN_MNEME_H
+#define MN_MNEME_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ int         mn_set_precision(mn_ctx *mn, const char *word, const char *emulate);
 const char *mn_bf16_name(const char *emulate);     /* what computes it here: "AVX512-BF16", "AMX-BF16", "emulated ..."; "": nothing */
 int         mn_wait(mn_ctx *mn);                   /* waits for the device; call it before using pointers obtained earlier; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
-int         mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
+int         mn_gemm_once(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
 const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
 void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow with a number of the caller's, such as a source line */
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
@@ -158,29 +158,44 @@ double      mn_vec_best(mn_vec *v);                 /* the return of a perfect p
 int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B environments, in the memory of leaves, as learners use them.  On a GPU the host does not wait
-** between steps: it reads nothing before mn_vec_rolled.  A row has B elements. */
+** between steps: it reads nothing before mn_vec_rolled.  A row has B elements.  told_* and uncut_* may be NULL: not wanted. */
 typedef struct mn_rollout {
   void    *obs;                                    /* [T+1,B,...]: before each step, and after the last */
-  uint8_t *done, *resets;                          /* [T+1,B]: the row begins an episode; the state is reset before it */
-  int32_t *told_action;                            /* [T+1,B]: action and reward of the step before, -1 and 0 at a start; */
-  float   *told_reward;                            /* or NULL */
-  int32_t *played;                                 /* [T,B] */
-  float   *reward, *score, *ret;                   /* [T,B]; score, ret and length hold where an episode ended: where */
-  int32_t *length;                                 /* the next row has done */
-  uint8_t *terminated, *cut;                       /* [B]: how the last step ended an episode; cut: by a time limit */
-  void    *uncut_obs;                              /* [B,...]: the next observation, had no time limit cut the episode */
-  uint8_t *uncut_resets;                           /* off; undefined for other environments.  NULL: not wanted */
-  int32_t *uncut_action;
-  float   *uncut_reward;
+  uint8_t *done;                                   /* [T+1,B]: the row begins an episode */
+  uint8_t *resets;                                 /* [T+1,B]: the core's state is reset before the row */
+  int32_t *told_action;                            /* [T+1,B]: the action of the step before; -1 where an episode begins */
+  float   *told_reward;                            /* [T+1,B]: the reward of the step before; 0 where an episode begins */
+  int32_t *played;                                 /* [T,B]: the actions */
+  float   *reward;                                 /* [T,B] */
+  float   *score, *ret;                            /* [T,B]: an episode's score and return, in the row of its last step; else undefined */
+  int32_t *length;                                 /* [T,B]: its steps, likewise */
+  uint8_t *terminated;                             /* [B]: the last step ended an episode by the environment's rules */
+  uint8_t *cut;                                    /* [B]: it ended one by a time limit */
+  void    *uncut_obs;                              /* [B,...]: where cut, the next observation, had the episode gone on; else undefined */
+  uint8_t *uncut_resets;                           /* [B]: whether the state would be reset before it, likewise */
+  int32_t *uncut_action;                           /* [B]: the action of the step before it, likewise */
+  float   *uncut_reward;                           /* [B]: the reward of the step before it, likewise */
   int32_t *seen;                                   /* [B]: observations since the state was reset */
   int32_t  context;                                /* resets the state after that many observations; 0: never */
   bool     reset_on_done;                          /* does the start of an episode reset the state? */
 } mn_rollout;
-int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);   /* row T becomes row 0 */
-int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);   /* step t; 1: a time limit may have cut */
-int         mn_vec_rolled(mn_vec *v);              /* waits for all steps; -1 if an action was invalid */
+
+/* Row T becomes row 0; obs_bytes: of a whole row of obs.  0, or -1 with the error. */
+int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);
+
+/* Step t of the engine's environments, with action [B]; only r's memory is written.  1: a time limit may have cut an episode, so
+** mn_rollout_uncut is wanted; 0: none did; -1: an error. */
+int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);
+
+/* Waits for all steps, after which the host may read r's memory.  0; -1 if an action was invalid. */
+int         mn_vec_rolled(mn_vec *v);
+
+/* Step t of other environments, whose obs, reward, terminated and cut are in r: fills the rest.  action, score, ret, length [B], final_obs
+** [B, obs_bytes], of episodes that ended; all are read and not kept.  1: a time limit has cut an episode; 0: none; -1: an error. */
 int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, const int32_t *action, int obs_bytes,
                              const void *final_obs, const float *score, const float *ret, const int32_t *length);
+
+/* Where step t was cut, adds gamma value [B], the critic's of uncut_obs, to the reward.  0, or -1 with the error. */
 int         mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, double gamma, const float *value);
 
 /* canvas: shapes in the order drawn; colours 0xRRGGBBAA; see engine/canvas.h for the kinds */
@@ -206,17 +221,28 @@ void        mn_copy_column(void *to, int to_width, int to_index, const void *fro
                            double rows, double bytes);
 
 /* implicit attention: which past steps a recurrent memory reads (engine/recurrent/implicit_attention.c).  A trail points to
-** a probe's values at each step; a head's are elements from .. from+n-1 */
+** a probe's values at each step; a head's are elements from .. from+n-1.
+** All three functions write w [steps], the weight of each step, and use up the query u [K]; everything is the caller's.  They return how many
+** steps at the beginning are not known, because the head was not probed there. */
 typedef struct mn_trail { const float **steps; int from, n; } mn_trail;
 typedef struct mn_recall_gates {     /* of a gated memory; what is NULL was not probed */
   const mn_trail *write_v, *write_k, *p_write_k;     /* gates of what is written; p_write_k: its second factor */
   const mn_trail *keep_v, *keep_k;   /* what is kept, if apart: NULL all, one value that of the head; else what the gates leave */
   bool apart;
 } mn_recall_gates;
+
+/* A gated memory, whose keys are k, or products of p_k and k.  shrink: what u is multiplied by after each step, or NULL; channel: of the
+** values, -1: the mean over all V; reach [V]: scratch; a query of which less than `gone` is left reads nothing more. */
 int         mn_recall_gated(int steps, const mn_trail *k, const mn_trail *p_k, const mn_recall_gates *gates, const mn_trail *shrink,
                             int channel, float *u, int K, float *reach, double gone, float *w);
+
+/* A memory that removes what a key holds before it writes: kept, write [steps] are its factors, kept_first: in this order; unit: keys as they
+** are (0), of length 1 (1), of sum 1 (2); pair [K]: scratch. */
 int         mn_recall_corrected(int steps, const mn_trail *k, const mn_trail *p_k, const double *kept, const double *write,
                                 bool kept_first, int unit, float *u, int K, float *pair, float *w);
+
+/* A memory that keeps a part of each channel; back and out: what `back` reads of it is also taken out along `out`, or both NULL; first [K]:
+** by which the newest step is read, and the memory as it was before that step; or NULL. */
 int         mn_recall_kept(int steps, const mn_trail *key, const mn_trail *keep, const mn_trail *back, const mn_trail *out,
                            const float *first, float *u, int K, float *w);
 

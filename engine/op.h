@@ -18,13 +18,14 @@
 **     The sequence of the last three is their first input; their outputs have no time axis.
 **   - If the user's input is invalid, return mn_fail(c->ctx, "...") from `shape`.  forward cannot fail.
 **
-** The signature  "x[T,B,D] w[E,D] b?[E] done?[T,B]:bit -> y[T,B,E] ~saved[T,B] | eps=1e-5 act=none|relu"
+** The signature  "x[T,B,D] w[E,D] b?[E] done?[T,B]:bit -> y[T,B,E] ~~saved[T,B] | eps=1e-5 act=none|relu"
 **   A letter binds to a size where it first occurs, inputs from left to right.  `...` matches any further axes,
 **   `*` any axes at all, which `shape` checks.  `1`..`9` are fixed sizes; `?` after a name means optional.  After `]` follows
 **   a type or domain, which the debug checks and the test generator use:  :i32  :u8  :bit (u8, 0 or 1)
 **   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)  :<axis (i32 below the size of input 0's axis that the option `axis` names)
 **   :any (float, i32 or u8: all arguments so marked have one type, and gradients if it is float; `shape` may give an output another).
-**   Without one it is float.  `~` marks an output without gradient, ' a final state.
+**   Without one it is float.  `~` marks an output without gradient, `~~` one that is the op's work space, which it fills where it
+**   needs it and nobody else reads; ' marks a final state.
 **   Options are numbers, or words a|b|c of which the first is the default (OPT gives the index).
 **   If letters cannot express an output's size, write the axis as `?`; `shape` then sets c->out[i].ndim and
 **   .shape, and checks what letters cannot check.
@@ -48,6 +49,9 @@ static inline long mn_item(int dtype) { return dtype == MN_U8 ? 1 : 4; }
 
 /* Where element i of an argument is. */
 static inline char *mn_element(const mn_arg *a, long i) { return (char *)a->data + i * mn_item(a->dtype); }
+
+/* The axis that a checked option names, from the end if negative. */
+static inline int mn_axis_of(const mn_arg *x, double option) { return (int)option < 0 ? (int)option + x->ndim : (int)option; }
 
 typedef struct mn_call {       /* one use of an op */
   const struct mn_op *op;
@@ -81,6 +85,7 @@ typedef struct mn_op {
   bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
                                   first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
+  bool updates;                /* off_tape, and changes the values of input 0: an optimiser's step */
 } mn_op;
 
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])

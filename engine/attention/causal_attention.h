@@ -5,8 +5,8 @@
 ** hold any values.
 **   score(t, j) = ((q_t + u) . k_j + (q_t + w) . r_{M+t-j}) / sqrt(K)     y_t = sum_j softmax_j(score) v_j
 ** (the second term where r is given: Dai et al. 2019, Transformer-XL, section 3.3). */
-#ifndef MN_SOFTMAX_H
-#define MN_SOFTMAX_H
+#ifndef MN_CAUSAL_ATTENTION_H
+#define MN_CAUSAL_ATTENTION_H
 #include "numerics/packed_gemm.h"
 
 /* Inputs and outputs of the op, in the order of its signature. */
@@ -36,10 +36,11 @@ void mn_softmax_backward(const mn_softmax *s);
 
 static inline int mn_round32(int n) { return (n + MN_PANEL - 1) / MN_PANEL * MN_PANEL; }
 
-/* Head h of environment b's key (or value) number j, n numbers; `carried` and `rows` say which inputs hold them. */
+/* Where head h of environment b begins in row `row` of an input [rows,B,H,n]. */
 static inline long mn_softmax_at(const mn_softmax *s, int row, int b, int h, int n) {
   return (((long)row * s->B + b) * s->H + h) * n;
 }
+/* Head h of environment b's key (or value) j, n values: the first M are in input `carried`, the others in input `rows`. */
 static inline const float *mn_softmax_key(const mn_softmax *s, int carried, int rows, int j, int b, int h, int n) {
   return j < s->M ? s->c->in[carried].data + mn_softmax_at(s, j, b, h, n)
                   : s->c->in[rows].data + mn_softmax_at(s, j - s->M, b, h, n);

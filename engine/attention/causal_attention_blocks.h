@@ -1,7 +1,7 @@
 /* causal_attention_blocks.h -- what forward and backward over blocks of rows share: a head's keys packed for products,
 ** blocks of rows of one episode, and their scores. */
-#ifndef MN_SOFTMAX_BLOCKS_H
-#define MN_SOFTMAX_BLOCKS_H
+#ifndef MN_CAUSAL_ATTENTION_BLOCKS_H
+#define MN_CAUSAL_ATTENTION_BLOCKS_H
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "numerics/simd.h"

@@ -3,8 +3,8 @@
 ** or, before row 0, a carried one.  An op states which positions a row sees; this file finds their keys, groups
 ** rows and distributes gradients.
 ** Keys that a row does not see are never used in arithmetic, so they may hold any values. */
-#ifndef MN_EPISODE_H
-#define MN_EPISODE_H
+#ifndef MN_EPISODE_ATTENTION_H
+#define MN_EPISODE_ATTENTION_H
 #include "op.h"
 #include "key_ranges.h"
 #include "attention_weights.h"

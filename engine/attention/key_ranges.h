@@ -3,8 +3,8 @@
 ** Scores are recomputed in the backward pass, so nothing of size rows x keys is stored.
 ** A row's result does not depend on neighbouring rows, to the bit: its sums go over its own
 ** keys in their order, and keys that it does not see may hold anything, NaN included. */
-#ifndef MN_RUNS_H
-#define MN_RUNS_H
+#ifndef MN_KEY_RANGES_H
+#define MN_KEY_RANGES_H
 #include <stdbool.h>
 
 enum { MN_TILE = 4 };          /* rows that go through the keys together */

@@ -1,8 +1,8 @@
 /* rmt_segments.h -- how rmt and rmt_memory cut a sequence into segments, and what rmt saves for both.
 ** A segment begins at the start of the call, at every reset, and after S tokens; each environment has its own cuts.
 ** The cuts up to row t follow from `done` alone, so a run by rows needs no further state. */
-#ifndef MN_SEGMENTS_H
-#define MN_SEGMENTS_H
+#ifndef MN_RMT_SEGMENTS_H
+#define MN_RMT_SEGMENTS_H
 #include "transformer_layers.h"
 
 /* The first inputs of both ops, and their options.  y stands in e's place in rmt_memory. */

@@ -6,8 +6,8 @@
 ** A segment of one environment has slots: its read rows, its tokens, its write rows.  Keys and values of all slots of all
 ** layers are in kv [L, batch, slots, 2A].  A row sees slots from the first up to one that depends on its kind:
 ** reads see the reads, a token sees all up to itself, writes see everything. */
-#ifndef MN_LAYERS_H
-#define MN_LAYERS_H
+#ifndef MN_TRANSFORMER_LAYERS_H
+#define MN_TRANSFORMER_LAYERS_H
 #include "op.h"
 
 enum { MN_GTRXL, MN_RESIDUAL, MN_POSTNORM };
@@ -18,7 +18,7 @@ typedef struct mn_layers {
   int   flow;
   float eps;
   int   reads, slots, batch;
-  const float *params;         /* [L, mn_layer_params]: weights are [out,in], in the order of struct mn_layer_place */
+  const float *params;         /* [L, mn_layer_places().end]: weights are [out,in], in the order of struct mn_layer_place */
 } mn_layers;
 
 typedef struct mn_layer_place {   /* where a layer's parameters begin; last: their number */

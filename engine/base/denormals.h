@@ -1,8 +1,8 @@
 /* denormals.h -- treats denormal numbers (below 1.2e-38) as zero in the calling thread while an op runs.
 ** Some processors need a hundred cycles for each, and closed gates produce many: galite was 3.6 times as
 ** slow on one.  Other frameworks flush them too.  The old mode is restored afterwards, so Lua's arithmetic does not change. */
-#ifndef MN_FLUSH_H
-#define MN_FLUSH_H
+#ifndef MN_DENORMALS_H
+#define MN_DENORMALS_H
 
 #ifdef __SSE2__
 #include <xmmintrin.h>

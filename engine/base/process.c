@@ -58,7 +58,8 @@ int mn_process_fork(mn_ctx *mn, const char *log) {
   return pid;
 }
 
-/* Wait until a child ends, at most that many seconds: 1 and fills *ended; 0: none did. */
+/* Wait until a child ends, at most that many seconds: 1 and fills *ended; 0: none did.  Without children it waits as long: a pool whose
+** next job is another machine's pauses so. */
 int mn_process_wait(mn_ctx *mn, double seconds, mn_ended *ended) {
   struct timespec pause = { 0, POLL_US * 1000L };
   double until = mn_clock(false) + seconds;

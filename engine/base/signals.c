@@ -48,6 +48,8 @@ static void handle(int number, void (*handler)(int), int flags) {
 ** began (nohup, a script's background jobs) stay ignored.  off: as it was, and the flag cleared. */
 void mn_watch_signals(bool on) {
   static const int watched[] = { SIGINT, SIGTERM, SIGUSR1, SIGHUP };
+  static struct sigaction pipe_before;
+  static bool watching;
   alarm(0);
   handle(SIGALRM, on ? unread : SIG_DFL, 0);
   caught = 0, polled = mn_clock(false), longest = 0;
@@ -55,7 +57,10 @@ void mn_watch_signals(bool on) {
     struct sigaction before;
     if (!sigaction(watched[i], NULL, &before) && before.sa_handler != SIG_IGN) handle(watched[i], on ? note : SIG_DFL, on ? (int)SA_RESETHAND : 0);
   }
-  signal(SIGPIPE, on ? SIG_IGN : SIG_DFL);
+  if (on && !watching) sigaction(SIGPIPE, NULL, &pipe_before);
+  if (on) signal(SIGPIPE, SIG_IGN);
+  else if (watching) sigaction(SIGPIPE, &pipe_before, NULL);
+  watching = on;
 }
 
 int mn_interrupted(void) {

@@ -78,12 +78,12 @@ int mn_threads(mn_ctx *mn) { return mn->threads; }
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)
     return mn_fail(mn, "threads=%d, expected 1..%d (0: all processors)", threads, MAX_THREADS);
+  int wanted = threads ? threads : threads_of_machine();
+  if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+  const int most = granted(wanted);
+  if (threads > most) return mn_fail(mn, "threads=%d: the system grants %d (ulimit -u, or a limit of its group)", threads, most);
   mn_pool_free(mn->pool);
   mn->pool = NULL;
-  mn->threads = threads ? threads : threads_of_machine();
-  if (mn->threads > MAX_THREADS) mn->threads = MAX_THREADS;
-  int most = granted(mn->threads);
-  if (threads > most) return mn_fail(mn, "threads=%d: the system grants %d (ulimit -u, or a limit of its group)", threads, most);
   mn->threads = most;
   mn->flushes = false;
   return 0;

@@ -74,7 +74,7 @@ float *mn_scratch(mn_ctx *mn, int which, long n) {
   return *scratch;
 }
 
-int mn_gemm_rate(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {
+int mn_gemm_once(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {
   if (_setjmp(mn->unless_scratch)) return -1;
   if (blas) mn_gemm_one(false, true, n, n, n, a, n, b, n, c, n, false);
   else mn_gemm(mn, false, true, n, n, n, a, n, b, n, c, n, false);

@@ -46,7 +46,7 @@ typedef struct mn_record {       /* one tensor */
   mn_time late;                  /* by rows, made only when read: MN_FINAL, MN_ON_DEMAND; else 0 */
   bool   fresh;                  /* leaf: the next gradient stores instead of adding */
   uint32_t emptied_in;           /* leaf: version of the plan that recorded when zero_grad was called last; 0: none did */
-  uint32_t needed;               /* leaf: the tape that its numbers are needed for, as ctx->tape_number */
+  uint64_t changed;              /* leaf that owns its values: ctx->changes when they changed in place last */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
   bool   read;                   /* leaf, in mn_collect: a node that stays reads it */
   bool   sought;                 /* leaf, in mn_grad: its gradient is wanted */
@@ -63,6 +63,7 @@ typedef struct mn_node {         /* one call on a tape */
   mn_record *in[MN_INPUTS], *out[MN_OUTPUTS];
   unsigned lends;                /* bit i: backward may fill the gradient of input i */
   uint32_t walk;                 /* ctx->walks when a backward pass ran it last */
+  uint64_t made;                 /* ctx->changes when it was applied: leaves that changed later have other values than it used */
   int place;                     /* as mn_set_place said */
 } mn_node;
 
@@ -116,6 +117,8 @@ struct mn_plan {
   int n_own, cap_own, n_pinned, cap_pinned;
   mn_record **graded;            /* leaves whose gradients its backward passes make */
   int n_graded, cap_graded;
+  mn_record **changes;           /* leaves whose values it changes in place */
+  int n_changes, cap_changes;
   bool recording, profile;
   int T, other_T;                /* length of time of its timed tensors; another that some have; 0 without any */
   bool rows_checked;             /* it can run by rows */
@@ -150,7 +153,7 @@ struct mn_ctx {
   mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
   mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
   uint32_t next_gen, next_version;
-  uint32_t tape_number;                               /* raised by every sweep, and by every backward pass that frees */
+  uint64_t changes;                                   /* how often a leaf's values were changed in place: by mn_copy, or an op that `updates` */
   uint32_t walks;                                     /* how many backward passes there were */
   bool seeks;                                         /* now only leaves that are `sought` get a gradient */
   int open;                                           /* computed tensors with a gradient whose nodes backward has not run yet */
@@ -166,7 +169,7 @@ struct mn_ctx {
   struct { const float *B; int how; long n, cap; uint32_t run; float *form; } form[16];     /* mn_constant_form: of matrices */
   const float *constant, *constant_end;               /* where they are in this run of a recurrence; NULL: nowhere */
   uint32_t constant_run, constant_runs;               /* its number, and the highest so far */
-  int next_form;
+  unsigned next_form;
   uint32_t scratch_version;                           /* raised when one of them moves */
   int precision;
   const mn_bf16 *bf16;                                /* how products are computed: NULL: in float32 */
@@ -206,11 +209,13 @@ int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel
 
 /* tensor.c */
 int   mn_settle_grad(mn_ctx *mn, mn_record *leaf);    /* zeros, if nothing has reached it since zero_grad */
+int   mn_note_change(mn_ctx *mn, mn_record *leaf);    /* its values change in place, now and in replays of the recording plan */
 
 /* tape.c */
 static inline mn_tape *mn_current_tape(mn_ctx *mn) { return mn->recording ? &mn->recording->tape : &mn->tape; }
 static inline mn_memory *mn_current_memory(mn_ctx *mn) { return mn->recording ? &mn->recording->memory : &mn->memory; }
 int   mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg);   /* pin or link what is used */
+int   mn_note_leaf(mn_ctx *mn, mn_record ***list, int *n, int *cap, mn_record *leaf);      /* append it, unless it is there */
 int   mn_check_links(mn_ctx *mn, const mn_tape *t);
 
 /* plan.c */

@@ -39,7 +39,7 @@ static const char *what_is_wrong(const mn_op_entry *e, const mn_call *c, bool fo
   for (int k = 0; k < c->n_in; k++)
     if (c->in[k].data && c->in[k].dtype == MN_F32 && has_nan(c->in[k].data, c->in[k].n)) return *part = e->sig.in[k].name, "input";
   for (int k = 0; forward && k < c->n_out; k++)
-    if (!mn_is_room(&e->sig, k) && c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) return *part = e->sig.out[k].name, "output";
+    if (!e->sig.out[k].work_space && c->out[k].dtype == MN_F32 && has_nan(c->out[k].data, c->out[k].n)) return *part = e->sig.out[k].name, "output";
   for (int k = 0; !forward && k < c->n_in; k++)
     if (c->in[k].grad && has_nan(c->in[k].grad, c->in[k].n)) return *part = e->sig.in[k].name, "the gradient of";
   return NULL;

@@ -30,7 +30,7 @@ static void clear(mn_plan *p) {
   mn_graphs_drop(p);
   for (int i = 0; i < p->n_own; i++) mn_drop_record(p->ctx, p->own[i]);
   for (int i = 0; i < p->n_pinned; i++) mn_unpin(p->ctx, p->pinned[i]);
-  p->n_own = p->n_pinned = p->n_graded = p->n_commands = p->T = p->other_T = 0;
+  p->n_own = p->n_pinned = p->n_graded = p->n_changes = p->n_commands = p->T = p->other_T = 0;
   p->rows_checked = false;
   p->next_row = 0;
   p->late = 0;
@@ -43,7 +43,9 @@ static void clear(mn_plan *p) {
 
 void mn_plan_free(mn_plan *p) {
   if (!p) return;
-  if (p->ctx->recording == p) p->ctx->recording = NULL;
+  if (p->ctx->recording == p) mn_plan_end(p);                  /* the one around it goes on */
+  for (mn_plan *q = p->ctx->recording; q; q = q->outer)
+    if (q->outer == p) q->outer = p->outer, q->outer_no_grad += p->outer_no_grad;
   clear(p);
   if (p->free_body) p->free_body(p);
   p->ctx->plan[p->id] = NULL;
@@ -52,6 +54,7 @@ void mn_plan_free(mn_plan *p) {
   free(p->own);
   free(p->pinned);
   free(p->graded);
+  free(p->changes);
   free(p->graph);
   free(p);
 }
@@ -263,6 +266,7 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
   if (p->body) return mn_fail(mn, "plan: the body of a recurrence runs in mn.recur alone");
   if (mn_check_links(mn, &p->tape)) return -1;
+  for (int i = 0; i < p->n_changes; i++) p->changes[i]->changed = ++mn->changes;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
   p->late = 0;
   p->next_row = 0;                               /* what rows went on from is no longer there */

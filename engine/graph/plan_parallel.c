@@ -10,7 +10,7 @@
 
 enum { ENVS = 4 };                            /* of a thread, at least */
 
-/* The copies of one row of time that a call computes: its first tensors are [1,B,...]; 0: others. */
+/* The environments of one row of time that a call computes: its first tensors are [1,B,...]; 0: others. */
 static int batch_of(const mn_command *k) {
   const mn_call *c = k->call;
   const mn_arg *x = &c->in[0];
@@ -23,7 +23,7 @@ static int batch_of(const mn_command *k) {
   return x->shape[1];
 }
 
-/* The call's row t, copies from .. end-1, as a call of its own. */
+/* The call's row t, environments from .. end-1, as a call of its own. */
 static mn_call share_of(const mn_command *k, int t, int from, int end) {
   mn_call c = *k->rows;
   mn_slice_rows(k, &c, t, t + 1);

@@ -314,7 +314,7 @@ float *mn_constant_form(mn_ctx *mn, const float *B, long n, int how, bool *made)
   if (!mn->constant || B < mn->constant || B >= mn->constant_end) return NULL;
   for (int i = 0; i < FORMS; i++)
     if (mn->form[i].B == B && mn->form[i].how == how && mn->form[i].n == n && mn->form[i].run == mn->constant_run) return *made = true, mn->form[i].form;
-  const int i = mn->next_form++ % FORMS;
+  const unsigned i = mn->next_form++ % FORMS;
   if (mn->form[i].cap < n) {
     mn->device->free(mn->form[i].form);
     mn->form[i].form = mn->device->alloc(((size_t)n * sizeof(float) + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1));

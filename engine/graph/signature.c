@@ -15,10 +15,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *blanks(const char *s) { while (*s == ' ' || *s == '\n') s++; return s; }
 
-/* One "~name?[A,B,...]:domain", and blanks; NULL: not one. */
+/* One "~name?[A,B,...]:domain" or "~~name[...]", and blanks; NULL: not one. */
 static const char *read_arg(const char *s, mn_arg_sig *a) {
   size_t n = 0;
   if (*s == '~') a->no_grad = true, s++;
+  if (a->no_grad && *s == '~') a->work_space = true, s++;
   while (isalnum((unsigned char)*s) || *s == '_' || *s == '\'') {
     if (n + 1 >= sizeof a->name) return NULL;
     a->name[n++] = *s++;
@@ -217,8 +218,7 @@ int mn_index_bound(const mn_op_entry *e, const mn_call *c, int i) {
   if (strcmp(domain, "<axis")) return DIM(c, domain[1]);
   int k = 0;
   while (k < e->sig.n_options && strcmp(e->sig.option[k].name, "axis")) k++;
-  const int axis = (int)OPT(c, k);
-  return c->in[0].shape[axis < 0 ? axis + c->in[0].ndim : axis];
+  return c->in[0].shape[mn_axis_of(&c->in[0], OPT(c, k))];
 }
 
 int mn_check_domains(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {

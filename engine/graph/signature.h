@@ -13,7 +13,7 @@ typedef struct mn_arg_sig {
   char axis[MN_AXES + 2];                        /* one symbol an axis, 0 at the end */
   char domain[8];                                /* "", "bit", "01", "pos", "<V", "<axis", "i32", "u8", "any" */
   int  dtype;                                    /* or MN_ANY_TYPE */
-  bool optional, no_grad;
+  bool optional, no_grad, work_space;            /* work_space: an output that the op alone reads, and fills where it needs it */
 } mn_arg_sig;
 
 typedef struct mn_option_sig {
@@ -26,10 +26,6 @@ typedef struct mn_signature {
   mn_arg_sig in[MN_INPUTS], out[MN_OUTPUTS];
   mn_option_sig option[MN_OPTIONS];
 } mn_signature;
-
-/* Outputs after the first that carry no gradient are rooms of the op's own, which it fills when it needs them: until then
-** they may hold anything. */
-static inline bool mn_is_room(const mn_signature *s, int output) { return output && s->out[output].no_grad; }
 
 typedef struct mn_op_entry {
   const char *name;

@@ -79,7 +79,7 @@ static int check_indices(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
 static int check_outputs(mn_ctx *mn, const mn_op_entry *e, const mn_call *c) {
   if (mn_wait(mn)) return -1;
   for (int i = 0; i < c->n_out; i++)
-    for (long k = 0; !mn_is_room(&e->sig, i) && c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
+    for (long k = 0; !e->sig.out[i].work_space && c->out[i].dtype == MN_F32 && k < c->out[i].n; k++)
       if (isnan(c->out[i].data[k])) {
         char inputs[400];
         mn_describe_inputs(e, c, inputs, sizeof inputs);
@@ -120,13 +120,15 @@ static int make_outputs(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record 
   return 0;
 }
 
-/* A replay must know whose gradients it makes or reads. */
-static int note_leaf(mn_plan *p, mn_record *leaf) {
-  for (int i = p->n_graded; i-- > 0; ) if (p->graded[i] == leaf) return 0;
-  if (mn_grow(p->ctx, &p->graded, &p->cap_graded, p->n_graded + 1, sizeof *p->graded)) return -1;
-  p->graded[p->n_graded++] = leaf;
+int mn_note_leaf(mn_ctx *mn, mn_record ***list, int *n, int *cap, mn_record *leaf) {
+  for (int i = *n; i-- > 0; ) if ((*list)[i] == leaf) return 0;
+  if (mn_grow(mn, list, cap, *n + 1, sizeof **list)) return -1;
+  (*list)[(*n)++] = leaf;
   return 0;
 }
+
+/* A replay must know whose gradients it makes or reads. */
+static int note_graded(mn_plan *p, mn_record *leaf) { return mn_note_leaf(p->ctx, &p->graded, &p->n_graded, &p->cap_graded, leaf); }
 
 /* An op off the tape works on leaves in place, their gradients included. */
 static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_record **in) {
@@ -135,7 +137,8 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
     if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
     mn_record *leaf = in[i]->of ? in[i]->of : in[i];
     if (!in[i]->grad || in[i]->plan) continue;
-    if (mn->recording && note_leaf(mn->recording, leaf)) return -1;
+    if (mn->recording && note_graded(mn->recording, leaf)) return -1;
+    if (e->op->updates && !i && mn_note_change(mn, leaf)) return -1;
     if (mn_settle_grad(mn, leaf)) return -1;
     c->in[i].grad = in[i]->grad;
   }
@@ -154,7 +157,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   mn_tape *tape = mn_current_tape(mn);
   mn_memory *memory = mn_current_memory(mn);
   mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
-  mn_node here = { .place = mn->place, .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+  mn_node here = { .place = mn->place, .made = mn->changes,
+                   .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
   mn_call *c = &here.call;
   bool wants_grad = false;
   for (int i = 0; i < c->n_in; i++) {
@@ -202,7 +206,6 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     if (node->older) node->older->newer = node;
     tape->newest = node;
     for (int i = 0; i < c->n_out; i++) here.out[i]->maker = node;
-    for (int i = 0; i < c->n_in && !mn->recording; i++) if (here.in[i]) here.in[i]->needed = mn->tape_number + 1;
   }
   for (int i = 0; i < c->n_out; i++) out[i] = (mn_tensor){ here.out[i]->slot, here.out[i]->gen };
   if (debug && check_outputs(mn, e, c)) return -1;
@@ -230,25 +233,23 @@ static int pool_give(mn_ctx *mn, mn_memory *m, float *at, long n) {
   return 0;
 }
 
-/* to += from, now and in replays. */
-static int add_into(mn_ctx *mn, float *to, float *from, long n) {
-  if (mn_check_device(mn, mn->device->add(to, from, n))) return -1;
-  if (!mn->recording) return 0;
-  mn_command *c = mn_record_command(mn->recording, MN_ADD);
-  if (!c) return -1;
-  *c = (mn_command){ .kind = MN_ADD, .to = to, .from = from, .bytes = n * (long)sizeof(float) };
+static int record_move(mn_ctx *mn, mn_kind kind, float *to, const float *from, long n) {
+  mn_command *c = mn->recording ? mn_record_command(mn->recording, kind) : NULL;
+  if (!c) return mn->recording ? -1 : 0;
+  c->to = to;
+  c->from = from;
+  c->bytes = n * (long)sizeof(float);
   return 0;
+}
+
+/* to += from, now and in replays. */
+static int add_into(mn_ctx *mn, float *to, const float *from, long n) {
+  return mn_check_device(mn, mn->device->add(to, from, n)) ? -1 : record_move(mn, MN_ADD, to, from, n);
 }
 
 /* to = from, now and in replays. */
 static int copy_over(mn_ctx *mn, float *to, const float *from, long n) {
-  const long bytes = n * (long)sizeof(float);
-  if (mn_check_device(mn, mn->device->copy(to, from, (size_t)bytes))) return -1;
-  if (!mn->recording) return 0;
-  mn_command *c = mn_record_command(mn->recording, MN_COPY);
-  if (!c) return -1;
-  *c = (mn_command){ .kind = MN_COPY, .to = to, .from = from, .bytes = bytes };
-  return 0;
+  return mn_check_device(mn, mn->device->copy(to, from, (size_t)n * sizeof(float))) ? -1 : record_move(mn, MN_COPY, to, from, n);
 }
 
 /* A tensor's gradient is complete: whoever wants to see it gets it. */
@@ -290,6 +291,17 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
   return 0;
 }
 
+/* A gradient that is computed from other values than the forward pass used is wrong. */
+static int check_unchanged(mn_ctx *mn, const mn_node *node) {
+  for (int i = 0; i < node->call.n_in; i++) {
+    const mn_record *r = node->in[i];
+    if (!r || r->slot >= 0 || r->plan || (r->of ? r->of : r)->changed <= node->made) continue;
+    return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by copy() or an optimiser's step): call backward() before that, "
+                       "or use a copy", mn_input_name(&node->call, i), mn_call_name(&node->call));
+  }
+  return 0;
+}
+
 /* One node: lend its gradients, run, add what was not the first, give its outputs' gradients back. */
 static int node_backward(mn_ctx *mn, mn_node *node) {
   mn_memory *m = mn_current_memory(mn);
@@ -303,6 +315,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (show_gradient(mn, node->out[i])) return -1;
   }
   if (!reached) return 0;
+  if (is_eager(node->out[0]) && check_unchanged(mn, node)) return -1;
   node->walk = mn->walks;
   if (b.op->alias && b.out[0].data == b.in[0].data) return alias_backward(mn, node);
   float *aside[MN_INPUTS] = { 0 };
@@ -316,7 +329,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     any = true;
     const bool in_body = mn->recording && mn->recording->body;      /* a leaf stands for a row's, which is always added to */
     if (leaf && mn->recording && !in_body && !mn->seeks) {       /* replays store only what this plan empties itself, and else add */
-      if (note_leaf(mn->recording, r)) return -1;
+      if (note_graded(mn->recording, r)) return -1;
       if (r->emptied_in != mn->recording->version && mn_settle_grad(mn, r)) return -1;
     }
     const bool first = leaf ? r->fresh && !in_body : !r->grad;
@@ -334,7 +347,6 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (mn->recording) {
       mn_command *c = mn_record_command(mn->recording, MN_BACKWARD);
       if (!c || !(run = mn_take(mn, &m->records, sizeof *run, "backward"))) return -1;
-      c->place = node->place;
       *run = b;
       mn->recording->command[mn->recording->n_commands - 1].call = run;
     }
@@ -401,16 +413,20 @@ static int walk_back(mn_ctx *mn, mn_node *from, bool retain) {
   mn_tape *walk[MN_LINKS + 8];
   int n = tapes_to_walk(mn, walk, MN_LINKS + 8), result = n < 0 ? -1 : 0;
   mn_node *end = from;
+  const int place = mn->place;
   mn->walks++;
   for (int i = 0; i < n && !result; i++) {
     const bool eager = walk[i] == &mn->tape;
     mn_node *node = eager ? from : walk[i]->newest;
-    for (; node && !result && (!eager || mn->open); node = node->older) result = node_backward(mn, node);
+    for (; node && !result && (!eager || mn->open); node = node->older) {
+      mn->place = node->place;                     /* what is recorded for it belongs to its op */
+      result = node_backward(mn, node);
+    }
     if (eager) end = node;
   }
+  mn->place = place;
   mn->open = 0;
   if (!result && !retain && !mn->recording) forget_walked(mn, from, end);
-  if (!retain) mn->tape_number++;
   for (int i = 0; result && i < n; i++) drop_all_gradients(walk[i]->newest);
   return result;
 }
@@ -424,6 +440,9 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
     return mn_fail(mn, "backward: no input of %s requires a gradient", what), NULL;
   if (is_eager(r) && !r->maker)
     return mn_fail(mn, "backward: an earlier backward has walked from %s and freed its graph: loss:backward { retain = true } keeps it", what), NULL;
+  if (is_eager(r) && mn->recording)                /* its nodes are on a tape that a plan does not walk */
+    return mn_fail(mn, "backward: %s was computed outside the plan: compute it inside, or call backward() outside", what), NULL;
+  if (r->plan != mn->recording && mn_use(mn, r, "backward", what)) return NULL;      /* link the plan, so that its tape is walked */
   if (r->grad) return r;                           /* given twice */
   if (!(r->grad = mn_take(mn, &mn_current_memory(mn)->numbers, (size_t)r->n * sizeof(float), "backward"))) return NULL;
   r->lent = true;
@@ -435,14 +454,14 @@ static mn_record *begin_of_walk(mn_ctx *mn, const mn_tensor *t, const char *what
   return r;
 }
 
-/* It has failed: leave no gradient behind. */
-static int no_walk(mn_ctx *mn, int n, const mn_tensor *of) {
+/* The walk is over, or failed: leave no gradient behind where it began. */
+static int end_of_walk(mn_ctx *mn, int n, const mn_tensor *of, int result) {
   mn->open = 0;
   for (int i = 0; i < n; i++) {
     mn_record *r = mn_find(mn, &of[i], "backward", "a tensor");
     if (r) r->grad = NULL, r->lent = false;
   }
-  return -1;
+  return result;
 }
 
 int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
@@ -452,7 +471,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   mn_node *from = NULL;
   if (!begin_of_walk(mn, loss, "this number", &from)) return -1;
   bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn, from, retain);
-  return failed ? no_walk(mn, 1, loss) : 0;
+  return end_of_walk(mn, 1, loss, failed ? -1 : 0);
 }
 
 /* ---- gradients of any tensors ---- */
@@ -526,22 +545,21 @@ int mn_backward_from(mn_ctx *mn, int n, const mn_tensor *of, const mn_tensor *gr
   mn_node *from = NULL;
   for (int i = 0; i < n; i++) {
     mn_record *g = mn_find(mn, &grad[i], "backward", "a gradient"), *r = g ? mn_find(mn, &of[i], "backward", "a tensor") : NULL;
-    if (!r) return no_walk(mn, i, of);
+    if (!r) return end_of_walk(mn, i, of, -1);
     if (g->dtype != MN_F32 || g->n != r->n) {
       mn_fail(mn, "backward: a gradient has %ld elements, its tensor %ld", g->n, r->n);
-      return no_walk(mn, i, of);
+      return end_of_walk(mn, i, of, -1);
     }
     const bool again = r->grad != NULL;
-    if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return no_walk(mn, i, of);
-    if (give_gradient(mn, r, g, again)) return no_walk(mn, i + 1, of);
+    if (!begin_of_walk(mn, &of[i], "a tensor", &from)) return end_of_walk(mn, i, of, -1);
+    if (give_gradient(mn, r, g, again)) return end_of_walk(mn, i + 1, of, -1);
   }
-  return walk_back(mn, from, false) ? no_walk(mn, n, of) : 0;
+  return end_of_walk(mn, n, of, walk_back(mn, from, false));
 }
 
 /* ---- forgetting ---- */
 
 void mn_sweep(mn_ctx *mn) {
-  mn->tape_number++;
   mn->tape = (mn_tape){ 0 };
   rewind_to(mn, (mn_mark){ 0 });
   mn->memory.n_pool = 0;

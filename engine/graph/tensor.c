@@ -135,6 +135,13 @@ int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   return 0;
 }
 
+int mn_note_change(mn_ctx *mn, mn_record *leaf) {
+  mn_record *owner = leaf->of ? leaf->of : leaf;
+  mn_plan *p = mn->recording;
+  owner->changed = ++mn->changes;
+  return p ? mn_note_leaf(mn, &p->changes, &p->n_changes, &p->cap_changes, owner) : 0;
+}
+
 int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   mn_record *a = mn_find(mn, from, "copy", "the source"), *b = a ? mn_find(mn, to, "copy", "the target") : NULL;
   if (!b) return -1;
@@ -143,12 +150,9 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
     return mn_fail(mn, "copy: in the body of a recurrence no leaf changes from row to row: return what changes as state");
   if (a->dtype != b->dtype || a->n != b->n)
     return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
-  if ((b->of ? b->of : b)->needed == mn->tape_number + 1)
-    return mn_fail(mn, "copy: a backward pass may still need the values that this would overwrite: call backward() or "
-                       "mn.clear_tape() first, or compute inside mn.no_grad()");
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * mn_item(a->dtype);
-  if (mn_check_device(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
+  if (mn_note_change(mn, b) || mn_check_device(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
   mn_plan *p = mn->recording;
   if (!p) return 0;
   if (mn_use(mn, a, "copy", "the source") || mn_use(mn, b, "copy", "the target")) return -1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct heat_slot { mn_heat heat; size_t at; } heat_slot;   /* at: where its values begin */
+typedef struct heat_slot { int rows, cols, map; float lo, hi; size_t at; } heat_slot;   /* at: where its values begin */
 typedef struct image_slot { int rows, cols; size_t at; } image_slot;   /* at: where its bytes begin */
 
 struct mn_canvas {
@@ -103,16 +103,13 @@ int mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, i
     return mn_fail(c->ctx, "canvas: map is %d, expected 0 (sequential) or 1 (diverging)", map);
   if (!isfinite(lo) || !isfinite(hi))
     return mn_fail(c->ctx, "canvas: the ends of a heat map are not finite");
-  size_t n = (size_t)rows * (size_t)cols, at = c->n_values;
-  const float *before = c->values;
+  size_t n = (size_t)rows * (size_t)cols;
   if (grow(c, &c->values, sizeof(float), c->n_values, &c->room_values, n) ||
       grow(c, &c->heats, sizeof *c->heats, c->n_heats, &c->room_heats, 1) ||
       add(c, &(mn_shape){ MN_HEAT, 0xFFFFFFFF, x, y, w, h, (int32_t)c->n_heats, 0 })) return -1;
-  memcpy(c->values + at, values, n * sizeof(float));
+  memcpy(c->values + c->n_values, values, n * sizeof(float));
+  c->heats[c->n_heats++] = (heat_slot){ rows, cols, map, lo, hi, c->n_values };
   c->n_values += n;
-  c->heats[c->n_heats++] = (heat_slot){ { rows, cols, map, lo, hi, c->values + at }, at };
-  if (c->values != before)                          /* the values moved: update the pointers to them */
-    for (size_t i = 0; i < c->n_heats; i++) c->heats[i].heat.values = c->values + c->heats[i].at;
   return 0;
 }
 
@@ -197,9 +194,8 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
     if (s.kind == MN_TEXT) {
       bad = mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));
     } else if (s.kind == MN_HEAT) {
-      const mn_heat *heat = mn_canvas_heat_at(from, s.text);
-      bad = mn_canvas_heat(c, s.x, s.y, s.w, s.h, heat->rows, heat->cols, heat->values, heat->lo,
-                           heat->hi, heat->map);
+      const mn_heat heat = mn_canvas_heat_at(from, s.text);
+      bad = mn_canvas_heat(c, s.x, s.y, s.w, s.h, heat.rows, heat.cols, heat.values, heat.lo, heat.hi, heat.map);
     } else if (s.kind == MN_IMAGE) {
       const mn_image image = mn_canvas_image_at(from, s.text);
       bad = mn_canvas_image(c, s.x, s.y, s.w, s.h, image.rows, image.cols, image.rgb);
@@ -222,8 +218,10 @@ const char *mn_canvas_string(const mn_canvas *c, int text) {
   return text >= 0 && (size_t)text < c->n_chars ? c->chars + text : "";
 }
 
-const mn_heat *mn_canvas_heat_at(const mn_canvas *c, int text) {
-  return text >= 0 && (size_t)text < c->n_heats ? &c->heats[text].heat : NULL;
+mn_heat mn_canvas_heat_at(const mn_canvas *c, int text) {
+  if (text < 0 || (size_t)text >= c->n_heats) return (mn_heat){ 0 };
+  const heat_slot *slot = &c->heats[text];
+  return (mn_heat){ slot->rows, slot->cols, slot->map, slot->lo, slot->hi, c->values + slot->at };
 }
 
 mn_image mn_canvas_image_at(const mn_canvas *c, int text) {

@@ -1,6 +1,6 @@
 /* gif.h -- what movie.c needs from gif.c. */
-#ifndef MN_IMAGE_H
-#define MN_IMAGE_H
+#ifndef MN_GIF_H
+#define MN_GIF_H
 #include "mneme.h"
 
 typedef struct mn_gif mn_gif;

@@ -3,15 +3,12 @@
 #ifndef MN_BF16_H
 #define MN_BF16_H
 #include <stdint.h>
-#include <string.h>
 #include "bf16_gemm.h"
+#include "fast_math.h"
 
 enum { PANEL = 32 };
 enum { SIDE = 16, DEEP = 32 };    /* of AMX's tiles: rows, and columns of floats; the products in a tile's depth */
 enum { SOME = 64, DEPTH = MN_BF16_DEPTH };  /* rows and depth of A that are converted at a time; a panel's piece stays in the first cache */
-
-static inline uint32_t mn_bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-static inline float mn_float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
 /* A denormal as the zero of its sign. */
 static inline float mn_no_denormal(float x) { return mn_bits_of(x) & 0x7f800000 ? x : mn_float_of(mn_bits_of(x) & 0x80000000); }

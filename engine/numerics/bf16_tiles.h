@@ -1,4 +1,6 @@
 /* bf16_tiles.h -- a product by tiles, in the words that bf16_amx.c defines twice: AMX's instructions, and plain code. */
+#ifndef MN_BF16_TILES_H
+#define MN_BF16_TILES_H
 
 /* Up to 32 rows with one panel, `deep` numbers of depth, a multiple of 32.  Tiles 0 to 3 are the sums, 4 and 5 A's, 6 and 7 B's. */
 static void MN_TILES(block)(int rows, int n, int deep, const uint16_t *a, const float *panel, float *C, long ldc, bool add) {
@@ -74,3 +76,5 @@ static void MN_TILES(taken)(int M, int N, int K, const uint16_t *a, long piece, 
   for (int k = 0; k < K; k += DEPTH, a += piece) MN_TILES(piece)(M, N, K, k, K - k < DEPTH ? K - k : DEPTH, a, panels, C, ldc, add);
   TILE_END
 }
+
+#endif

@@ -1,8 +1,8 @@
 /* conv_kernels.h -- products of an image's patches with packed weights, the parts of a convolution.
 ** An image is [Y,X,C], so a patch is a few contiguous lines.  The kernels read them in place, without
 ** first copying them into a matrix (im2col), and keep the sums in registers. */
-#ifndef MN_PATCHES_H
-#define MN_PATCHES_H
+#ifndef MN_CONV_KERNELS_H
+#define MN_CONV_KERNELS_H
 #include "op.h"
 
 /* Patches of one image, and where each one's N results lie.  Distances in floats. */

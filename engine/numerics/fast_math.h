@@ -10,8 +10,8 @@
 ** NaN; tanh keeps the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
-#ifndef MN_MATHS_H
-#define MN_MATHS_H
+#ifndef MN_FAST_MATH_H
+#define MN_FAST_MATH_H
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

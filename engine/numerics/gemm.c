@@ -124,7 +124,7 @@ void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int 
 /* C[M,N] of A' and B (+ C if add), M of 32 or 64 and N of a few, computed as C'. */
 static void narrow_columns(int M, int N, int K, const float *A, int lda, const float *B, int ldb, float *C, int ldc, bool add) {
   float turned[MN_NARROW_COLUMNS * 2 * MN_PANEL];
-  for (int m = 0; m < M; m++) for (int n = 0; n < N; n++) turned[n * M + m] = C[(long)m * ldc + n];
+  for (int m = 0; add && m < M; m++) for (int n = 0; n < N; n++) turned[n * M + m] = C[(long)m * ldc + n];
   mn_gemm_unpacked(N, M, K, B, ldb, true, A, lda, turned, M, add);
   for (int m = 0; m < M; m++) for (int n = 0; n < N; n++) C[(long)m * ldc + n] = turned[n * M + m];
 }

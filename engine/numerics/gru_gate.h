@@ -1,6 +1,6 @@
 /* gru_gate.h -- the elementwise part of GTrXL's gate (gru_gate.c), on rows: pre holds r, z, g side by side. */
-#ifndef MN_GATE_H
-#define MN_GATE_H
+#ifndef MN_GRU_GATE_H
+#define MN_GRU_GATE_H
 #include "fast_math.h"
 #include "op.h"
 

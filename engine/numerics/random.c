@@ -65,7 +65,7 @@ static uint32_t next_word(source *s) {
 
 /* out[0..n-1] uniform in [0, 1), 24 bits each.  Equal (seed, stream, purpose) give equal numbers,
 ** and a shorter draw is the beginning of a longer one.  stream: whole, below 2^32; purpose: whole,
-** below 2^31. */
+** below 2^31 (MN_FOR_DRAWS in random.h says which of them ops use, too). */
 void mn_random_uniform(double seed, double stream, double purpose, float *out, double n) {
   source s = source_of(seed, stream, purpose);
   for (double i = 0; i < n; i++) *out++ = (float)(next_word(&s) >> 8) * 0x1p-24f;

@@ -13,12 +13,13 @@
 #define MN_LARGE static inline       /* a GPU's compiler would copy it into all its callers, for minutes */
 #endif
 
-/* The last word of a counter.  Numbers that scripts draw with mn_random_* keep below MN_FOR_STEP;
-** the low bits count the further blocks of one reset or step. */
-#define MN_FOR_STEP  0x80000000u
-#define MN_FOR_RESET 0xC0000000u
-#define MN_FOR_SIGNS 0xA0000000u
-#define MN_FOR_DRAWS 0x20000000u
+/* The last word of a counter, by what is drawn.  mn_random_* of scripts leave the highest bit 0, so they never meet the first three.
+** Below MN_FOR_DRAWS they do not meet those of ops either, which have the same seed where a script gives them the same. */
+#define MN_FOR_STEP   0x80000000u         /* + the further blocks of one step */
+#define MN_FOR_RESET  0xC0000000u         /* + those of one reset */
+#define MN_FOR_SIGNS  0xA0000000u         /* + 128 channels' block */
+#define MN_FOR_ACTION 0x40000000u         /* softmax_sample */
+#define MN_FOR_DRAWS  0x20000000u         /* | the high half of the block's number: ops that draw with a key */
 
 enum { MN_ENVS_PER_BATCH = 64 };          /* environments that are stepped together */
 
@@ -78,8 +79,8 @@ void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits
 
 /* Random signs, for unbiased approximations.  A sign is a function of (seed, environment, tick, channel) and of nothing
 ** else, so a run that is resumed, replayed or computed again for its gradient meets the same ones.
-nu[0..n-1] = +1 or -1: bit m of the Philox stream of key seed at counter (tick, copy, MN_FOR_SIGNS + block), each
-** block 128 bits in the order of their words, low bits first; a 1 is +1. */
+** nu[0..n-1] = +1 or -1: bit m of the Philox stream of key seed at counter (tick, index, MN_FOR_SIGNS + block), each
+** block 128 bits in the order of their words, low bits first; a 1 is +1.  index: the environment's. */
 void mn_random_signs(double seed, uint32_t index, uint64_t tick, int n, float *nu);
 
 #endif

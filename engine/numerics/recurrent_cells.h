@@ -1,7 +1,7 @@
 /* recurrent_cells.h -- what gru and lstm share: the product of a few rows with packed weights, and
 ** the state from which a row starts. */
-#ifndef MN_RECURRENT_H
-#define MN_RECURRENT_H
+#ifndef MN_RECURRENT_CELLS_H
+#define MN_RECURRENT_CELLS_H
 #include <string.h>
 #include "packed_gemm.h"
 

@@ -42,5 +42,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_adam = {
   .sig = "w[...] m[...] v[...] hyper[6] norm[1] weight_decay?[1] ->",
   .doc = "one step of Adam (Kingma & Ba 2015) on a leaf, in place. hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step; with weight_decay: AdamW",
-  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .updates = true, .forward = forward,
 };

@@ -4,8 +4,9 @@
 **
 ** Channels of a form come in mirrored pairs, always equal (cosine) or opposite (sine), because a
 ** cosine is even and the frequencies are symmetric: one of each pair is stored, with weight 2.  Phases
-** are integers modulo the period, so they stay exact however long an agent runs.  The state is
-** small: tokens are computed one by one, and backward recomputes sixteen at a time from checkpoints. */
+** are integers modulo the period, and the clock that calls hand on loses whole periods before floats
+** can no longer count it, so they stay exact however long an agent runs; random signs repeat after 2^24 steps.
+** The state is small: tokens are computed one by one, and backward recomputes sixteen at a time from checkpoints. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -15,9 +16,9 @@
 #include "numerics/simd.h"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
-enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
+enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_ENV };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
-enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096, ROOM = 1 << 15 };      /* ROOM: floats for one token, on a stack */
+enum { L = MN_CHUNK, HEADER = 16, MOST_R = 4096, MOST_TICK = 1 << 24, ROOM = 1 << 15 };      /* ROOM: floats for one token, on a stack */
 
 typedef struct channel {
   int  step;                     /* omega_m tau = 2 pi (step * tau mod period) / period */
@@ -157,17 +158,17 @@ static void move_state(const agalite *g, int bh, tensors x, float *state, float 
   }
 }
 
-/* The index by which row b draws its signs: that in input `copy`, else b. */
-static uint32_t copy_of(const agalite *g, int b) {
-  const float *copy = g->a.c->in[IN_COPY].data;
-  if (!copy) return (uint32_t)b;
-  return copy[b] >= 0 && copy[b] < 16777216.0f ? (uint32_t)copy[b] : 0;
+/* The environment by whose index row b draws its signs: that in input `env`, else b. */
+static uint32_t env_of(const agalite *g, int b) {
+  const float *env = g->a.c->in[IN_ENV].data;
+  if (!env) return (uint32_t)b;
+  return env[b] >= 0 && env[b] < 16777216.0f ? (uint32_t)env[b] : 0;
 }
 
 /* Weights w_m of all channels of row b at times tau, tau + 1, ... : w[n,M]. */
 static void waves(const agalite *g, int b, long tau, int n, float *w) {
   for (int i = 0; g->form == RANDOM_SIGN && i < n; i++)
-    mn_random_signs(g->seed, copy_of(g, b), (uint64_t)(tau + i), g->M, w + (long)i * g->M);
+    mn_random_signs(g->seed, env_of(g, b), (uint64_t)(tau + i), g->M, w + (long)i * g->M);
   for (int m = 0; g->form != RANDOM_SIGN && m < g->M; m++) {
     channel c = channel_of(g, m);
     const float *table = c.sine ? g->sine : g->cosine;
@@ -369,6 +370,13 @@ static double batch_parallel(const mn_call *c) {
   return !open_call(&g, c) && tables_size(&g) + walk_size(&g) <= ROOM ? (double)g.a.B * g.a.H * (double)g.size : 0;
 }
 
+/* The clock `steps` later.  Floats count to 2^24: from there on, an equal phase earlier. */
+static float clock_after(const agalite *g, float tick, int steps) {
+  const float sum = tick + (float)steps;
+  if (!(sum >= MOST_TICK)) return sum;
+  return (float)((lrintf(tick) + steps) % (g->form == RANDOM_SIGN ? MOST_TICK : g->N));
+}
+
 static void forward(mn_call *c) {
   agalite g;
   open_call(&g, c);
@@ -379,7 +387,7 @@ static void forward(mn_call *c) {
     heads_job job = { &g, mn_scratch(c->ctx, 0, walk_size(&g) * mn_threads(c->ctx)), walk_size(&g) };
     mn_parallel_for(c->ctx, g.a.B * g.a.H, head_task, &job);
   }
-  for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = c->in[IN_TICK].data[b] + (float)c->t1;
+  for (int b = c->b0; b < (c->b1 ? c->b1 : g.a.B); b++) c->out[OUT_TICK].data[b] = clock_after(&g, c->in[IN_TICK].data[b], c->t1);
 }
 
 /* Gradients of the products with q, from dy.v_m. */
@@ -491,19 +499,19 @@ static void backward(mn_call *c) {
   for (int bh = 0; bh < heads; bh += each)
     heads_back(&g, bh, heads - bh < each ? heads - bh : each, work + omp_get_thread_num() * size);
   mn_shrink_back(a);
-  const int constants[] = { IN_TICK, IN_COPY };
+  const int constants[] = { IN_TICK, IN_ENV };
   for (int i = 0; i < 2; i++)
     if (c->in[constants[i]].grad) memset(c->in[constants[i]].grad, 0, sizeof(float) * (size_t)a->B);
 }
 
 const mn_op mn_op_agalite = {
-  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] copy?[B] -> "
-         "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~saved[?,?] | "
+  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] env?[B] -> "
+         "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~~saved[?,?] | "
          "form=code|paper|cossin|random_sign r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all seed=0",
   .doc = "gated linear attention whose matrix is a sum of r cosine products (AGaLiTe, Pramanik et al. 2023, eq. 34-36). v_m = (1-b)*v_m + cos(w_m "
       "tau) b*v, k_m = (1-g)*k_m + cos(w_m tau) g*k, y = sum_m v_m (k_m.q) / den(D s.q), tau = tick + 1, 2, ... States hold one of each mirrored pair "
       "of channels; with stored=all, every channel. form=random_sign: y = (1/r) sum_m v_m (k_m.q) / den(s.q), an unbiased numerator, with nu_m = +-1 "
-      "in place of the cosine; nu_m is a function of (seed, copy, tau, m), and copy is the row of the batch unless given",
+      "in place of the cosine; nu_m is a function of (seed, env, tau, m), and env is the row of the batch unless given",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

@@ -33,7 +33,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_attention = {
   .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] mk?[M,B,H,K] mv?[M,B,H,V] ~mask?[M,B] done?[T,B]:bit u?[H,K] w?[H,K] r?[F,H,K]"
-         " -> y[T,B,H,V] ~stats[T,B,H,2] ~start[T,B]:i32 ~carried[B,2]:i32 ~packed[?,?,?] ~halves[?,?] | window=-1",
+         " -> y[T,B,H,V] ~~stats[T,B,H,2] ~~start[T,B]:i32 ~~carried[B,2]:i32 ~~packed[?,?,?] ~~halves[?,?] | window=-1",
   .doc = "causal softmax attention over carried and current keys (Vaswani et al. 2017, eq. 1; with u, w, r: Dai et al. 2019, section 3.3). y_t = "
       "sum_j softmax_j(((q+u).k_j + (q+w).r_(M+t-j)) / sqrt K) v_j, over the carried keys mk (mask 1: blocked) and the rows <= t of the episode, at "
       "most `window` rows back",

@@ -3,16 +3,13 @@
 #define MN_AXIS_H
 #include "op.h"
 
-/* The axis that a checked option names. */
-static inline int mn_axis_of(const mn_arg *x, double option) { return (int)option < 0 ? (int)option + x->ndim : (int)option; }
-
 /* The axis that an option names, counted from the end if negative; -1 with the error. */
 static inline int mn_axis(mn_call *c, const char *op, const char *name, double option,
                           const mn_arg *x) {
   if (!(option >= -x->ndim && option < x->ndim) || option != (int)option)
     return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to %d", op, name, option,
                    -x->ndim, x->ndim - 1);
-  return (int)option < 0 ? (int)option + x->ndim : (int)option;
+  return mn_axis_of(x, option);
 }
 
 /* y is shaped as x. */
@@ -42,8 +39,7 @@ enum { MN_ALL_AXES = -100, MN_NO_AXIS = -100 };
 
 static inline mn_span mn_span_by(const mn_call *c, int option) {
   const mn_arg *x = &c->in[0];
-  int axis = (int)OPT(c, option);
-  if (axis != MN_ALL_AXES) return mn_span_of(x, axis < 0 ? axis + x->ndim : axis);
+  if ((int)OPT(c, option) != MN_ALL_AXES) return mn_span_of(x, mn_axis_of(x, OPT(c, option)));
   mn_span all = { 1, x->n, 1 };
   return all;
 }

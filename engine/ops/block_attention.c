@@ -11,7 +11,7 @@ EPISODE_PASSES(mn_block, mn_block_of, mn_block_episode)
 const mn_op mn_op_block_attention = {
   .sig = BLOCK_INPUTS " -> y[T,B,H,D]",
   .doc = "softmax(q.k / sqrt(D)) v over blocks of positions of the episode (Big Bird: Zaheer et al. 2020, section 2). N blocks of S/N positions each "
-      "(see position, slots); a row of block i attends, up to its own position, to the runs of blocks see[h,i] = (first, count); a block named twice "
+      "(see position, kv_slots); a row of block i attends, up to its own position, to the runs of blocks see[h,i] = (first, count); a block named twice "
       "counts twice",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

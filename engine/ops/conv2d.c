@@ -39,6 +39,7 @@ typedef struct conv {
 } conv;
 
 static int most(int a, int b) { return a > b ? a : b; }
+static int least(int a, int b) { return a < b ? a : b; }
 
 static conv open_call(const mn_call *c) {
   conv g = { .c = c, .Y = DIM(c, 'Y'), .X = DIM(c, 'X'), .C = DIM(c, 'C'), .O = DIM(c, 'O'), .KY = DIM(c, 'K'), .KX = DIM(c, 'L'),
@@ -51,10 +52,10 @@ static conv open_call(const mn_call *c) {
   return g;
 }
 
-static int whole(mn_call *c, const char *name, double v, int least) {
+static int whole(mn_call *c, const char *name, double v, int from) {
   enum { MOST = 1 << 20 };
-  if (v >= least && v <= MOST && v == (int)v) return 0;
-  return mn_fail(c->ctx, "conv2d: %s is %g, expected a whole number from %d to %d", name, v, least, MOST);
+  if (v >= from && v <= MOST && v == (int)v) return 0;
+  return mn_fail(c->ctx, "conv2d: %s is %g, expected a whole number from %d to %d", name, v, from, MOST);
 }
 
 static int shape(mn_call *c) {
@@ -147,10 +148,16 @@ static phase phase_of(int r, int size, int kernel, int stride, int padding, int 
   return p;
 }
 
-/* The phase ry, rx as a walk over dz, with its weights. */
+/* Phases by their first pixel, of which there are no more than pixels, however large the stride. */
+static int phases_down(const conv *g) { return least(g->stride, g->Y); }
+static int phases_across(const conv *g) { return least(g->stride, g->X); }
+static int n_phases(const conv *g) { return phases_down(g) * phases_across(g); }
+
+/* Phase i as a walk over dz, with its weights. */
 typedef struct phases { mn_patches walk; mn_weights form; long weights, from, to; } phases;
 
-static phases open_phase(const conv *g, int ry, int rx) {
+static phases open_phase(const conv *g, int i) {
+  const int ry = (i / phases_across(g) + g->padding) % g->stride, rx = (i % phases_across(g) + g->padding) % g->stride;
   phase y = phase_of(ry, g->Y, g->KY, g->stride, g->padding, g->dz.top);
   phase x = phase_of(rx, g->X, g->KX, g->stride, g->padding, g->dz.left);
   long line = frame_line(&g->dz), plane = (long)g->KY * g->KX, s = g->stride;
@@ -168,8 +175,8 @@ static phases open_phase(const conv *g, int ry, int rx) {
 static long phase_packed(const phases *p) { return mn_patch_packed(p->form.N, p->walk.lines * p->walk.line); }
 
 static void pack_phases(const conv *g, float *packed) {
-  for (int r = 0; r < g->stride * g->stride; r++) {
-    phases p = open_phase(g, r / g->stride, r % g->stride);
+  for (int i = 0; i < n_phases(g); i++) {
+    phases p = open_phase(g, i);
     mn_pack_weights(&p.form, g->c->in[IN_W].data + p.weights, NULL, packed);
     packed += phase_packed(&p);
   }
@@ -177,16 +184,16 @@ static void pack_phases(const conv *g, float *packed) {
 
 static long all_phases_packed(const conv *g) {
   long n = 0;
-  for (int r = 0; r < g->stride * g->stride; r++) {
-    phases p = open_phase(g, r / g->stride, r % g->stride);
+  for (int i = 0; i < n_phases(g); i++) {
+    phases p = open_phase(g, i);
     n += phase_packed(&p);
   }
   return n;
 }
 
 static void input_back(const conv *g, const float *dz, const float *packed, float *dx) {
-  for (int r = 0; r < g->stride * g->stride; r++) {
-    phases p = open_phase(g, r / g->stride, r % g->stride);
+  for (int i = 0; i < n_phases(g); i++) {
+    phases p = open_phase(g, i);
     mn_patches_product(&p.walk, dz + p.from, packed, false, dx + p.to);
     packed += phase_packed(&p);
   }
@@ -238,7 +245,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_conv2d = {
-  .sig = "x?[T,B,Y,X,C] image?[T,B,Y,X,C]:u8 w[O,C,K,L] b?[O] -> y[T,B,?,?,O] ~packed[?,?,?] "
+  .sig = "x?[T,B,Y,X,C] image?[T,B,Y,X,C]:u8 w[O,C,K,L] b?[O] -> y[T,B,?,?,O] ~~packed[?,?,?] "
          "| stride=1 padding=0 act=none|relu divide=255",
   .doc = "y = act(conv(x, w) + b) for images x or image/divide; torch.nn.Conv2d over pixels [Y,X,C]",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,

@@ -6,7 +6,7 @@
 #define MN_CUMULATIVE_H
 #include "axis.h"
 
-#define MN_STEP static inline __attribute__((always_inline))
+#define MN_CUMULATE static inline __attribute__((always_inline))
 
 enum { CUM_X, CUM_DONE };
 enum { CUM_LANES = 128, CUM_ROWS = 8 };      /* neighbours that one job takes, across the axis: in memory, or rows of it */
@@ -42,7 +42,7 @@ static inline int mn_cumulative_shape(mn_call *c) {
 
 static inline mn_cumulative mn_cumulative_of(mn_call *c, double nothing) {
   const mn_arg *x = &c->in[CUM_X];
-  const int axis = (int)OPT(c, 0) < 0 ? (int)OPT(c, 0) + x->ndim : (int)OPT(c, 0);
+  const int axis = mn_axis_of(x, OPT(c, 0));
   mn_cumulative m = { .c = c, .span = mn_span_of(x, axis), .done = c->in[CUM_DONE].u8, .nothing = nothing };
   const bool along = m.span.inner == 1;        /* the axis runs along memory: neighbours are rows of it */
   m.t0 = axis == 0 ? c->t0 : 0;
@@ -75,7 +75,7 @@ static inline void mn_cumulative_begin(const mn_cumulative *m, const mn_cumulati
   }
 }
 
-MN_STEP void mn_cumulative_walk(const mn_cumulative *m, const mn_cumulative_job *j, long apart, mn_cumulative_f value) {
+MN_CUMULATE void mn_cumulative_walk(const mn_cumulative *m, const mn_cumulative_job *j, long apart, mn_cumulative_f value) {
   const float *x = m->c->in[CUM_X].data + j->at;
   float *y = m->c->out[0].data + j->at;
   double s[CUM_LANES];
@@ -91,7 +91,7 @@ MN_STEP void mn_cumulative_walk(const mn_cumulative *m, const mn_cumulative_job 
   }
 }
 
-MN_STEP void mn_cumulative_walk_back(const mn_cumulative *m, const mn_cumulative_job *j, long apart, mn_cumulative_f slope_x,
+MN_CUMULATE void mn_cumulative_walk_back(const mn_cumulative *m, const mn_cumulative_job *j, long apart, mn_cumulative_f slope_x,
                                      mn_cumulative_f slope_s) {
   const mn_arg *in = &m->c->in[CUM_X], *out = &m->c->out[0];
   const float *x = in->data + j->at, *y = out->data + j->at, *dy = out->grad + j->at;
@@ -114,9 +114,9 @@ MN_STEP void mn_cumulative_walk_back(const mn_cumulative *m, const mn_cumulative
 static inline long mn_cumulative_jobs(const mn_cumulative *m) { return m->span.inner == 1 ? m->jobs : m->span.outer * m->jobs; }
 
 #define MN_CUMULATIVE_OP(value, slope_x, slope_s) \
-  MN_STEP double value_of(double s, double x) { return value; } \
-  MN_STEP double slope_of_x(double s, double x) { (void)s, (void)x; return slope_x; } \
-  MN_STEP double slope_of_s(double s, double x) { (void)s, (void)x; return slope_s; } \
+  MN_CUMULATE double value_of(double s, double x) { return value; } \
+  MN_CUMULATE double slope_of_x(double s, double x) { (void)s, (void)x; return slope_x; } \
+  MN_CUMULATE double slope_of_s(double s, double x) { (void)s, (void)x; return slope_s; } \
   static void walk(const mn_cumulative *m, long i) { \
     const mn_cumulative_job j = mn_cumulative_job_of(m, i); \
     if (j.apart == 1) mn_cumulative_walk(m, &j, 1, value_of); \

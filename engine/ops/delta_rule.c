@@ -229,7 +229,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_delta_rule = {
   .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] write[T,B,H]:01 keep?[T,B,H]:01 done?[T,B]:bit "
-         "C?[B,H,V,K] s?[B,H,K] -> y[T,B,H,V] C'[B,H,V,K] s'[B,H,K] ~saved[?,?] "
+         "C?[B,H,V,K] s?[B,H,K] -> y[T,B,H,V] C'[B,H,V,K] s'[B,H,K] ~~saved[?,?] "
          "| erase=before|after eps=1e-5 den_clamp=0 normalise=1",
   .doc = "delta rule: C = keep C + write (v - e C k) k^T, s = keep s + write k, y = C q / den(s.q); "
          "e = 1, or keep with erase=after (Schlag et al. 2021; Yang et al. 2024, Gated Delta Networks)",

@@ -25,7 +25,7 @@ static void forward(mn_call *c) {
 static void backward(mn_call *c) { mn_in_parts(c, c->in[0].grad, c->in[0].n, backward_part); }
 
 const mn_op mn_op_dropout = {
-  .sig = "x[...] key[4]:i32 ~p[1]:01 -> y[...] ~rate[1]",
+  .sig = "x[...] key[4]:i32 ~p[1]:01 -> y[...] ~~rate[1]",
   .doc = "y = 0 with probability p, else x / (1 - p) (Srivastava et al. 2014); key: see random_key",
   .time = MN_PER_ROW, .forward = forward, .backward = backward,
 };

@@ -96,7 +96,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_group_norm = {
-  .sig = "x[T,B,P,C] weight[C] bias[C] -> y[T,B,P,C] ~stats[T,B,?,2] | groups=1 eps=1e-5",
+  .sig = "x[T,B,P,C] weight[C] bias[C] -> y[T,B,P,C] ~~stats[T,B,?,2] | groups=1 eps=1e-5",
   .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, over the positions P and a group of the channels C of each sample (Wu, He 2018)",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -113,7 +113,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_gru = {
-  .sig = "i[T,B,G] w[G,D] bias[D] done?[T,B]:bit h?[B,D] -> y[T,B,D] h'[B,D] ~save[T,B,?] ~packed[?,?,?]",
+  .sig = "i[T,B,G] w[G,D] bias[D] done?[T,B]:bit h?[B,D] -> y[T,B,D] h'[B,D] ~~save[T,B,?] ~~packed[?,?,?]",
   .doc = "GRU over a sequence (Cho et al. 2014). i = the input's part of r, z, n; w = w_r, w_z, w_n",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

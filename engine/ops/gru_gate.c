@@ -153,7 +153,7 @@ static double batch_parallel(const mn_call *c) {
 }
 
 const mn_op mn_op_gru_gate = {
-  .sig = "x[...,D] y[...,D] w[3,D,D] u[3,D,D] bias[D] -> o[...,D] ~pre[...,?] ~rx[...,D] ~packed[?,?,?]",
+  .sig = "x[...,D] y[...,D] w[3,D,D] u[3,D,D] bias[D] -> o[...,D] ~~pre[...,?] ~~rx[...,D] ~~packed[?,?,?]",
   .doc = "o = (1-z)*x + z*g, the gate of GTrXL (Parisotto et al. 2020, 3.2). w = w_r, w_z, w_g; u = u_r, u_z, u_g",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward, .batch_parallel = batch_parallel,
 };

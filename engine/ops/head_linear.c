@@ -50,7 +50,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_head_linear = {
-  .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
+  .sig = "x[T,B,H,I] w[P,I] b?[P] -> y[T,B,H,?] ~~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y_h = act(x_h w_h^T + b_h): a separate linear map for every head",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

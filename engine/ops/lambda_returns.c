@@ -1,8 +1,6 @@
 /* lambda_returns.c -- returns and advantages that mix sampled rewards with the critic's values.
-** G[t] = r[t] + gamma (1 - done[t+1]) ((1 - lambda) V[t+1] + lambda G[t+1]), G[T] = V[T];
-** the advantage is
-** G - V (Sutton and Barto 2018, section 12.3), which is GAE(gamma, lambda) (Schulman et al. 2016,
-** equation 16).  done[t] = 1: observation t starts a new episode. */
+** G[t] = r[t] + gamma (1 - done[t+1]) ((1 - lambda) V[t+1] + lambda G[t+1]), G[T] = V[T]; the advantage is G - V (Sutton and Barto 2018,
+** section 12.3), which is GAE(gamma, lambda) (Schulman et al. 2016, equation 16).  done[t] = 1: observation t starts a new episode. */
 #include "op.h"
 
 static int shape(mn_call *c) {

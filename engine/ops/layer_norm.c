@@ -53,7 +53,7 @@ static void backward(mn_call *c) {
 static double batch_parallel(const mn_call *c) { return c->in[1].timed || c->in[2].timed ? 0 : (double)c->in[0].n; }
 
 const mn_op mn_op_layer_norm = {
-  .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~stats[...,2] | eps=1e-6",
+  .sig = "x[...,D] weight[D] bias[D] -> y[...,D] ~~stats[...,2] | eps=1e-6",
   .doc = "y = (x - mean) / sqrt(var + eps) * weight + bias, along the last axis, population "
          "variance (Ba et al. 2016)",
   .time = MN_PER_ROW, .accumulates = true, .batch_parallel = batch_parallel, .forward = forward, .backward = backward,

@@ -116,7 +116,7 @@ static double batch_parallel(const mn_call *c) {
 }
 
 const mn_op mn_op_linear = {
-  .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
+  .sig = "x[...,I] w[O,I] b?[O] -> y[...,O] ~~packed[?,?,?] | act=none|relu|sigmoid|tanh|elu1",
   .doc = "y = act(x w^T + b): torch.nn.Linear with an activation",
   .time = MN_PER_ROW, .accumulates = true, .sums_rows = true,
   .shape = shape, .forward = forward, .backward = backward, .fuse = together, .batch_parallel = batch_parallel,

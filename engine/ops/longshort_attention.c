@@ -191,7 +191,7 @@ static void backward(mn_call *c) {
 const mn_op mn_op_longshort_attention = {
   .sig = LONGSHORT_INPUTS " -> y[T,B,H,D] chunks[B,2,?,H,D]" LONGSHORT_OPTIONS,
   .doc = "softmax(q.k / sqrt(D)) v over a window and compressed chunks of the episode (Transformer-LS: Zhu et al. 2021). Over the `window` tokens up "
-      "to and including one's own and the last W/R full chunks of J tokens before it (see position, slots, chunk_slots); each chunk is compressed to "
+      "to and including one's own and the last W/R full chunks of J tokens before it (see position, kv_slots, kv_chunk_slots); each chunk is compressed to "
       "R keys and values by a softmax of p over the chunk and layer norm over H x D; chunks: those filled in these rows",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -362,7 +362,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_low_rank_attention = {
   .sig = ATTENTION_INPUTS("beta?[T,B,H,?]:01 gamma?[T,B,H,?]:01") "U?[B,H,V,?] W?[B,H,?,?] s?[B,H,?] -> "
-         "y[T,B,H,V] U'[B,H,V,?] W'[B,H,?,?] s'[B,H,?] ~cuts[T,B,H,?] ~saved[?,?] | "
+         "y[T,B,H,V] U'[B,H,V,?] W'[B,H,?,?] s'[B,H,?] ~cuts[T,B,H,?] ~~saved[?,?] | "
          "r=2 eps=1e-5 den_clamp=0 normalise=1",
   .doc = "gated linear attention with its matrix truncated to rank r by SVD. C^ = ((1-b) (x) (1-g)) * U W^T + (b*v)(g*k)^T, U' W'^T its nearest "
       "matrix of rank r, s' = (1-g)*s + g*k, y = U' (W'^T q) / den(s'.q). The gradient treats the singular subspaces as constants",

@@ -130,7 +130,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_lstm = {
-  .sig = "i[T,B,G] w[G,D] done?[T,B]:bit h?[B,D] c?[B,D] -> y[T,B,D] h'[B,D] c'[B,D] ~save[T,B,?] ~packed[?,?,?]",
+  .sig = "i[T,B,G] w[G,D] done?[T,B]:bit h?[B,D] c?[B,D] -> y[T,B,D] h'[B,D] c'[B,D] ~~save[T,B,?] ~~packed[?,?,?]",
   .doc = "LSTM over a sequence (Hochreiter and Schmidhuber 1997). i = the input's part of i, f, g, o with their biases; w = w_i, w_f, w_g, w_o",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -68,7 +68,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_max_pool2d = {
-  .sig = "x[T,B,Y,X,C] -> y[T,B,?,?,C] ~at[T,B,?,?,C]:u8 | kernel=2 stride=0 padding=0 ceil=0",
+  .sig = "x[T,B,Y,X,C] -> y[T,B,?,?,C] ~~at[T,B,?,?,C]:u8 | kernel=2 stride=0 padding=0 ceil=0",
   .doc = "y = the largest x of each window; stride=0: the kernel's; torch.nn.MaxPool2d over pixels [Y,X,C]",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,
 };

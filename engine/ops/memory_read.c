@@ -41,6 +41,6 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_memory_read = {
   .sig = "done?[T,B]:bit memory[L,M,B,D] ~mask[M,B] -> y[M,B,D] | level=0",
-  .doc = "one level of a Transformer-XL memory. Zeros where a slot is blocked or an episode begins at row 0 (see remember)",
+  .doc = "one level of a Transformer-XL memory. Zeros where a slot is blocked or an episode begins at row 0 (see memory_push)",
   .time = MN_FIRST, .accumulates = true, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -103,7 +103,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_normalise = {
-  .sig = "x[...,D] -> y[...,D] ~stats[...,2] | by=l2|sum|rms eps=1e-6",
+  .sig = "x[...,D] -> y[...,D] ~~stats[...,2] | by=l2|sum|rms eps=1e-6",
   .doc = "y = x divided by the length of each row, along the last axis (Schlag et al. 2021; Zhang, Sennrich 2019). by=l2: x / (|x| + eps); or by the "
       "sum, or by the root mean square; a row of zeros stays zero for any eps",
   .time = MN_PER_ROW, .forward = forward, .backward = backward,

@@ -31,7 +31,7 @@ static inline int mn_reduce_shape(mn_call *c) {
 
 /* A term of a sum, given an element and its sum's centre (0 if there is none); and what becomes of the sum. */
 typedef double (*mn_term)(double x, double centre, double p);
-typedef double (*mn_finish)(double sum, double p);
+typedef double (*mn_of_sum)(double sum, double p);
 
 /* A sum along memory: o, in chunks of fixed size. */
 MN_FOLD void mn_fold_chunk(const float *x, long n, double centre, double *part, mn_term term, double p) {
@@ -43,7 +43,7 @@ MN_FOLD void mn_fold_chunk(const float *x, long n, double centre, double *part, 
 
 /* Sums across memory: n of them, side by side. */
 MN_FOLD void mn_fold_columns(const float *x, long size, long inner, long n, const float *centre, float *y, mn_term term,
-                             mn_finish finish, double p) {
+                             mn_of_sum finish, double p) {
   double sum[SUM_COLUMNS];
   for (long i = 0; i < n; i++) sum[i] = 0;
   for (long r = 0; r < size; r++)
@@ -52,7 +52,7 @@ MN_FOLD void mn_fold_columns(const float *x, long size, long inner, long n, cons
 }
 
 /* y = finish(sum of term) over the span's middle axis, in double, in chunks of fixed size. */
-MN_FOLD void mn_fold(mn_call *c, float *y, const float *centre, mn_term term, mn_finish finish, double p) {
+MN_FOLD void mn_fold(mn_call *c, float *y, const float *centre, mn_term term, mn_of_sum finish, double p) {
   const mn_span s = mn_reduced_span(c);
   const float *x = c->in[0].data;
   if (s.inner == 1) {

@@ -21,6 +21,7 @@ static void forward(mn_call *c) {
       if (mean) {
         mean[i] = (1 - a) * mean[i] + a * d;
         size -= mean[i] * mean[i];
+        size = size < 0 ? 0 : size;            /* a variance that rounding put below 0; NaN stays */
       }
       float step = d / (sqrtf(size) + eps);
       if (m) step = m[i] = momentum * m[i] + step;
@@ -33,5 +34,5 @@ const mn_op mn_op_rmsprop = {
   .sig = "w[...] v[...] m?[...] mean?[...] hyper[7] norm[1] ->",
   .doc = "one step of RMSprop on a leaf, in place, as torch.optim.RMSprop. hyper = lr, 1-alpha, eps, weight_decay, momentum, max_norm, step; m: with "
       "momentum; mean: centred",
-  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .updates = true, .forward = forward,
 };

@@ -193,7 +193,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_rmt = {
-  .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit mem?[B,M,D] -> y[T,B,D] kept[?] ~packed[?]" RMT_OPTIONS,
+  .sig = "e[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit mem?[B,M,D] -> y[T,B,D] kept[?] ~~packed[?]" RMT_OPTIONS,
   .doc = "recurrent memory transformer (Bulatov et al. 2022). A segment's memory is its write rows at the top layer; params: as struct mn_layer_place",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

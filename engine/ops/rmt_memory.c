@@ -16,7 +16,7 @@ static int shape(mn_call *c) {
   return 0;
 }
 
-typedef struct running {       /* copies with an unfinished segment, as rows of the layers */
+typedef struct running {       /* environments with an unfinished segment, as rows of the layers */
   mn_cursor *at;               /* of every environment */
   mn_rows *part;
   int parts, rows;
@@ -91,7 +91,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_rmt_memory = {
-  .sig = "y[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> mem'[?,M,D] ~packed[?]" RMT_OPTIONS,
+  .sig = "y[T,B,D] params[L,P] mem0[M,D] done?[T,B]:bit kept[K] -> mem'[?,M,D] ~~packed[?]" RMT_OPTIONS,
   .doc = "rmt's memory after its last row: the write rows of the current segment (Bulatov et al. 2022)",
   .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -1,6 +1,7 @@
 /* rotary.c -- rotary position embedding: rotates pairs of elements by an angle that grows with time.
 ** y_2i = x_2i cos - x_2i+1 sin,  y_2i+1 = x_2i sin + x_2i+1 cos  of  position * base^(-2i/D), and the
-** position of row t is tick + t.  Angles are reduced in double, because an agent's clock grows without bound. */
+** position of row t is tick + t.  Angles are reduced in double.  The clock that calls hand on is a float, which counts to 2^24:
+** an environment that has been stepped that often stays at this position, since no period of all angles is a whole number. */
 #include <math.h>
 #include <string.h>
 #include "numerics/fast_math.h"

@@ -31,5 +31,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_sgd = {
   .sig = "w[...] v?[...] hyper[6] norm[1] -> | nesterov=0",
   .doc = "one step of SGD on a leaf, in place, as torch.optim.SGD. hyper = lr, momentum, dampening, weight_decay, max_norm, step; v: with momentum",
-  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .updates = true, .forward = forward,
 };

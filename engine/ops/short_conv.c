@@ -170,7 +170,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_short_conv = {
-  .sig = "x[T,B,D] w[D,W] done?[T,B]:bit state?[B,?,D] -> y[T,B,D] state'[B,?,D] ~packed[W,D] | act=none|silu",
+  .sig = "x[T,B,D] w[D,W] done?[T,B]:bit state?[B,?,D] -> y[T,B,D] state'[B,?,D] ~~packed[W,D] | act=none|silu",
   .doc = "short causal convolution of each channel, within the episode (Gu, Dao 2023, Mamba). y_t = act(sum_j w_j x_(t-W+1+j)); state: the W-1 inputs "
       "before",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,

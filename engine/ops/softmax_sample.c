@@ -5,8 +5,6 @@
 #include "numerics/random.h"
 #include "policy.h"
 
-enum { FOR_ACTION = 0x40000000 };                   /* the purpose of these draws: random.h */
-
 static int largest(const float *logit, int A) {
   int best = 0;
   for (int a = 1; a < A; a++) if (logit[a] > logit[best]) best = a;
@@ -20,7 +18,7 @@ static void forward(mn_call *c) {
     for (int b = 0; b < B; b++) {
       const float *logit = c->in[0].data + ((long)t * B + b) * A;
       uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(c->t0 + t);
-      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + b), (uint32_t)time, (uint32_t)(time >> 32), FOR_ACTION };
+      uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + b), (uint32_t)time, (uint32_t)(time >> 32), MN_FOR_ACTION };
       uint32_t bits[4];
       mn_philox(counter, bits);
       float u = (float)(bits[0] >> 8) * 0x1p-24f;

@@ -16,7 +16,7 @@ MN_FOLD double mn_divided_root(double sum, double p) { return sqrt(sum / p); }
 
 typedef double (*mn_slope)(double dy, double y, double p);
 
-MN_FOLD void mn_variance(mn_call *c, mn_finish finish) {
+MN_FOLD void mn_variance(mn_call *c, mn_of_sum finish) {
   const mn_span s = mn_reduced_span(c);
   float *mean = mn_scratch(c->ctx, 1, s.outer * s.inner);
   mn_sum_axis(c, mean, 1.0 / (double)s.size);

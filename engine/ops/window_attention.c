@@ -11,7 +11,7 @@ EPISODE_PASSES(mn_window, mn_window_of, mn_window_episode)
 const mn_op mn_op_window_attention = {
   .sig = WINDOW_INPUTS " -> y[T,B,H,D]" WINDOW_OPTIONS,
   .doc = "softmax(q.k / sqrt(D)) v over a window and the first positions of the episode (Longformer: Beltagy et al. 2020, section 3.1). Positions as "
-      "in position and slots. rows=after: from position `globals` on, over the first `globals` and the `window` positions 0, dilation, ... before; "
+      "in position and kv_slots. rows=after: from position `globals` on, over the first `globals` and the `window` positions 0, dilation, ... before; "
       "rows=first: the first `globals`, over all up to their own; the other rows are 0",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -6,9 +6,10 @@
 #include <string.h>
 #include "numerics/fast_math.h"
 #include "op.h"
+#include "recurrent/chunk_length.h"
 
 enum { K, V, DECAY, FIRST, DONE, P, Q, O };                /* inputs; outputs: y, p', q', o', saved */
-enum { L = 16, BLOCK = 64 };                               /* steps between states kept; channels that one job takes */
+enum { L = MN_CHUNK, BLOCK = 64 };                         /* steps between states kept; channels that one job takes */
 static const float FAR = -1e38f;                           /* the exponent of nothing */
 
 typedef struct channels { float p[BLOCK], q[BLOCK], o[BLOCK]; } channels;
@@ -197,7 +198,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_wkv4 = {
   .sig = "k[T,B,D] v[T,B,D] decay[D] first[D] done?[T,B]:bit p?[B,D] q?[B,D] o?[B,D] -> "
-         "y[T,B,D] p'[B,D] q'[B,D] o'[B,D] ~saved[?,?,?,?]",
+         "y[T,B,D] p'[B,D] q'[B,D] o'[B,D] ~~saved[?,?,?,?]",
   .doc = "RWKV-4's weighted average of values (Peng et al. 2023, eq. 16). Weights e^((t-1-i)w + k_i), for the newest e^(first + k_t), w = "
       "-exp(decay); its two sums are p e^o and q e^o",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,

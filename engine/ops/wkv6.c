@@ -8,7 +8,7 @@
 #include "recurrent/wkv.h"
 
 enum { R_IN, K_IN, V_IN, KEEP_IN, FIRST, DONE, STATE };
-enum { L = MN_WKV_STEPS };
+enum { L = MN_CHUNK };
 
 typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep */
   float *r, *k, *w, *v;          /* r has one more row, of zeros */
@@ -165,7 +165,7 @@ static void backward(mn_call *c) { mn_wkv_backward(c, &op, FIRST); }
 
 const mn_op mn_op_wkv6 = {
   .sig = "r[T,B,H,K] k[T,B,H,K] v[T,B,H,V] keep[T,B,H,K]:01 first[H,K] done?[T,B]:bit S?[B,H,K,V] -> "
-         "y[T,B,H,V] S'[B,H,K,V] ~saved[?,?]",
+         "y[T,B,H,V] S'[B,H,K,V] ~~saved[?,?]",
   .doc = "RWKV-6's matrix memory: y = r^T (S + diag(first) k v^T), S = diag(keep) S + k v^T (Peng et al. 2024, eq. 18-19)",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,
 };

@@ -10,7 +10,7 @@
 #include "recurrent/wkv.h"
 
 enum { R_IN, KEEP_IN, K_IN, V_IN, OUT, BACK, DONE, STATE };
-enum { L = MN_WKV_STEPS, PAIR = 2 * L };
+enum { L = MN_CHUNK, PAIR = 2 * L };
 
 typedef struct tokens {          /* sixteen steps of one head, and what both passes make of them; w: keep; o: minus `out` */
   float *r, *w, *k, *b, *o;
@@ -190,7 +190,7 @@ static void backward(mn_call *c) { mn_wkv_backward(c, &op, -1); }
 
 const mn_op mn_op_wkv7 = {
   .sig = "r[T,B,H,K] keep[T,B,H,K]:01 k[T,B,H,K] v[T,B,H,V] out[T,B,H,K] back[T,B,H,K] done?[T,B]:bit S?[B,H,K,V] -> "
-         "y[T,B,H,V] S'[B,H,K,V] ~saved[?,?]",
+         "y[T,B,H,V] S'[B,H,K,V] ~~saved[?,?]",
   .doc = "RWKV-7's matrix memory, a generalised delta rule: S = diag(keep) S - back (out^T S) + k v^T, y = r^T S "
          "(Peng et al. 2025, eq. 16-17, S transposed)",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,

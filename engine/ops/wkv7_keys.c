@@ -104,7 +104,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_wkv7_keys = {
-  .sig = "k[T,B,H,K] a[T,B,H,K]:01 k_k[H,K] k_a[H,K] -> write[T,B,H,K] out[T,B,H,K] back[T,B,H,K] ~norm[T,B,H]",
+  .sig = "k[T,B,H,K] a[T,B,H,K]:01 k_k[H,K] k_a[H,K] -> write[T,B,H,K] out[T,B,H,K] back[T,B,H,K] ~~norm[T,B,H]",
   .doc = "the keys RWKV-7 writes with, removes and puts back (Peng et al. 2025, eq. 10-12). write = k * (1 + (a-1) * k_a), out = k * k_k, normalised "
       "per head, back = a * out",
   .time = MN_PER_ROW, .forward = forward, .backward = backward,

@@ -164,7 +164,7 @@ static void backward(mn_call *c) {
 
 const mn_op mn_op_wkv_out = {
   .sig = "y[T,B,H,V] weight[H,V] bias[H,V] gate[T,B,H,V] r?[T,B,H,K] k?[T,B,H,K] bonus?[H,K] v?[T,B,H,V] -> "
-         "z[T,B,H,V] ~stats[T,B,H,3] | eps=64e-5 act=none|silu",
+         "z[T,B,H,V] ~~stats[T,B,H,3] | eps=64e-5 act=none|silu",
   .doc = "output of RWKV-6 and RWKV-7 from a read-out (Peng et al. 2024, 2025). z = (norm(y) * weight + bias + (sum r bonus k) v) * act(gate), norm "
       "over each head",
   .time = MN_PER_ROW, .shape = shape, .forward = forward, .backward = backward,

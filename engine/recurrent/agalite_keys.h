@@ -4,8 +4,8 @@
 ** A token's q, write and decay are given as factors.  Their outer products, K values each, are
 ** computed lane by lane where they are used, which takes less time than storing and reading them.  The vectors are
 ** packed: values used together are stored together. */
-#ifndef MN_CARRIED_KEYS_H
-#define MN_CARRIED_KEYS_H
+#ifndef MN_AGALITE_KEYS_H
+#define MN_AGALITE_KEYS_H
 #include "galite_decay.h"
 
 /* A token's factors, index e*D + d: q = p[e,0] q[d], write = p[e,1] write[d], decay = keep - p[e,2] forget[d].  D is a

@@ -6,7 +6,7 @@
 #include "chunk.h"
 #include "numerics/simd.h"
 
-enum { L = 16 };
+enum { L = MN_CHUNK };
 
 void mn_chunk_row_dots(int n, const float *x, long ldx, const float *y, long ldy, const float *S, const float *R, float *out) {
   mn_lanes sum[L];

@@ -3,6 +3,7 @@
 ** decay, made by multiplication only: gates of exactly 0 stay exact, nothing overflows or is divided. */
 #ifndef MN_CHUNK_H
 #define MN_CHUNK_H
+#include "chunk_length.h"
 #include "numerics/tile_products.h"
 
 /* out_t = x_t.y_t + S_t.R_t of the sixteen tokens: rows of n numbers, ldx and ldy apart, and of sixteen.  R NULL: the sum of

@@ -8,8 +8,8 @@
 **
 ** The state is stored transposed, [Kp,Vp], with zeros beyond K and V: reading and writing it for sixteen
 ** tokens are then matrix products without copying. */
-#ifndef MN_DELTA_H
-#define MN_DELTA_H
+#ifndef MN_DELTA_CHUNK_H
+#define MN_DELTA_CHUNK_H
 #include "prefetch.h"
 #include "galite_decay.h"
 

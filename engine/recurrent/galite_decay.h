@@ -14,9 +14,10 @@
 **   gamma    write_k = gamma with keep_k = 1 - gamma, and p_gamma as p_write_k
 ** Then `done`, and `shrink` [T,B,H]: a factor on the old keys (on the whole matrix, for a matrix) before a
 ** token, besides its gates; a constant, without gradient. */
-#ifndef MN_ATTENTION_H
-#define MN_ATTENTION_H
+#ifndef MN_GALITE_DECAY_H
+#define MN_GALITE_DECAY_H
 #include <math.h>
+#include "chunk_length.h"
 #include "op.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE, IN_SHRINK,
@@ -26,8 +27,6 @@ enum { IN_Q, IN_K, IN_V, IN_BETA, IN_GAMMA, IN_P_Q, IN_P_K, IN_P_GAMMA, IN_DONE,
   "q[T,B,H,D] k[T,B,H,D] v[T,B,H,V] " gates \
   " p_q?[T,B,H,E] p_k?[T,B,H,E] p_gamma?[T,B,H,?]:01 done?[T,B]:bit " \
   "shrink?[T,B,H]:01 write_v?[T,B,H,?] keep_v?[T,B,H,?]:01 write_k?[T,B,H,?] p_write_k?[T,B,H,?] keep_k?[T,B,H,?]:01 "
-
-enum { MN_CHUNK = 16 };        /* tokens from one checkpoint of the state to the next */
 
 typedef struct mn_stream { const float *at; long n; } mn_stream;         /* n floats a token */
 enum { MN_STREAMS = 12 };

@@ -6,11 +6,11 @@
 ** the state before token i*16*span, rows and columns padded with zeros to multiples of 16: backward
 ** needs nothing else of the past, however forward was run.  It recomputes the states between, which
 ** takes less time than writing and reading them, because they do not fit the caches. */
-#ifndef MN_MATRIX_MEMORY_H
-#define MN_MATRIX_MEMORY_H
+#ifndef MN_MATRIX_STATE_H
+#define MN_MATRIX_STATE_H
 #include "galite_decay.h"
 
-#define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~saved[?,?]"
+#define MATRIX_STATE "C?[B,H,V,?] s?[B,H,?] -> y[T,B,H,V] C'[B,H,V,?] s'[B,H,?] ~~saved[?,?]"
 
 typedef struct mn_chunk_state { float *C, *s; } mn_chunk_state;     /* [Vp,Kp] and [Kp] */
 

@@ -4,7 +4,7 @@
 #include "chunk.h"
 #include "numerics/simd.h"
 
-enum { L = 16, EVERY = 4, PARTS = L * EVERY };   /* a part is a row of every fourth array */
+enum { L = MN_CHUNK, EVERY = 4, PARTS = L * EVERY };   /* a part is a row of every fourth array */
 
 void mn_prefetch_rows(mn_prefetch *q, const float *at, long row, int width) {
   if (!at) return;

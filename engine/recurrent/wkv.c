@@ -5,7 +5,7 @@
 #include "numerics/simd.h"
 #include "wkv.h"
 
-enum { L = MN_WKV_STEPS };
+enum { L = MN_CHUNK };
 enum { STEPWISE = 4 };           /* fewer rows go one by one: a piece costs much of what sixteen do */
 enum { SMALL = 10000 };          /* numbers of all states, that one thread does sooner than two */
 

@@ -11,8 +11,6 @@
 #include "chunk.h"
 #include "op.h"
 
-enum { MN_WKV_STEPS = 16 };
-
 typedef struct mn_wkv_op mn_wkv_op;
 
 typedef struct mn_wkv {          /* one call, its sizes worked out */

@@ -6,7 +6,7 @@
 #include "numerics/simd.h"
 #include "wkv.h"
 
-enum { L = MN_WKV_STEPS, PAIR = 2 * L, HALF = L / 2 };
+enum { L = MN_CHUNK, PAIR = 2 * L, HALF = L / 2 };
 
 void mn_wkv_prefix(int n, const float *decay, const float *early, const float *late, float *P, float *by_early, float *by_late) {
   for (int j = 0; j < n; j += MN_LANES) {

@@ -121,7 +121,7 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   v->all.n = v->waiting = n_envs;
   v->chunks = (n_envs + MN_ENVS_PER_BATCH - 1) / MN_ENVS_PER_BATCH;
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
-  if (mn_vec_device(v)) return free(v), NULL;
+  if (mn_vec_find_kernel(v)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
   if (check_space(mn, e, &v->space)) return free(v), NULL;
   v->time_limit = time_limit < 0 ? v->space.time_limit : time_limit;
@@ -211,9 +211,11 @@ void mn_vec_free(mn_vec *v) {
   void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
                       a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, v->code, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
-  void *host[] = { v->one_obs, v->kept, v->rare, v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };
+  void *host[] = { v->one_obs, v->kept, v->rare };
+  void *staged[] = { v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };    /* as allocate_stage made them */
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
-  for (size_t i = 0; i < (v->kernel ? 8 : 3); i++) free(host[i]);
+  for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
+  for (size_t i = 0; v->kernel && i < sizeof staged / sizeof *staged; i++) free(staged[i]);
   free(v->outcome);
   mn_canvas_free(v->canvas);
   free(v);

@@ -63,7 +63,7 @@ void mn_vec_write_facts(const mn_vec *v, int index, char *obs);
 
 /* vec_device.c: find the device's kernel (v->kernel; NULL: vec.c steps); wait for the device, and report what went wrong there;
 ** the same as mn_vec_reset, _step and _run, by the device's kernel. */
-int mn_vec_device(mn_vec *v);
+int mn_vec_find_kernel(mn_vec *v);
 int mn_vec_settle(mn_vec *v);
 int mn_vec_device_reset(mn_vec *v, void *obs);
 int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,

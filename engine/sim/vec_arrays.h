@@ -8,6 +8,7 @@
 
 enum { MN_NEVER = -2, MN_STARTED = -1 };         /* what an environment did last, other than an action */
 
+/* final_obs, score, ret and end_length hold where the last step ended an episode. */
 typedef struct mn_vec_arrays {
   int n, n_actions, time_limit;  /* time_limit: INT32_MAX where there is none */
   size_t stride, obs_bytes;      /* of one environment's self, a multiple of 8; of one observation */
@@ -17,11 +18,11 @@ typedef struct mn_vec_arrays {
   char *self, *before;           /* [n, stride]: now, and before what was done last */
   int32_t *last;                 /* [n]: what was done last: an action, MN_STARTED or MN_NEVER */
   uint8_t *changed;              /* [n]: by mn_vec_set since then */
-  int32_t *length;               /* [n]: steps, and */
-  double *sum;                   /* reward, of the running episode */
-  char *final_obs;               /* [n, obs_bytes]: where an episode ended in the last step, and */
-  float *score, *ret;            /* [n]: what it */
-  int32_t *end_length;           /* came to */
+  int32_t *length;               /* [n]: steps of the running episode */
+  double *sum;                   /* [n]: its rewards so far */
+  char *final_obs;               /* [n, obs_bytes]: the episode's last observation */
+  float *score, *ret;            /* [n]: its score and return */
+  int32_t *end_length;           /* [n]: its steps */
   int32_t *wrong;                /* on a device: 1 + an environment with an unknown action; 0: none */
 } mn_vec_arrays;
 

@@ -2,7 +2,7 @@
 ** come out, through buffers that both sides reach. */
 #include "vec.h"
 
-int mn_vec_device(mn_vec *v) {
+int mn_vec_find_kernel(mn_vec *v) {
   const mn_device *d = v->ctx->device;
   const mn_env_kernel *k = v->kernel = mn_device_export(d, "env", v->env->name);
   if (!d->library) return 0;

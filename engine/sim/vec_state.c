@@ -209,7 +209,7 @@ int mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs) {
 }
 
 /* Give a settable fact of one environment a value, between two steps; obs: its observation then, as if the
-** world had been so when it was last observed.  1; 0 where that cannot be now, and nothing has changed;
+** world had been so when it was last observed, or NULL.  1; 0 where that cannot be now, and nothing has changed;
 ** -1 on an error. */
 int mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs) {
   if (check_index(v, "set", index, true)) return -1;
@@ -220,7 +220,7 @@ int mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs) 
   mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
   const int lane = index % MN_ENVS_PER_BATCH;
   m->step[1][lane] -= m->step[0][lane]-- == 0;
-  observe(v, index, obs);
+  observe(v, index, obs ? obs : v->one_obs);
   v->all.changed[index] = v->rare[index] = 1;
   return 1;
 }

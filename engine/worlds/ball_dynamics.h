@@ -3,8 +3,8 @@
 ** 0.243, 0.248 and then 0.250 of a cell a step, after release 0.138, 0.031, 0.007; it turns by 14.1
 ** and then 18.4 degrees, after release by 2.9.  These are lags of first order, which differ for turns
 ** that begin and turns that end.  A wall stops the ball for good: it does not slide along. */
-#ifndef MN_ROLL_H
-#define MN_ROLL_H
+#ifndef MN_BALL_DYNAMICS_H
+#define MN_BALL_DYNAMICS_H
 #include "numerics/fast_math.h"
 #include "numerics/random.h"
 

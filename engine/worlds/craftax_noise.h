@@ -49,7 +49,7 @@ MN_FN void uniforms(dice *d, mn_jax_key key, int n, int drawn, float *out) {
   else
     for (int i = 0; i < drawn; i += step) {
       const int count = least(step, drawn - i);
-      next_words(d, word, count);
+      dice_next_words(d, word, count);
       for (int k = 0; k < count; k++) out[i + k] = (float)(word[k] >> 9) * 0x1p-23f;
     }
 }
@@ -133,7 +133,7 @@ MN_FN void along_and_across(const float *f, int side, float above, uint64_t *bit
     for (int col = 0; col < side; col++) is[col] = f[row * side + col] > above;
     const uint64_t here = bits_of_flags(is, side);
     bits[row] |= here;
-    for (uint64_t left = here; left; left &= left - 1) bits[lowest_of(left)] |= 1ull << row;
+    for (uint64_t left = here; left; left &= left - 1) bits[mn_lowest_of(left)] |= 1ull << row;
   }
 }
 #endif

@@ -5,8 +5,8 @@
 ** them.  So of two open cells each sees the other or neither does.  A wall is seen if one of the eight
 ** cells around it is open, seen and in the window.
 ** All lines are laid once, in a table: then 49 cells cost as many masks against one 64-bit word. */
-#ifndef MN_SIGHT_H
-#define MN_SIGHT_H
+#ifndef MN_LINE_OF_SIGHT_H
+#define MN_LINE_OF_SIGHT_H
 #include "env.h"
 
 enum { MN_NORTH, MN_EAST, MN_SOUTH, MN_WEST };   /* headings: rows grow to the south, columns to the east */

@@ -4,8 +4,8 @@
 ** Rules: Pleines et al., "Memory Gym" (memory-gym 1.0.2), among them two oddities of its search that
 ** shape the paths: it follows the first open cell that is cheaper than the oldest one, not the
 ** cheapest; and a cell that is reached again changes its way, but never its cost. */
-#ifndef MN_MYSTERY_H
-#define MN_MYSTERY_H
+#ifndef MN_MYSTERY_PATH_H
+#define MN_MYSTERY_PATH_H
 #include "env.h"
 
 enum { MYSTERY_SIDE = 7, MYSTERY_CELLS = MYSTERY_SIDE * MYSTERY_SIDE };

@@ -1,7 +1,7 @@
 /* mystery_view.h -- views of a Mystery Path: the agent's observation, as numbers or as the pixels of
 ** memory-gym; the drawing for people; and the facts for probes, which include the path. */
-#ifndef MN_MYSTERY_SIGHT_H
-#define MN_MYSTERY_SIGHT_H
+#ifndef MN_MYSTERY_VIEW_H
+#define MN_MYSTERY_VIEW_H
 #include "mystery_path.h"
 #include <string.h>
 

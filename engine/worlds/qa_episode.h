@@ -3,8 +3,8 @@
 ** partially observable reinforcement learning"): the right answer to one of n questions pays 1/n, a
 ** wrong one costs as much; actions while nothing is asked do not matter.
 ** The first parameter of each is level=easy|medium|hard; any other that is 0 gets the level's value. */
-#ifndef MN_QUIZ_H
-#define MN_QUIZ_H
+#ifndef MN_QA_EPISODE_H
+#define MN_QA_EPISODE_H
 #include "env.h"
 
 typedef struct quiz {

@@ -10,7 +10,7 @@
 #include "chunk.cuh"
 
 enum { CODE, PAPER, COSSIN, RANDOM_SIGN };
-enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_COPY };
+enum { IN_TICK = IN_STATE, IN_VS, IN_KS, IN_S, IN_ENV };
 enum { OUT_Y, OUT_VS, OUT_KS, OUT_S, OUT_TICK, OUT_SAVED };
 enum { HEADER = 16, GROUP = 4, AGALITE_WARPS = 4 };      /* channels of a warp; warps of a block */
 
@@ -18,7 +18,7 @@ struct Waves {
   int form, r, M;                /* M stored channels */
   bool all;                      /* every published channel is stored, mirrored ones too */
   uint32_t seed[2];              /* of the random signs */
-  const float *copy;             /* whose signs a row of the batch meets; NULL: its own */
+  const float *env;              /* whose signs a row of the batch meets; NULL: its own */
 };
 
 struct States { float *vs, *ks, *s; };     /* [B,M,H,V], [B,M,H,K], [B,H,K]; NULL: zeros, or not wanted */

@@ -16,9 +16,10 @@
 #include "runtime/kernel.cuh"
 extern "C" {
 #include "op.h"
+#include "recurrent/chunk_length.h"
 }
 
-enum { CU_L = 16, CU_PAIRS = CU_L * CU_L };
+enum { CU_L = MN_CHUNK, CU_PAIRS = CU_L * CU_L };
 enum { CU_TAKE_K, CU_TAKE_B, CU_READ_K, CU_READ_B };     /* tables of scores of a pair; else the first alone */
 enum { CU_WIDE = 1024 };                                 /* the most keys that registers hold */
 

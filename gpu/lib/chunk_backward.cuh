@@ -5,7 +5,7 @@
 #pragma once
 #include "chunk_keys.cuh"
 
-enum { CU_TILE = 32 };           /* columns of values whose rows lie in shared memory at a time */
+enum { CU_VALUE_TILE = 32 };     /* columns of values whose rows lie in shared memory at a time */
 
 struct CuSums { float x[2]; };
 
@@ -17,24 +17,24 @@ template <int ROWS>
 static __device__ __forceinline__ void cu_products(const CuChunks &p, long place, int j, cu_smem<float> tile,
                                                    float (&to_read)[ROWS], float (&to_write)[ROWS], float &dkept) {
   const int tid = (int)threadIdx.x, wide = cu_tile_row(ROWS);
-  cu_smem<float> kept_v = tile + 2 * CU_TILE * wide;
+  cu_smem<float> kept_v = tile + 2 * CU_VALUE_TILE * wide;
   const float *S = p.states + place * p.cols * p.Kq + j, *dS = p.dstates + place * p.cols * p.Kq + j;
 CU_UNROLL
   for (int i = 0; i < ROWS; i++) to_read[i] = to_write[i] = 0.0f;
   dkept = 0.0f;
-  for (int from = 0; from < p.cols; from += CU_TILE) {
-    const int n = cu_min((int)CU_TILE, p.cols - from);
+  for (int from = 0; from < p.cols; from += CU_VALUE_TILE) {
+    const int n = cu_min((int)CU_VALUE_TILE, p.cols - from);
     __syncthreads();
-    for (int i = tid; i < CU_TILE * ROWS; i += (int)blockDim.x) {
-      const int column = i % CU_TILE, row = i / CU_TILE;
+    for (int i = tid; i < CU_VALUE_TILE * ROWS; i += (int)blockDim.x) {
+      const int column = i % CU_VALUE_TILE, row = i / CU_VALUE_TILE;
       const long at = (place * ROWS + row) * p.cols + from + column;
       tile[column * wide + row] = column < n ? p.dread[at] : 0.0f;
-      tile[(CU_TILE + column) * wide + row] = column < n ? p.values[at] : 0.0f;
+      tile[(CU_VALUE_TILE + column) * wide + row] = column < n ? p.values[at] : 0.0f;
     }
-    if (tid < CU_TILE) kept_v[tid] = p.kept_v && tid < n ? p.kept_v[place * p.cols + from + tid] : 1.0f;
+    if (tid < CU_VALUE_TILE) kept_v[tid] = p.kept_v && tid < n ? p.kept_v[place * p.cols + from + tid] : 1.0f;
     __syncthreads();
     if (j >= p.Kq) continue;
-    cu_smem<float4> D = cu_smem_quads(tile), U = cu_smem_quads(tile + CU_TILE * wide);
+    cu_smem<float4> D = cu_smem_quads(tile), U = cu_smem_quads(tile + CU_VALUE_TILE * wide);
     for (int i = 0; i < n; i++) {
       const float s = S[(long)(from + i) * p.Kq], ds = dS[(long)(from + i) * p.Kq];
       dkept = fmaf(s * ds, kept_v[i], dkept);
@@ -130,7 +130,7 @@ CU_UNROLL
 
 template <class Op> static void cu_keys_back_run(const Op &op, const CuChunks &p) {
   const int rows = Op::PAIR ? 2 * CU_L : CU_L, threads = cu_min((int)CU_SIDE_THREADS, cu_round_up(p.K, 32));
-  const size_t shared = sizeof(float) * (size_t)((Op::PAIR ? 4 : 1) * CU_PAIRS + 2 * CU_TILE * cu_tile_row(rows) + CU_TILE);
+  const size_t shared = sizeof(float) * (size_t)((Op::PAIR ? 4 : 1) * CU_PAIRS + 2 * CU_VALUE_TILE * cu_tile_row(rows) + CU_VALUE_TILE);
   CU_LAUNCH(cu_keys_back<Op>, (unsigned)(p.heads * p.chunks), (unsigned)threads, shared, op, p);
 }
 

@@ -31,8 +31,8 @@ static __device__ __forceinline__ long cu_outside(const CuChunks &p, int bh, int
 }
 
 template <int KJ, int VW>
-static __device__ __forceinline__ void cu_load(const CuChunks &p, const CuWork &w, int lane, const float *C, const float *s,
-                                            float (&S)[KJ][VW]) {
+static __device__ __forceinline__ void cu_load_state(const CuChunks &p, const CuWork &w, int lane, const float *C, const float *s,
+                                                         float (&S)[KJ][VW]) {
 CU_UNROLL
   for (int j = 0; j < KJ; j++)
 CU_UNROLL

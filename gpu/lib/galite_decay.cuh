@@ -23,7 +23,7 @@ struct CuFeature { int j, d, e, dg, eg; };
 /* Feature j of a token: the query, the write (gate*k), the decay (keep*(1-gate), or keep*keep_k). */
 struct CuKey { float q, write, decay; };
 
-static inline CuGatedInputs cu_attention(const mn_attention *g) {
+static inline CuGatedInputs cu_gated_inputs(const mn_attention *g) {
   const mn_arg *in = g->c->in;
   CuGatedInputs a = {};
   a.q = in[IN_Q].data, a.k = in[IN_K].data, a.v = in[IN_V].data;

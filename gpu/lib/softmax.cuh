@@ -19,8 +19,8 @@ struct cu_span { int from, end; };
 
 /* Vectors of a head in a tensor: where the i-th of environment b and head h lies, counted in vectors. */
 struct cu_lines {
-  long row, copy, head;
-  __device__ __forceinline__ long at(int i, int b, int h) const { return i * row + b * copy + h * head; }
+  long row, env, head;
+  __device__ __forceinline__ long at(int i, int b, int h) const { return i * row + b * env + h * head; }
 };
 
 struct cu_keys {                 /* keys and values number 0 .. n-1 of a tensor; gradients NULL: not wanted */

@@ -8,19 +8,29 @@ extern "C" {
 
 enum { THREADS = 128, WARPS = THREADS / 32, STEPWISE = 4 };
 
+static __device__ int period_of(const Waves &x) { return x.form != CODE ? x.r : x.r > 1 ? 2 * (x.r - 1) : 2; }
+
+/* As clock_after of engine/ops/agalite.c. */
+static __device__ float clock_after(const Waves &x, float tick, int steps) {
+  const int most = 1 << 24;
+  const float sum = tick + (float)steps;
+  if (!(sum >= (float)most)) return sum;
+  return (float)((lrintf(tick) + steps) % (x.form == RANDOM_SIGN ? most : period_of(x)));
+}
+
 /* Channel m's weight at time tau of row b: cos or sin of 2 pi (step * tau mod period) / period, exact for any tau, or a
 ** random sign (engine/numerics/random.h). */
 static __device__ float wave(const Waves &x, int b, int m, long tau) {
   if (x.form == RANDOM_SIGN) {
-    const float copy = x.copy ? x.copy[b] : (float)b;
-    const uint32_t whose = !x.copy ? (uint32_t)b : copy >= 0 && copy < 16777216.0f ? (uint32_t)copy : 0u;
+    const float env = x.env ? x.env[b] : (float)b;
+    const uint32_t whose = !x.env ? (uint32_t)b : env >= 0 && env < 16777216.0f ? (uint32_t)env : 0u;
     const uint32_t k[6] = { x.seed[0], x.seed[1], (uint32_t)tau, (uint32_t)((uint64_t)tau >> 32), whose,
                             MN_FOR_SIGNS + (uint32_t)(m / 128) };
     uint32_t word[4];
     mn_philox(k, word);
     return word[m % 128 / 32] >> (m % 32) & 1u ? 1.0f : -1.0f;
   }
-  const int cosines = x.r / 2 + 1, period = x.form != CODE ? x.r : x.r > 1 ? 2 * (x.r - 1) : 2;
+  const int cosines = x.r / 2 + 1, period = period_of(x);
   bool sine = x.form == COSSIN && m >= cosines;
   int step = sine ? m - cosines + 1 : m;
   if (x.all && x.form != CODE) sine = x.form == COSSIN && m >= x.r, step = m % x.r;
@@ -82,7 +92,7 @@ CU_KERNEL agalite_steps(const Agalite &g, int t0, int t1) {
       g.y[token * V + i] = num / den;
     }
   }
-  if (bh % H == 0 && tid == 0) g.tick_out[b] = g.tick[b] + (float)t1;
+  if (bh % H == 0 && tid == 0) g.tick_out[b] = clock_after(g.waves, g.tick[b], t1);
 }
 
 /* ---- many rows ---- */
@@ -93,7 +103,7 @@ CU_KERNEL waves_of(const Agalite &g, cu_divisor M, cu_divisor rows, long all) {
     const long b = rows.divide(M.divide(i, &m), &t);
     t += g.p.t0;
     g.w[(b * g.a.T + t) * g.waves.M + m] = wave(g.waves, (int)b, (int)m, lrintf(g.tick[b]) + t + 1);
-    if (t == g.p.t0 && m == 0 && g.tick_out) g.tick_out[b] = g.tick[b] + (float)g.p.t1;
+    if (t == g.p.t0 && m == 0 && g.tick_out) g.tick_out[b] = clock_after(g.waves, g.tick[b], g.p.t1);
   }
 }
 
@@ -231,10 +241,10 @@ Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
   w.form = (int)OPT(c, 0), w.r = (int)OPT(c, 1), w.M = out[OUT_VS].shape[1];
   w.all = OPT(c, 5) != 0 && w.form != RANDOM_SIGN;
   mn_random_key(OPT(c, 6), w.seed);
-  w.copy = in[IN_COPY].data;
+  w.env = in[IN_ENV].data;
   mn_attention_beta_of_values(&a);
   a.scale = w.form == RANDOM_SIGN ? 1.0f : w.form == COSSIN ? (float)w.r : 2.0f * (float)w.r;
-  g.a = cu_attention(&a);
+  g.a = cu_gated_inputs(&a);
   g.p.K = g.a.K;
   cu_chunks_set(&g.p, c, false, false, t0, t1);
   g.p.done = g.a.done;

@@ -231,5 +231,5 @@ void cu_agalite_backward(mn_call *c) {
   }
   cu_shrink_back(c);
   cu_zero_grad(&in[IN_TICK]);
-  cu_zero_grad(&in[IN_COPY]);
+  cu_zero_grad(&in[IN_ENV]);
 }

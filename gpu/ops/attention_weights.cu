@@ -16,8 +16,8 @@ struct Last {
 
 CU_KERNEL last_weights(const Last &s) {
   const int z = (int)blockIdx.x, b = z / s.H, h = z % s.H, lane = (int)threadIdx.x;
-  const long HK = (long)s.H * s.K, copy = ((long)b * s.H + h) * s.K, head = (long)h * s.K;
-  const float *q = s.q + (long)s.t * s.B * HK + copy;
+  const long HK = (long)s.H * s.K, place = ((long)b * s.H + h) * s.K, head = (long)h * s.K;
+  const float *q = s.q + (long)s.t * s.B * HK + place;
   mn_weight *to = s.out + (long)z * s.N;
   int start = -1, n = 0;
   for (int t = s.t; s.done && t >= 0 && start < 0; t -= 32) {            /* the last reset up to t */
@@ -30,7 +30,7 @@ CU_KERNEL last_weights(const Last &s) {
     const bool seen = back >= 0 && !(j < s.M && s.mask && s.mask[(long)j * s.B + b] != 0);
     const unsigned all = __ballot_sync(0xffffffffu, seen);
     if (seen) {
-      const float *key = j < s.M ? s.mk + (long)j * s.B * HK + copy : s.k + (long)(j - s.M) * s.B * HK + copy;
+      const float *key = j < s.M ? s.mk + (long)j * s.B * HK + place : s.k + (long)(j - s.M) * s.B * HK + place;
       float sum = cu_weight_score(s.K, q, s.u ? s.u + head : NULL, key);
       if (s.r) sum += cu_weight_score(s.K, q, s.w ? s.w + head : NULL, s.r + (long)back * HK + head);
       int before = n;

@@ -188,7 +188,7 @@ CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
   float S[KJ][VW];
   if (again) {
     cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), S);
-  } else cu_load<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
+  } else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
 
   for (int c = w.from; c < w.end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
@@ -309,7 +309,7 @@ CU_KERNEL chunk_backward(const CuChunks &p) {
   cu_smem<float> m = CU_SHARED(float, 0) + (int)threadIdx.x / 32 * SHARED_ROWS * VW, kept_v = m + 2 * CU_L * VW;
   const Own own = { kept_v + VW, kept_v + (CU_L + 1) * VW };
   float dS[KJ][VW];
-  cu_load<KJ, VW>(p, w, lane, p.first_C, p.first_s, dS);
+  cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, dS);
   for (int c = p.chunks - 1; c >= 0; c--) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
     const long place = cu_place(p, w.bh, c);

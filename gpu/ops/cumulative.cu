@@ -77,7 +77,7 @@ template <class F> CU_KERNEL walk_back(const Cumulative &m) {
 
 static Cumulative cumulative_of(const mn_call *c) {
   const mn_arg *x = &c->in[0];
-  const int axis = (int)OPT(c, 0) < 0 ? (int)OPT(c, 0) + x->ndim : (int)OPT(c, 0);
+  const int axis = mn_axis_of(x, OPT(c, 0));
   Cumulative m = {};
   m.x = x->data, m.done = c->in[1].u8, m.y = c->out[0].data, m.dy = c->out[0].grad, m.dx = x->grad;
   m.outer = m.inner = 1, m.size = x->shape[axis];

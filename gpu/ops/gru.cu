@@ -64,7 +64,7 @@ static Gru open_call(const mn_call *c) {
   return a;
 }
 
-static void forward(mn_call *c) { cu_walk<GATES>(c, open_call(c), c->in[IN_W].data); }
+static void forward(mn_call *c) { cu_run_cell<GATES>(c, open_call(c), c->in[IN_W].data); }
 
 struct Bias {                    /* of the product's third part */
   const float *dpre;

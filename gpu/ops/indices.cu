@@ -190,8 +190,6 @@ MN_KERNEL(one_hot_codes, one_hot_codes_forward, NULL)
 
 /* ---- softmax_sample: a thread draws an action, by the same steps as the CPU, so that both draw alike ---- */
 
-enum { FOR_ACTION = 0x40000000 };                   /* as in engine/ops/softmax_sample.c */
-
 static __device__ int draw(const float *logit, int A, float u) {
   float top = logit[0], sum = 0;
   for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
@@ -218,7 +216,7 @@ CU_KERNEL sample(const float *logits, const int32_t *clock, int32_t *action, lon
     long b;
     const uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(t0 + B.divide(i, &b));
     const uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + b), (uint32_t)time, (uint32_t)(time >> 32),
-                                  FOR_ACTION };
+                                  MN_FOR_ACTION };
     uint32_t bits[4];
     mn_philox(counter, bits);
     action[i] = draw(logit, A, (float)(bits[0] >> 8) * 0x1p-24f);

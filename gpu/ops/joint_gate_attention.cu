@@ -55,7 +55,7 @@ CU_KERNEL joint_forward(const Joint &g, const CuChunks &p, int chunks_each, bool
   cu_smem<float> gates = CU_SHARED(float, 0) + (int)threadIdx.x / 32 * (2 * CU_L * VW), writes = gates + CU_L * VW;
   float S[KJ][VW];
   if (again) cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), S);
-  else cu_load<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
+  else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
   for (int c = w.from; c < w.end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
     const long place = cu_place(p, w.bh, c), row = place * CU_L * p.Kq;
@@ -279,7 +279,7 @@ static void run_slice(const Joint &g, const CuChunks &p, bool again) {
 
 static void forward(mn_call *c) {
   const mn_attention of = open_call(c);
-  Joint g = { cu_attention(&of), NULL, NULL, NULL, 0, 0 };
+  Joint g = { cu_gated_inputs(&of), NULL, NULL, NULL, 0, 0 };
   CuChunks p = chunks_of(c, g.a, c->t0, c->t1);
   float *C = c->out[OUT_C].data, *s = c->out[OUT_S].data;
   p.first_C = c->t0 ? C : c->in[IN_STATE].data, p.first_s = c->t0 ? s : c->in[IN_STATE + 1].data;
@@ -297,7 +297,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   const mn_attention of = open_call(c);
-  Joint g = { cu_attention(&of), NULL, NULL, NULL, 0, 0 };
+  Joint g = { cu_gated_inputs(&of), NULL, NULL, NULL, 0, 0 };
   CuChunks p = chunks_of(c, g.a, 0, DIM(c, 'T'));
   const CuDivision den = { g.a.normalise, g.a.eps, g.a.den_clamp, g.a.scale };
   const CuValueGrads values = cu_value_grads(&of);

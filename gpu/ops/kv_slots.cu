@@ -45,9 +45,9 @@ static __device__ __forceinline__ int origin_of_chunk(const Slots &a, int s, int
 CU_KERNEL move_slots(const Slots &a) {
   CU_LOOP(i, a.all) {
     long e, slot;
-    const long copy = a.S.divide(a.n.divide(i, &e), &slot), b = a.chunk ? copy / 2 : copy;
+    const long cache = a.S.divide(a.n.divide(i, &e), &slot), b = a.chunk ? cache / 2 : cache;
     const int P = a.pos[b], from = a.chunk ? origin_of_chunk(a, (int)slot, P) : origin_of_slot(a, (int)slot, P);
-    const long at = a.chunk ? (copy * a.places + from) * a.n.by + e : ((long)from * a.B + b) * a.n.by + e;
+    const long at = a.chunk ? (cache * a.places + from) * a.n.by + e : ((long)from * a.B + b) * a.n.by + e;
     if (!a.dout) a.out[i] = from == EMPTY ? 0 : from == KEPT ? a.kept[i] : a.fresh[at];
     else {
       if (from >= 0 && a.dfresh) a.dfresh[at] = a.dout[i];

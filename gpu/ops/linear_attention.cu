@@ -51,7 +51,7 @@ static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int 
 
 static void forward(mn_call *c) {
   const mn_attention g = open_call(c);
-  const LinearKeys keys = { cu_attention(&g), NULL };
+  const LinearKeys keys = { cu_gated_inputs(&g), NULL };
   const CuGatedInputs &a = keys.a;
   float *y = c->out[OUT_Y].data, *C = c->out[OUT_C].data, *s = c->out[OUT_S].data;
   const float *first_C = c->t0 ? C : c->in[IN_STATE].data, *first_s = c->t0 ? s : c->in[IN_STATE + 1].data;
@@ -73,7 +73,7 @@ static void forward(mn_call *c) {
 
 static void backward(mn_call *c) {
   const mn_attention g = open_call(c);
-  LinearKeys keys = { cu_attention(&g), NULL };
+  LinearKeys keys = { cu_gated_inputs(&g), NULL };
   const CuGatedInputs &a = keys.a;
   CuChunks p = chunks_of(c, a, 0, DIM(c, 'T'));
   const CuDivision den = { a.normalise, a.eps, a.den_clamp, a.scale };

@@ -78,7 +78,7 @@ LowRank cu_low_rank(const mn_call *c, int t0, int t1, mn_attention *of) {
   mn_attention &a = *of;
   mn_attention_open(&a, c, "low_rank_attention", 1);
   LowRank g = {};
-  g.a = cu_attention(&a);
+  g.a = cu_gated_inputs(&a);
   g.p.K = g.a.K;
   cu_chunks_set(&g.p, c, false, false, t0, t1);
   g.r = (int)OPT(c, 0), g.n = g.r + 1;

@@ -75,7 +75,7 @@ static Lstm open_call(const mn_call *c) {
   return a;
 }
 
-static void forward(mn_call *c) { cu_walk<GATES>(c, open_call(c), c->in[IN_W].data); }
+static void forward(mn_call *c) { cu_run_cell<GATES>(c, open_call(c), c->in[IN_W].data); }
 
 static void backward(mn_call *c) {
   Lstm a = open_call(c);

@@ -171,6 +171,7 @@ CU_KERNEL rmsprop_leaf(const Rms &l, const float *hyper, const float *norm, long
       const float mean = (1 - a) * l.mean[i] + a * d;
       l.mean[i] = mean;
       size -= mean * mean;
+      size = size < 0 ? 0 : size;
     }
     float step = d / (sqrtf(size) + eps);
     if (l.m) l.m[i] = step = momentum * l.m[i] + step;

@@ -46,19 +46,19 @@ static void remember_backward(mn_call *c) {
 
 MN_KERNEL(memory_push, remember_forward, remember_backward)
 
-/* ---- memory_push_mask: a block has COPIES environments, and several threads of each find its last reset ---- */
+/* ---- memory_push_mask: a block has ENVS environments, and several threads of each find its last reset ---- */
 
-enum { COPIES = 32, LANES = CU_THREADS / COPIES };
+enum { ENVS = 32, LANES = CU_THREADS / ENVS };
 
 CU_KERNEL block_slots(const float *mask, const uint8_t *done, float *to, int M, int B, int rows) {
-  const int copy = (int)threadIdx.x % COPIES, lane = (int)threadIdx.x / COPIES;
-  const long b = (long)blockIdx.x * COPIES + copy;
+  const int env = (int)threadIdx.x % ENVS, lane = (int)threadIdx.x / ENVS;
+  const long b = (long)blockIdx.x * ENVS + env;
   cu_smem<int> last = CU_SHARED(int, 0);
   int from = -1;
   for (int t = lane; done && b < B && t < rows; t += LANES) if (done[(long)t * B + b]) from = t;
   last[(int)threadIdx.x] = from;
   __syncthreads();
-  for (int l = 0; l < LANES; l++) from = cu_max(from, (int)last[l * COPIES + copy]);
+  for (int l = 0; l < LANES; l++) from = cu_max(from, (int)last[l * ENVS + env]);
   for (int m = lane; b < B && m < M; m += LANES) {
     const int t = m + rows - M;
     to[m * (long)B + b] = t >= 0 ? (float)(t < from) : from >= 0 ? 1.0f : mask[(long)(m + rows) * B + b];
@@ -67,7 +67,7 @@ CU_KERNEL block_slots(const float *mask, const uint8_t *done, float *to, int M, 
 
 static void remember_mask_forward(mn_call *c) {
   const int B = DIM(c, 'B');
-  CU_LAUNCH(block_slots, (unsigned)cu_parts(B, COPIES), CU_THREADS, CU_THREADS * sizeof(int), c->in[1].data,
+  CU_LAUNCH(block_slots, (unsigned)cu_parts(B, ENVS), CU_THREADS, CU_THREADS * sizeof(int), c->in[1].data,
             c->in[2].u8, c->out[0].data, DIM(c, 'M'), B, c->t1);
 }
 

@@ -25,7 +25,9 @@ CU_KERNEL values(Form form, const float *x_, float *y_, long rows, long D, int w
   for (long row = team.first(); team.any(row, rows); row = team.next(row)) {
     const bool real = row < rows;
     const float *x = x_ + row * D;
-    const float top = top_of(team, x, D, real), sum = sum_of_exp(team, x, D, real, top);
+    float top = top_of(team, x, D, real);
+    if (form == LOGSUMEXP && fabsf(top) == INFINITY) top = 0;    /* see engine/ops/logsumexp.c */
+    const float sum = sum_of_exp(team, x, D, real, top);
     if (!real) continue;
     if (form == LOGSUMEXP) {
       if (team.lane == 0) y_[row] = top + mn_logf(sum);
@@ -78,7 +80,7 @@ CU_KERNEL logsumexp_slope(const float *x, const float *y, const float *dy, float
   CU_LOOP(i, n) {
     long unused;
     const long row = D.divide(i, &unused);
-    dx[i] = dy[row] * mn_expf(x[i] - y[row]);
+    dx[i] = dy[row] * mn_expf(x[i] - (y[row] == -INFINITY ? 0 : y[row]));
   }
 }
 

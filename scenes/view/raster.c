@@ -276,8 +276,8 @@ static void paint(mn_raster *r, const mn_canvas *c, const mn_shape *s) {
   case MN_TRIANGLE: triangle(r, s->color, s->x, s->y, s->w, s->h, s->data); break;
   case MN_TEXT: text(r, &s->color, s->x, s->y, s->h, mn_canvas_string(c, s->text)); break;
   case MN_HEAT: {
-    const mn_heat *heat = mn_canvas_heat_at(c, s->text);
-    cell_map(r, heat_under, heat, heat->rows, heat->cols, s);
+    const mn_heat heat = mn_canvas_heat_at(c, s->text);
+    cell_map(r, heat_under, &heat, heat.rows, heat.cols, s);
     break;
   }
   case MN_IMAGE: {

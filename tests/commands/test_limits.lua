@@ -53,6 +53,12 @@ t.test("fewer threads than wanted: an error in words, or what is granted", funct
   local said, status = shell.run(dir, user:format((RUN .. " threads=4 run=four"):gsub("'", '"')))
   t.ok(status == 2 or status == 1, said)
   t.ok(said:find "threads=4: the system grants %d %(ulimit %-u", said)
+  files.write(dir .. "/refused.lua", { ("package.path = '%slua/?.lua;%slua/?/init.lua;' .. package.path\n"):format(shell.root, shell.root) .. [[
+local engine = require "mneme.base.engine"
+local before = engine.C.mn_threads(engine.ctx)
+print(engine.C.mn_set_threads(engine.ctx, 4), engine.C.mn_threads(engine.ctx) == before)]] })
+  said = shell.run(dir, "OMP_NUM_THREADS=1 " .. user:format(("MNEME_BUILD=\"%s\" luajit refused.lua"):format(shell.build)))
+  t.ok(said:find "%-1%s+true", "a refused number of threads stays: " .. said)
   said, status = shell.run(dir, "OMP_NUM_THREADS=4 " .. user:format((RUN .. " threads=0 run=all"):gsub("'", '"')))
   t.eq(status, 0, said)
 end)

@@ -33,6 +33,26 @@ t.test("an error that is a table says what it holds", function()
   t.ok(status == 1 and said:find "e.lua:2: error was given a table with code, why, expected a text", said)
 end)
 
+t.test("a broken pipe is ignored while a training runs, and afterwards as it was before", function()
+  write("pipe.lua", ("package.path = '%slua/?.lua;%slua/?/init.lua;' .. package.path\n"):format(shell.root, shell.root) .. [[
+local engine = require "mneme.base.engine"
+local function ignored()                                  -- SIGPIPE, 13
+  local word
+  for line in io.lines "/proc/self/status" do word = line:match "^SigIgn:%s*(%x+)" or word end
+  return math.floor(tonumber(word:sub(-4), 16) / 2 ^ 12) % 2
+end
+local before = ignored()
+engine.C.mn_watch_signals(true)
+engine.C.mn_watch_signals(true)
+local during = ignored()
+engine.C.mn_watch_signals(false)
+engine.C.mn_watch_signals(false)
+print(before, during, ignored())]])
+  local command = ("MNEME_BUILD='%s' luajit pipe.lua"):format(shell.build)
+  t.ok(shell.run(dir, command):find "0%s+1%s+0")
+  t.ok(shell.run(dir, "trap '' PIPE; " .. command):find "1%s+1%s+1", "inherited as ignored, it was not kept")
+end)
+
 t.test("threads: what was given, and the same range everywhere", function()
   local said, status = mneme("run " .. SMALL:gsub("threads=1$", "threads=1025") .. " steps=100")
   t.ok(status == 2 and said:find "threads=1025, expected 1%.%.256", said)

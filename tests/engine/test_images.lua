@@ -157,6 +157,29 @@ t.test("torsos for pictures: their sizes, and pictures that do not fit", functio
   t.raises(function() torso.for_space { shape = { 84, 84 }, dtype = "u8" } end, "torso conv reads pictures %[Y,X,C%], but the observations are u8 %[84,84%]")
 end)
 
+t.test("conv2d: a stride beyond the image leaves one patch, whatever its size", function()
+  for _, padding in ipairs { 0, 1, 2 } do
+    local function results(stride)
+      local x, w = mn.tensor { shape = { 1, 2, 8, 8, 2 }, grad = true }, mn.tensor { shape = { 3, 2, 3, 3 }, grad = true }
+      for i = 0, x:size() - 1 do x:data()[i] = math.sin(i) end
+      for i = 0, w:size() - 1 do w:data()[i] = math.cos(i) end
+      local y = ops.conv2d { x = x, w = w, stride = stride, padding = padding }
+      y:sum():backward()
+      local all = {}
+      for i, part in ipairs { y:data(), x:grad_data(), w:grad_data() } do
+        all[i] = ffi.string(part, 4 * ({ y:size(), x:size(), w:size() })[i])
+      end
+      mn.clear_tape()
+      return table.concat(all)
+    end
+    local one = results(12)
+    t.ok(one:find "[^%z]", "nothing was computed")
+    for _, stride in ipairs { 40000, 46341, 65536, 2 ^ 20 } do
+      t.ok(results(stride) == one, ("stride %d, padding %d: other bits"):format(stride, padding))
+    end
+  end
+end)
+
 t.test("conv2d: what is wrong is told", function()
   local x, image, w = mn.tensor { shape = { 1, 1, 5, 6, 2 } }, mn.tensor { shape = { 1, 1, 5, 6, 2 }, dtype = "u8" }, mn.tensor { shape = { 3, 2, 4, 4 } }
   for pattern, args in pairs {

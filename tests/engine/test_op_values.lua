@@ -167,6 +167,22 @@ t.test("softmax, log_softmax and logsumexp, also far from 0", function()
   mn.clear_tape()
 end)
 
+t.test("logsumexp of infinities is torch's, and a row of -inf alone has gradient 0", function()
+  local inf, nan = math.huge, 0 / 0
+  for row, want in pairs { [{ -inf, -inf, -inf }] = { -inf, 0, 0, 0 }, [{ inf, 2, -inf }] = { inf, nan, 0, 0 }, [{ inf, inf, 1 }] = { inf, nan, nan, 0 },
+    [{ -inf, 3, -inf }] = { 3, 0, 1, 0 }, [{ -inf, nan, -inf }] = { nan, nan, nan, nan }, [{ inf, nan, 0 }] = { nan, nan, nan, nan } } do
+    local x = mn.tensor { data = row, grad = true }
+    local y = ops.logsumexp(x)
+    y:sum():backward()
+    local got = { y:item(), x:grad_data()[0], x:grad_data()[1], x:grad_data()[2] }
+    for i = 1, 4 do
+      local a, b = got[i], want[i]
+      t.ok(a == b or a ~= a and b ~= b, ("row %g %g %g: value %d is %g, expected %g"):format(row[1], row[2], row[3], i, a, b))
+    end
+  end
+  mn.clear_tape()
+end)
+
 t.test("matmul, with one matrix or one each", function()
   local a, b, each = leaf { 2, 3, 4 }, leaf { 4, 5 }, leaf { 2, 4, 5 }
   local p, q, r = a:data(), b:data(), each:data()

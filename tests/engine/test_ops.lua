@@ -151,13 +151,13 @@ end)
 
 -- ---- by rows ----
 
--- The numbers of every output that matters: the first, and those with a gradient. In the order of
+-- The numbers of every output but work spaces. In the order of
 -- the signature, so that of two that are wrong always the same one is told.
 local function numbers(c, case, out)
   local list = {}
   for i, o in ipairs(case.s.outputs) do
     local dtype, n = cases.info(c, out + (i - 1))
-    if i == 1 or not o.no_grad then
+    if not o.work_space then
       local p, copy = cases.data(c, out + (i - 1), dtype), { name = o.name }
       for k = 1, n do copy[k] = p[k - 1] end
       list[#list + 1] = copy
@@ -256,7 +256,7 @@ local function trace(threads, op, case)
   local out, parts = cases.apply(own, op, case, leaves), {}
   for i, o in ipairs(case.s.outputs) do
     local dtype, n = cases.info(own, out + (i - 1))
-    if i == 1 or not o.no_grad then
+    if not o.work_space then
       parts[#parts + 1] = ffi.string(cases.data(own, out + (i - 1), dtype),
         n * (dtype == C.MN_U8 and 1 or 4))
     end
@@ -407,5 +407,8 @@ t.test("every op has a line that says what it does", function()
   cases.each(function(name, _, op)
     local doc = ffi.string(C.mn_op_doc(op))
     t.ok(#doc > 4 and not doc:find "\n", name .. " has no doc line")
+    for list in doc:gmatch "%f[%w]see ([%w_, ]+)" do              -- "(see position, kv_slots)"
+      for word in list:gmatch "[%w_]+" do t.ok(C.mn_op_find(word) >= 0, ("%s: see %s, which is no op"):format(name, word)) end
+    end
   end)
 end)

@@ -1,6 +1,7 @@
 -- test_replays.lua -- what replays of a plan leave in gradients, and rows that cannot be run: they are refused, and what Lua
 -- reads while a plan records.
 local t = require "tests.harness"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local ops = require("mneme.tensor.tensor").ops
 
@@ -115,4 +116,20 @@ t.test("numbers that Lua reads while a plan records are refused: replays would k
     t.eq(x:at(2), 2)
   end
   t.raises(function() mn.tensor({ { 1, 2 }, { 3, 4 } }):at(nil, 2) end, "index nil of axis 0")
+end)
+
+t.test("a plan that is freed while it records leaves the recording around it, and no_grad, as they were", function()
+  local C, ctx = engine.C, engine.ctx
+  local function new() return engine.check(C.mn_plan_new(ctx)) end
+  local outer, middle, inner = new(), new(), new()
+  engine.check(C.mn_plan_begin(outer))
+  engine.check(C.mn_no_grad(ctx, true))
+  engine.check(C.mn_way_back_begin(middle))
+  engine.check(C.mn_way_back_begin(inner))
+  C.mn_plan_free(middle)
+  C.mn_plan_free(inner)
+  t.eq(C.mn_no_grad(ctx, false), 0, "no_grad was lost")
+  t.eq(C.mn_plan_end(outer), 0, "the outer recording was lost")
+  C.mn_plan_free(outer)
+  t.eq((mn.tensor { 2 } * 2):item(), 4)
 end)

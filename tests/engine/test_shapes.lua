@@ -182,9 +182,11 @@ t.test("x[i] = v sets a row of a leaf: from a tensor, a list or a number", funct
   t.raises(function() x.name = 1 end, "has no member named 'name'")
   local w = mn.tensor { data = { { 1, 2 }, { 3, 4 } }, grad = true }
   local loss = (w * w):sum()
-  t.raises(function() w[1] = 0 end, "a backward pass may still need the values")
   loss:backward()
   t.eq(text(w:grad()), "2,2: 2 4 6 8")
+  loss = (w * w):sum()
+  w[1] = 0
+  t.raises(function() loss:backward() end, "a of mul was changed in place after it was used here")
   local counter = mn.tensor { shape = { 2, 2 } }
   local put = mn.plan(function(y) counter[2] = y * 2 return y + 0 end)
   put(mn.tensor { 1, 2 })

@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local mn = require "mneme"
 local engine = require "mneme.base.engine"
+local tensor = require "mneme.tensor.tensor"
 
 local MILLION = 1e6
 
@@ -137,6 +138,123 @@ t.test("tape: truncated backpropagation with a detached state", function()
   end
   t.near(h:item(), 2, 1e-3)
   t.near(w:grad():item(), 16.643, 1e-2)
+  mn.clear_tape()
+end)
+
+t.test("tape: backward from a loss that was computed outside the recording plan is refused, and does the loss no harm", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local loss = (w * w):sum()
+  t.raises(function() mn.plan(function() loss:backward() return w * 1 end)() end, "backward: this number was computed outside the plan")
+  loss:backward()
+  t.eq(w:grad():item(), 6)
+  mn.clear_tape()
+end)
+
+t.test("tape: backward outside from a loss that a plan computed walks the plan's tape, every time", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local plan = mn.plan(function(x) return (w * w * x):sum() end)
+  for round = 1, 3 do
+    plan(mn.tensor { round }):backward()
+    t.eq(w:grad():item(), 6 * round)
+    w:zero_grad()
+  end
+  local loss = plan(mn.tensor { 5 })
+  local back = mn.plan(function() loss:backward() return w:sum() end)
+  for round = 1, 3 do
+    w:zero_grad()
+    plan(mn.tensor { round })
+    back()
+    t.eq(w:grad():item(), 6 * round)
+  end
+  mn.clear_tape()
+end)
+
+t.test("tape: backward refuses a graph whose leaves changed in place after it was computed, and no other", function()
+  mn.clear_tape()
+  local REFUSED = "was changed in place after it was used here"
+  local w, x = mn.tensor { data = { 3 }, grad = true }, mn.tensor { 2 }
+  local function losses() return (w * w):sum(), (w * w * x):sum() end
+  local one, two = losses()
+  one:backward()                                       -- frees its own graph, not the other's
+  w:copy(mn.tensor { 5 })
+  t.raises(function() two:backward() end, REFUSED)
+  local opts = { mn.sgd({ w }, { lr = 0.1 }), mn.adam({ w }, { lr = 0.1 }), mn.rmsprop({ w }, { lr = 0.1 }) }
+  for _, opt in ipairs(opts) do
+    one, two = losses()
+    one:backward()
+    opt:step()
+    t.raises(function() two:backward() end, REFUSED)
+    one, two = losses()                                -- both before the step
+    opt:zero_grad()
+    one:backward()
+    two:backward()
+    t.near(w:grad():item(), 6 * w:item(), 1e-4)
+    opt:step()
+  end
+  local base = mn.tensor { data = { 1, 2 } }
+  local window = tensor.view(base, 0, { 1 })
+  local loss = (w * window):sum()
+  base:copy(mn.tensor { 7, 8 })
+  t.raises(function() loss:backward() end, REFUSED)
+  loss = (w * base):sum()
+  window:copy(mn.tensor { 9 })
+  t.raises(function() loss:backward() end, REFUSED)
+  mn.clear_tape()
+end)
+
+t.test("tape: a change that a plan replays counts, and graphs that nobody walks do not stand in its way", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3 }, grad = true }
+  local opt = mn.sgd({ w }, { lr = 0.5 })
+  local update = mn.plan(function(x)
+    opt:zero_grad()
+    local loss = (w * w * x):sum()
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  local before = w:item()
+  for round = 1, 4 do                                  -- the first records; each changes w
+    local loss = (w * w):sum()
+    update(mn.tensor { 0.5 })
+    t.ok(w:item() ~= before, "round " .. round)
+    before = w:item()
+    t.raises(function() loss:backward() end, "of mul was changed in place")
+  end
+  mn.clear_tape()
+end)
+
+t.test("tape: what backward adds up and copies belongs to the place of the op that it is for", function()
+  mn.clear_tape()
+  local w = mn.tensor { data = { 3, 4 }, grad = true }
+  local function at(place) engine.C.mn_set_place(engine.ctx, place) end
+  local plan = mn.plan(function(x)
+    at(1)
+    local y = w * x
+    y:retain_grad()
+    at(2)
+    local z = y:tanh() + y:square()
+    at(3)
+    local loss = z:sum()
+    at(4)
+    loss:backward()
+    at(5)
+    return loss + 1
+  end)
+  plan(mn.tensor { 1, 2 })
+  at(0)
+  local seen = {}
+  for _, call in ipairs(plan:costs()) do
+    t.ok(call.place > 0, call.name .. " has no place")
+    seen[call.name] = (seen[call.name] or "") .. call.place
+  end
+  t.eq(seen["mul backward"], "1")
+  t.eq(seen["adding gradients"], "21")              -- of y, then of the leaf, which the plan did not empty
+  t.eq(seen["a copy"], "1")
+  t.eq(seen["sum backward"], "3")
+  t.eq(seen["add forward"], "2")
   mn.clear_tape()
 end)
 

@@ -180,6 +180,20 @@ t.test("optimisers make torch's twenty steps, eagerly and in a plan", function()
   mn.clear_tape()
 end)
 
+t.test("centred rmsprop stays finite where the variance of a gradient rounds below 0", function()
+  for _, g in ipairs { 0.3333333, 3.3 } do
+    local w = mn.tensor { data = { 1, 1 }, grad = true }
+    local opt = mn.rmsprop({ w }, { lr = 0.1, alpha = 0.5, centered = true })
+    for i = 1, 60 do
+      opt:zero_grad()
+      ;(w * g):sum():backward()
+      opt:step()
+      t.ok(w:data()[0] == w:data()[0], ("gradient %g: NaN after %d steps"):format(g, i))
+    end
+  end
+  mn.clear_tape()
+end)
+
 t.test("an optimiser clips by the global norm, goes on from its state dict, and refuses what would train nothing", function()
   for _, name in ipairs { "adam", "adamw", "sgd", "rmsprop" } do
     local function made(w) return mn[name]({ w }, { lr = 0.1, max_norm = 0.5, [name == "sgd" and "momentum" or "lr"] = 0.1 }) end

@@ -106,6 +106,7 @@ for _, e in ipairs(envs.list()) do
         t.eq(C.mn_vec_set(vec, 0, bad[1], bad[2], obs), -1)
       end
       t.eq(C.mn_vec_set(vec, 7, fact.name, fact.lo, obs), -1)
+      t.eq(C.mn_vec_set(vec, 0, fact.name, fresh:truth(0)[fact.name], nil), 1, "nobody wants the observation")
       local bytes = fresh:save(0)
       fresh:set(0, fact.name, fresh:truth(0)[fact.name])
       t.eq(#fresh:save(0), #bytes)

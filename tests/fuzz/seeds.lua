@@ -48,7 +48,7 @@ for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld"
   record:write(path "trajectory")
 end
 for i = 0, 17 do put("restore", string.char(i, 0, 0, 1, 5, 0, 255)) end
-for _, text in ipairs { "x[...,I] w[O,I] b?[O] -> y[...,O] ~packed[?,?,?] | act=none|relu eps=1e-5", "x[T,B,2]:i32 i[*]:<V -> h'[B,D]",
+for _, text in ipairs { "x[...,I] w[O,I] b?[O] -> y[...,O] ~~packed[?,?,?] | act=none|relu eps=1e-5", "x[T,B,2]:i32 i[*]:<V -> h'[B,D]",
   "done?[T,B]:bit g[T,B,H,?]:01 -> y[T]" } do put("signatures", text) end
 put("config", '{"script": "a.lua", "config": {"corridor": 7, "lr": 0.5, "core": {"name": "gru", "d_model": 4}, "hidden": [1, 2],'
   .. ' "group": {"a": 2, "deep": {"b": "d"}}, "name": "y", "on": true, "seed": 3}}')

@@ -30,10 +30,6 @@ end
 
 -- ---- one case on two devices ----
 
--- Outputs that only the op's own backward reads: each device lays them out its own way.
-local inner = {}
-for name in ("saved save stats start carried packed pre rx at norm"):gmatch "%w+" do inner[name] = true end
-
 local function list_of(p, n)
   local list = {}
   for k = 1, n do list[k] = p[k - 1] end
@@ -42,7 +38,7 @@ end
 
 local function put_outputs(ctx, case, out, into, how)
   for i, o in ipairs(case.s.outputs) do
-    if i == 1 or not (o.no_grad and inner[o.name]) then
+    if not o.work_space then                       -- which each device lays out its own way
       local dtype, n = cases.info(ctx, out + (i - 1))
       into[how .. o.name] = list_of(cases.data(ctx, out + (i - 1), dtype), n)
     end

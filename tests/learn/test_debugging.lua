@@ -4,6 +4,8 @@ local files = require "mneme.base.files"
 local flame = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
+local engine = require "mneme.base.engine"
+local mn = require "mneme"
 
 local dir = shell.folder()
 local function mneme(words) return shell.mneme(dir, words) end
@@ -26,6 +28,19 @@ t.test("debug=nan changes no number", function()
   mneme(SMALL .. "steps=1024 run=watched debug=nan")
   local function last(run) return (mneme("diff plain " .. run)) end
   t.ok(last "watched":find "equal" or last "watched":find "same", last "watched")
+end)
+
+t.test("debug: results without a gradient are checked, too: advantages that are not finite are named", function()
+  local rewards, done = mn.tensor { { -3e38 } }, mn.tensor { data = { { 0 }, { 0 } }, dtype = "u8" }
+  local plan = mn.plan(function(values) return (select(2, mn.ops.lambda_returns { rewards = rewards, values = values, done = done })) end)
+  plan(mn.tensor { { 3e38 }, { 0 } })                     -- -3e38 - 3e38
+  t.ok((plan:find_nan() or "nothing"):find "^lambda_returns: output advantages is not finite", plan:find_nan())
+  plan(mn.tensor { { 1 }, { 0 } })
+  t.eq(plan:find_nan(), nil)
+  engine.C.mn_set_debug(engine.ctx, true)
+  local odd = mn.tensor { { math.huge }, { math.huge } }    -- returns are infinite, too
+  t.raises(function() mn.ops.lambda_returns { rewards = rewards, values = odd, done = done } end, "lambda_returns: advantages%[0%] is NaN")
+  engine.C.mn_set_debug(engine.ctx, false)
 end)
 
 t.test("debug=grad: a line of every parameter's gradient with each line of the log", function()

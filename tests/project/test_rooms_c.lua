@@ -51,6 +51,26 @@ t.test("engine/ holds its four contracts and its rooms", function()
   none(wrong, "at the door of engine/")
 end)
 
+-- MN_<FILE>_H, or MN_<FOLDER>_<FILE>_H where two folders have files of one name.
+t.test("every header has an include guard of its own, made of its file's name", function()
+  local wrong, taken = {}, {}
+  local function check(path, folder, name)
+    local guard = files.read(path):match "\n#ifndef ([%w_]+)\n#define %1\n"
+    local file, short = name:match("([%w_]+)%.h$"):upper(), (guard or ""):match "^MN_(.*)_H$"
+    if short ~= file and short ~= folder:upper() .. "_" .. file then wrong[#wrong + 1] = ("%s: %s"):format(path:sub(#root + 1), guard or "none")
+    elseif taken[guard] then wrong[#wrong + 1] = ("%s and %s: %s"):format(path:sub(#root + 1), taken[guard], guard) end
+    taken[guard or ""] = path:sub(#root + 1)
+  end
+  for _, name in ipairs(door) do check(root .. "engine/" .. name, "engine", name) end
+  for _, s in ipairs(sources) do
+    if s.name:find "%.h$" then check(s.path, s.path:match "([%w_]+)/[^/]*$", s.name) end
+  end
+  for _, name in ipairs(files.list(root .. "scenes/view")) do
+    if name:find "%.h$" then check(root .. "scenes/view/" .. name, "view", name) end
+  end
+  none(wrong, "guards")
+end)
+
 t.test(("at most %d files a room, registries excepted"):format(ROOM_FILES), function()
   local count, wrong = {}, {}
   for _, s in ipairs(sources) do

@@ -307,6 +307,25 @@ t.test("a canvas refuses numbers that are not finite, and sizes that are not pic
   t.raises(function() painter:paint({ draw = function() end }, {}, 0, 10) end, "0x10")
 end)
 
+t.test("a heat map that a canvas refuses leaves the earlier ones as they were", function()
+  local function pixels(spoil)
+    local shapes, others = ffi.gc(C.mn_canvas_new(engine.ctx), C.mn_canvas_free), {}
+    local ramp = ffi.new "float[60]"
+    for i = 0, 59 do ramp[i] = i / 59 end
+    t.eq(C.mn_canvas_heat(shapes, 0, 0, 60, 4, 1, 60, ramp, 0, 1, 0), 0)
+    if spoil then
+      t.eq(C.mn_canvas_heat(shapes, 0 / 0, 0, 1, 1, 100, 100, ffi.new "float[10000]", 0, 1, 0), -1)
+      for i = 1, 8 do                                                  -- they take memory that was freed
+        others[i] = ffi.gc(C.mn_canvas_new(engine.ctx), C.mn_canvas_free)
+        t.eq(C.mn_canvas_heat(others[i], 0, 0, 1, 1, 1, 60, ffi.new("float[60]", 1), 0, 1, 0), 0)
+      end
+    end
+    engine.check(painter.lib.mn_raster_paint(painter.raster, shapes, 0xFF, 60, 4))
+    return ffi.string(painter.lib.mn_raster_pixels(painter.raster), 60 * 4 * 4)
+  end
+  t.ok(pixels(true) == pixels(false), "other pixels")
+end)
+
 t.test("heads of a core: shapes and dimensions from its declaration", function()
   local core = mn.core("galite", { n_layers = 1, n_heads = 2, d_head = 3, eta = 1 })
   core.states.mask, core.sizes.M = "[M,B,K]", 2                       -- a state whose copies come second

@@ -86,12 +86,12 @@ MN_FN void craft(craftax *w, int action) {
 
 /* One of lo .. hi - 1. */
 MN_FN int between(dice *d, mn_jax_key key, int lo, int hi) {
-  return lo + (d->jax ? mn_jax_below(key, hi - lo) : mn_below(next_word(d), hi - lo));
+  return lo + (d->jax ? mn_jax_below(key, hi - lo) : mn_below(dice_next_word(d), hi - lo));
 }
 
 /* One of 0 .. n - 1, of the sums of their chances. */
 MN_FN int pick(dice *d, mn_jax_key key, const float *sums, int n) {
-  const float r = sums[n - 1] * (1 - uniform(d, key));
+  const float r = sums[n - 1] * (1 - dice_uniform(d, key));
   int i = 0;
   while (i < n - 1 && sums[i] < r) i++;
   return i;
@@ -102,21 +102,21 @@ MN_FN void gain(uint8_t *some, int more) { *some = (uint8_t)(*some + more); }
 MN_LARGE void loot(craftax *w, dice *d) {
   const float ores[5] = { 0.3f, 0.6f, 0.75f, 0.875f, 1 }, grades[4] = { 0.4f, 0x1.666668p-1f, 0x1.cccccep-1f, 1 };
   const int ore_of[5] = { HAS_COAL, HAS_IRON, HAS_DIAMOND, HAS_SAPPHIRE, HAS_RUBY };
-  const bool torches = uniform(d, split(d)) < 0.6f;
-  const int torch = between(d, split(d), 4, 8);
+  const bool torches = dice_uniform(d, dice_split(d)) < 0.6f;
+  const int torch = between(d, dice_split(d), 4, 8);
   if (torches) gain(w->has + HAS_TORCH, torch);
-  const bool finds_ore = uniform(d, split(d)) < 0.6f;
-  const int ore = pick(d, split(d), ores, 5), lumps = between(d, split(d), 1, ore == 0 ? 4 : ore == 1 ? 3 : 2);
+  const bool finds_ore = dice_uniform(d, dice_split(d)) < 0.6f;
+  const int ore = pick(d, dice_split(d), ores, 5), lumps = between(d, dice_split(d), 1, ore == 0 ? 4 : ore == 1 ? 3 : 2);
   if (finds_ore) gain(w->has + ore_of[ore], lumps);
-  const bool potions = uniform(d, split(d)) < 0.5f;
-  const int colour = between(d, split(d), 0, POTIONS), flasks = between(d, split(d), 1, 3);
+  const bool potions = dice_uniform(d, dice_split(d)) < 0.5f;
+  const int colour = between(d, dice_split(d), 0, POTIONS), flasks = between(d, dice_split(d), 1, 3);
   if (potions) gain(w->potion + colour, flasks);
-  const bool arrows = uniform(d, split(d)) < 0.25f;
-  const int arrow = between(d, split(d), 1, 5);
+  const bool arrows = dice_uniform(d, dice_split(d)) < 0.25f;
+  const int arrow = between(d, dice_split(d), 1, 5);
   if (arrows) gain(w->has + HAS_ARROW, arrow);
-  const bool tools = uniform(d, split(d)) < 0.2f;
-  const bool is_sword = between(d, split(d), 0, 2) == 1;
-  const int pickaxe = pick(d, split(d), grades, 4) + 1, sword = pick(d, split(d), grades, 4) + 1;
+  const bool tools = dice_uniform(d, dice_split(d)) < 0.2f;
+  const bool is_sword = between(d, dice_split(d), 0, 2) == 1;
+  const int pickaxe = pick(d, dice_split(d), grades, 4) + 1, sword = pick(d, dice_split(d), grades, 4) + 1;
   if (tools && is_sword) w->sword = (uint8_t)most(w->sword, sword);
   if (tools && !is_sword) w->pickaxe = (uint8_t)most(w->pickaxe, pickaxe);
   const bool first = !w->opened[w->floor];
@@ -143,7 +143,7 @@ MN_FN void reap(craftax *w, int row, int col) {
 
 MN_FN void use_block(craftax *w, dice *d, int row, int col) {
   const int pickaxe = w->pickaxe;
-  const mn_jax_key luck = split(d), chest = split(d);
+  const mn_jax_key luck = dice_split(d), chest = dice_split(d);
   switch (block_at(w, row, col)) {
   case TREE: take(w, row, col, HAS_WOOD, GRASS); break;
   case FIRE_TREE: take(w, row, col, HAS_WOOD, FIRE_GRASS); break;
@@ -155,7 +155,7 @@ MN_FN void use_block(craftax *w, dice *d, int row, int col) {
   case SAPPHIRE: if (pickaxe >= 4) take(w, row, col, HAS_SAPPHIRE, PATH); break;
   case RUBY: if (pickaxe >= 4) take(w, row, col, HAS_RUBY, PATH); break;
   case TABLE: case FURNACE: put_block(w, row, col, PATH); break;
-  case GRASS: if (uniform(d, luck) < 0.1f) w->has[HAS_SAPLING]++; break;
+  case GRASS: if (dice_uniform(d, luck) < 0.1f) w->has[HAS_SAPLING]++; break;
   case WATER: case FOUNTAIN:
     w->drink = (int8_t)least(most_food(w), w->drink + 1);
     w->thirst = 0;

@@ -20,7 +20,7 @@ static void spaces(const double *param, mn_space *out) {
 /* Floors that were entered: the first ones. */
 static size_t used(const void *self) {
   const craftax *w = (const craftax *)self;
-  return offsetof(craftax, at) + (size_t)ones_in(w->made) * sizeof(level);
+  return offsetof(craftax, at) + (size_t)mn_ones_in(w->made) * sizeof(level);
 }
 
 /* Of floors only where mobs are, on the one that the player is on. */
@@ -48,7 +48,7 @@ MN_FN void reset(craftax *w, mn_io *io) {
   dice d = dice_of(io, io->param[RANDOM] != 0, true);
   mn_jax_key key = mn_jax_split(&d.key);
   if (!d.jax)
-    for (int i = 0; i < 2; i++) key.word[i] = next_word(&d);
+    for (int i = 0; i < 2; i++) key.word[i] = dice_next_word(&d);
   generate(w, key);
   w->row = w->col = SIDE / 2;
   w->direction = UP;
@@ -63,7 +63,7 @@ MN_FN void reset(craftax *w, mn_io *io) {
 MN_FN int pay(const uint64_t *before, const uint64_t *after) {
   int sum = 0;
   for (int k = 0; k < 2; k++)
-    for (uint64_t fresh = after[k] & ~before[k]; fresh; fresh &= fresh - 1) sum += pay_of(64 * k + lowest_of(fresh));
+    for (uint64_t fresh = after[k] & ~before[k]; fresh; fresh &= fresh - 1) sum += pay_of(64 * k + mn_lowest_of(fresh));
   return sum;
 }
 
@@ -75,7 +75,7 @@ MN_FN void step(craftax *w, mn_io *io) {
   const int floor = w->floor;
   const float health = w->health;
   mn_jax_key key[5];                             /* of acts, reading, enchanting, mobs, new mobs */
-  for (int i = 0; i < 5; i++) key[i] = split(&d);
+  for (int i = 0; i < 5; i++) key[i] = dice_split(&d);
   change_floor(w, action);
   craft(w, action);
   d.key = key[0];

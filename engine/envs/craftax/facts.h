@@ -29,7 +29,7 @@ static void find_mob(const craftax *w, const mob *of, int n, float *to) {
     }
 }
 
-static int earned(const craftax *w) { return ones_in(w->achieved[0]) + ones_in(w->achieved[1]); }
+static int earned(const craftax *w) { return mn_ones_in(w->achieved[0]) + mn_ones_in(w->achieved[1]); }
 
 static int truth(const craftax *w, const mn_io *io, const char **names, float *values) {
   const int numbers[24] = { w->col, w->row, w->floor, w->direction - LEFT, w->sleeping, w->resting, w->food, w->drink, w->energy, w->mana, w->xp,

@@ -26,7 +26,7 @@ MN_FN int below_of(mn_jax_key key, int n, int i, int span) {
 MN_FN int choose_of(mn_jax_key key, const uint64_t *place, int side, int n) {
   const float r = (float)n * (1 - mn_jax_uniform(key, 1, 0));
   const int before = (int)r + (r > (float)(int)r) - 1;          /* bits before the one that is meant */
-  return n ? place_after(place, side, before) : 0;
+  return n ? dice_place_after(place, side, before) : 0;
 }
 
 /* Where on a floor this block is: bits, and how many. */
@@ -35,7 +35,7 @@ MN_FN int places_of(const craftax *w, int floor, int block, uint64_t *place) {
   for (int row = 0; row < SIDE; row++) {
     place[row] = 0;
     for (int col = 0; col < SIDE; col++) place[row] |= (uint64_t)(w->at[floor].map[row][col] == block) << col;
-    n += ones_in(place[row]);
+    n += mn_ones_in(place[row]);
   }
   return n;
 }
@@ -157,7 +157,7 @@ MN_FN void dig_veins(craftax *w, int floor, const terrain *g, const float *f, co
   uint64_t path[SIDE];
   along_and_across(f, SIDE, 0.8f, path);
   for (int row = 0; row < SIDE; row++)
-    for (uint64_t left = path[row] & r->solid[row]; left; left &= left - 1) w->at[floor].map[row][lowest_of(left)] = g->path;
+    for (uint64_t left = path[row] & r->solid[row]; left; left &= left - 1) w->at[floor].map[row][mn_lowest_of(left)] = g->path;
 }
 
 MN_FN void flow(craftax *w, int floor, int lava, int row, int col) {
@@ -190,7 +190,7 @@ MN_FN void strew(craftax *w, int floor, const terrain *g, const float *f, const 
       for (int k = 0; k < ORES; k++)
         for (int col = 0; col < SIDE && g->ore_share[k] > 0; col++)
           map[col] = map[col] == g->ore_in[k] && u[k][half][col] < g->ore_share[k] ? g->ore[k] : map[col];
-      for (uint64_t left = bits_of_flags(lava, SIDE) & r->deep[row]; left; left &= left - 1) flow(w, floor, g->lava, row, lowest_of(left));
+      for (uint64_t left = bits_of_flags(lava, SIDE) & r->deep[row]; left; left &= left - 1) flow(w, floor, g->lava, row, mn_lowest_of(left));
     }
   }
 }
@@ -211,23 +211,23 @@ MN_LARGE void make_ground(craftax *w, int floor, mn_jax_key key) {
   d.used = 0;
   d.jax = true;
   d.key = key;
-  make_noise(f, &d, split(&d), SIDE, 3, 3);
+  make_noise(f, &d, dice_split(&d), SIDE, 3, 3);
   lay_water(w, floor, &g, f);
-  split(&d);
-  make_noise(f, &d, split(&d), SIDE, 3, 3);
+  dice_split(&d);
+  make_noise(f, &d, dice_split(&d), SIDE, 3, 3);
   raise_mountains(w, floor, &g, f, &r);
-  make_noise(f, &d, split(&d), SIDE, 6, 24);
+  make_noise(f, &d, dice_split(&d), SIDE, 6, 24);
   dig_veins(w, floor, &g, f, &r);
-  split(&d);
-  make_noise(f, &d, split(&d), SIDE, 12, 12);
+  dice_split(&d);
+  make_noise(f, &d, dice_split(&d), SIDE, 12, 12);
   const mn_jax_key trees = d.key;
-  strew(w, floor, &g, f, &r, trees, split(&d));
-  split(&d);                                     /* a diamond that must be: never in these settings, but see floor 8 */
+  strew(w, floor, &g, f, &r, trees, dice_split(&d));
+  dice_split(&d);                                     /* a diamond that must be: never in these settings, but see floor 8 */
   if (floor == BOSS) w->at[floor].map[0][0] = STONE;
   w->at[floor].map[SIDE / 2][SIDE / 2] = g.start;
   uint64_t place[SIDE];
   const int n = places_of(w, floor, g.ladder_on, place);
-  const int down = choose_of(split(&d), place, SIDE, n), up = choose_of(split(&d), place, SIDE, n);
+  const int down = choose_of(dice_split(&d), place, SIDE, n), up = choose_of(dice_split(&d), place, SIDE, n);
   set_place(w->at[floor].down_ladder, down);
   set_place(w->at[floor].up_ladder, up);
   if (g.has_down) ((uint8_t *)w->at[floor].item)[down] = LADDER_DOWN;
@@ -273,7 +273,7 @@ MN_FN void dig_rooms(yard *y, mn_jax_key sizes, mn_jax_key key, int fountain) {
 MN_FN void dig_paths(yard *y, mn_jax_key key) {
   uint64_t joined = 1 << (ROOMS - 1);
   for (int i = 0; i < ROOMS; i++) {
-    const int16_t *from = y->room[i], *to = y->room[choose_of(mn_jax_split(&key), &joined, ROOMS, ones_in(joined))];
+    const int16_t *from = y->room[i], *to = y->room[choose_of(mn_jax_split(&key), &joined, ROOMS, mn_ones_in(joined))];
     for (int c = least(from[1], to[1]); c <= most(from[1], to[1]) && from[1] != to[1]; c++)
       if (y->map[from[0]][c] == WALL) y->map[from[0]][c] = PATH;
     for (int r = least(from[0], to[0]); r <= most(from[0], to[0]) && from[0] != to[0]; r++)

@@ -34,7 +34,7 @@ MN_FN void drink(craftax *w, int action) {
 /* It teaches a spell that is not known yet. */
 MN_FN void read_book(craftax *w, dice *d) {
   if (!w->has[HAS_BOOK]) return;
-  const float u = uniform(d, split(d));
+  const float u = dice_uniform(d, dice_split(d));
   const int spell = w->learned[0] == w->learned[1] ? !w->learned[0] && u < 0.5f : w->learned[0];
   w->has[HAS_BOOK]--;
   w->learned[spell] = 1;
@@ -48,7 +48,7 @@ MN_FN int armour_to_enchant(const craftax *w, dice *d, int magic) {
     plain[i] = (i ? plain[i - 1] : 0.0f) + (w->armour_magic[i] == PLAIN);
     other[i] = (i ? other[i - 1] : 0.0f) + (w->armour_magic[i] != PLAIN && w->armour_magic[i] != magic);
   }
-  return pick(d, split(d), plain[ARMOURS - 1] > 0 ? plain : other, ARMOURS);
+  return pick(d, dice_split(d), plain[ARMOURS - 1] > 0 ? plain : other, ARMOURS);
 }
 
 MN_FN void enchant(craftax *w, int action, dice *d) {

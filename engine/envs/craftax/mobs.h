@@ -11,11 +11,11 @@ typedef struct whim { int way; bool by_row; float u; } whim;
 MN_FN whim whim_of(dice *d) {
   whim m;
   if (d->jax) {
-    m.way = LEFT + mn_jax_below(split(d), 4);
-    m.by_row = mn_jax_uniform(split(d), 1, 0) >= 0.5f;
-    m.u = mn_jax_uniform(split(d), 1, 0);
+    m.way = LEFT + mn_jax_below(dice_split(d), 4);
+    m.by_row = mn_jax_uniform(dice_split(d), 1, 0) >= 0.5f;
+    m.u = mn_jax_uniform(dice_split(d), 1, 0);
   } else {
-    const uint32_t word = next_word(d);
+    const uint32_t word = dice_next_word(d);
     m.way = LEFT + (int)(word & 3);
     m.by_row = word >> 2 & 1;
     m.u = (float)(word >> 9) * 0x1p-23f;
@@ -106,18 +106,18 @@ MN_FN void move_mine(craftax *w, shot *s) {
 
 MN_FN void move_mobs(craftax *w, dice *d) {
   const int floor = w->floor;
-  split(d);
+  dice_split(d);
   for (int i = 0; i < MELEES; i++) {
     move_melee(w, w->at[floor].melee + i, whim_of(d));
-    if (d->jax) d->key = split(d);               /* the original goes on with the other key here */
+    if (d->jax) d->key = dice_split(d);               /* the original goes on with the other key here */
   }
-  split(d);
+  dice_split(d);
   for (int i = 0; i < PASSIVES; i++) {
     mob *m = w->at[floor].passive + i;
-    const int way = LEFT + (d->jax ? mn_jax_below(split(d), 8) : (int)(next_word(d) >> 29));     /* half of the time nowhere */
+    const int way = LEFT + (d->jax ? mn_jax_below(dice_split(d), 8) : (int)(dice_next_word(d) >> 29));     /* half of the time nowhere */
     move_mob(w, m, PASSIVE, m->row + down_of(way), m->col + right_of(way));
   }
-  split(d);
+  dice_split(d);
   for (int i = 0; i < RANGEDS; i++) move_ranged(w, w->at[floor].ranged + i, whim_of(d));
   for (int i = 0; i < SHOTS; i++) move_theirs(w, w->at[floor].theirs + i);
   for (int i = 0; i < SHOTS; i++) move_mine(w, w->at[floor].mine + i);

@@ -24,7 +24,7 @@ MN_FN int candidates(const craftax *w, const habitat *h, uint64_t *place) {
   for (int row = top; row <= bottom; row++) {
     const int off = (row - w->row) * (row - w->row);
     place[row] = places_in(w, h, row, root(h->farthest - off), root(h->nearest - 1 - off));
-    n += ones_in(place[row]);
+    n += mn_ones_in(place[row]);
   }
   return n;
 }
@@ -33,7 +33,7 @@ MN_LARGE void appear(craftax *w, dice *d, mn_jax_key key, mob *m, float health, 
   uint64_t place[SIDE];
   const int n = candidates(w, h, place);
   if (n == 0) return;
-  const int at = choose(d, key, place, SIDE, n);
+  const int at = dice_choose(d, key, place, SIDE, n);
   m->row = (uint8_t)(at / SIDE);
   m->col = (uint8_t)(at % SIDE);
   m->health = health;
@@ -46,9 +46,9 @@ MN_FN void spawn(craftax *w, dice *d, int of, mob *mobs, int n, int type, float 
   mob *m = mobs;
   while (m < mobs + n && m->alive) m++;
   const bool has_place = m < mobs + n;
-  const mn_jax_key luck = split(d), key = split(d);
+  const mn_jax_key luck = dice_split(d), key = dice_split(d);
   if (!has_place) m = mobs;
-  else if (uniform(d, luck) < chance) appear(w, d, key, m, health_of(of, type), &h);
+  else if (dice_uniform(d, luck) < chance) appear(w, d, key, m, health_of(of, type), &h);
   m->type = (uint8_t)type;
   if (m->alive) occupy(w, m->row, m->col);
 }

@@ -50,9 +50,9 @@ MN_FN void step(craftax_classic *w, mn_io *io) {
   craft(w, action);
   dice acts = d, moves = d, spawns = d;
   if (d.jax) {
-    acts.key = split(&d);
-    moves.key = split(&d);
-    spawns.key = split(&d);
+    acts.key = dice_split(&d);
+    moves.key = dice_split(&d);
+    spawns.key = dice_split(&d);
   }
   if (action == DO) act(w, acts);
   place(w, action);
@@ -67,9 +67,9 @@ MN_FN void step(craftax_classic *w, mn_io *io) {
   const bool burns = block_at(w, w->row, w->col) == LAVA;
   w->health = (int8_t)(burns ? 0 : most(w->health, 0));
   w->steps++;
-  io->reward = MN_FMA((float)(w->health - health), 0.1f, (float)ones_in(w->achievements & ~before));
+  io->reward = MN_FMA((float)(w->health - health), 0.1f, (float)mn_ones_in(w->achievements & ~before));
   io->terminated = w->health <= 0 || w->steps >= LONGEST;
-  io->score = (float)ones_in(w->achievements) / (float)ACHIEVEMENTS;
+  io->score = (float)mn_ones_in(w->achievements) / (float)ACHIEVEMENTS;
   io->rare = w->dug;
   w->dug = 0;
   observe(w, light_at(io, w->steps), io->obs);
@@ -103,7 +103,7 @@ static void find_mob(const craftax_classic *w, const mob *of, int n, float *to) 
 
 static int truth(const craftax_classic *w, const mn_io *io, const char **names, float *values) {
   const int numbers[10] = { w->col, w->row, w->direction - LEFT, w->sleeping, w->health, w->food, w->drink, w->energy, w->steps,
-                            ones_in(w->achievements) };
+                            mn_ones_in(w->achievements) };
   const uint32_t found[6] = { 1u << WATER, 1u << TREE, 1u << TABLE, 1u << COAL, 1u << IRON, 1u << DIAMOND };
   *names = "x y direction sleeping health food drink energy day_step achieved light inventory[12] achievements[22] "
            "to_water[2] to_tree[2] to_table[2] to_coal[2] to_iron[2] to_diamond[2] to_zombie[2] to_cow[2] to_skeleton[2]";

@@ -45,7 +45,7 @@ MN_FN void dig_paths(craftax_classic *w, const float *f, rocks *r) {
   uint64_t path[SIDE];
   along_and_across(f, SIDE, 0.8f, path);
   for (int row = 0; row < SIDE; row++) {
-    for (uint64_t left = path[row] & r->stone[row]; left; left &= left - 1) w->map[row][lowest_of(left)] = PATH;
+    for (uint64_t left = path[row] & r->stone[row]; left; left &= left - 1) w->map[row][mn_lowest_of(left)] = PATH;
     r->stone[row] &= ~path[row];
   }
 }
@@ -53,15 +53,15 @@ MN_FN void dig_paths(craftax_classic *w, const float *f, rocks *r) {
 /* What each place of them has drawn: with Philox one after another, with jax by place.  u has room for all places. */
 MN_FN void draw_for(const uint64_t *place, dice *d, mn_jax_key key, float *u) {
   int n = 0;
-  for (int row = 0; row < SIDE; row++) n += ones_in(place[row]);
+  for (int row = 0; row < SIDE; row++) n += mn_ones_in(place[row]);
   uniforms(d, key, SIDE * SIDE, n, u);
 }
 
 MN_FN void strew(craftax_classic *w, rocks *r, const uint64_t *place, dice *d, float *u, int ore, float share) {
-  draw_for(place, d, split(d), u);
+  draw_for(place, d, dice_split(d), u);
   for (int row = 0, k = 0; row < SIDE; row++)
     for (uint64_t left = place[row]; left; left &= left - 1, k++) {
-      const int col = lowest_of(left);
+      const int col = mn_lowest_of(left);
       if (!(u[d->jax ? row * SIDE + col : k] < share)) continue;
       w->map[row][col] = (uint8_t)ore;
       r->stone[row] &= ~(1ull << col);
@@ -79,13 +79,13 @@ MN_FN void plant_trees(craftax_classic *w, rocks *r, dice *d, float *f) {
     }
     place[row] = bits_of_flags(tree, SIDE);
     const uint64_t flows = bits_of_flags(lava, SIDE) & r->deep[row];
-    for (uint64_t left = flows; left; left &= left - 1) w->map[row][lowest_of(left)] = LAVA;
+    for (uint64_t left = flows; left; left &= left - 1) w->map[row][mn_lowest_of(left)] = LAVA;
     r->stone[row] &= ~flows;
   }
   draw_for(place, d, d->key, f);
   for (int row = 0, k = 0; row < SIDE; row++)
     for (uint64_t left = place[row]; left; left &= left - 1, k++) {
-      const int col = lowest_of(left);
+      const int col = mn_lowest_of(left);
       if (f[d->jax ? row * SIDE + col : k] > 0.8f) w->map[row][col] = TREE;
     }
 }
@@ -94,25 +94,25 @@ MN_LARGE void generate(craftax_classic *w, dice *d) {
   float f[SIDE * SIDE];                          /* a noise, or what places have drawn */
   uint64_t place[SIDE];
   rocks r;
-  make_noise(f, d, split(d), SIDE, 4, 4);
+  make_noise(f, d, dice_split(d), SIDE, 4, 4);
   lay_water(w, f);
-  split(d);
-  make_noise(f, d, split(d), SIDE, 4, 4);
+  dice_split(d);
+  make_noise(f, d, dice_split(d), SIDE, 4, 4);
   raise_mountains(w, f, &r);
-  make_noise(f, d, split(d), SIDE, 8, 32);
+  make_noise(f, d, dice_split(d), SIDE, 8, 32);
   dig_paths(w, f, &r);
-  split(d);
+  dice_split(d);
   strew(w, &r, r.stone, d, f, COAL, 0.04f);
   strew(w, &r, r.stone, d, f, IRON, 0.03f);
   for (int row = 0; row < SIDE; row++) place[row] = r.stone[row] & r.rich[row];
   strew(w, &r, place, d, f, DIAMOND, 0.005f);
-  make_noise(f, d, split(d), SIDE, 16, 16);
+  make_noise(f, d, dice_split(d), SIDE, 16, 16);
   plant_trees(w, &r, d, f);
   w->map[SIDE / 2][SIDE / 2] = GRASS;
   r.stone[SIDE / 2] &= ~(1ull << SIDE / 2);
   int n = 0;
-  for (int row = 0; row < SIDE; row++) n += ones_in(r.stone[row]);
-  const int at = choose(d, split(d), r.stone, SIDE, n);  /* there is a diamond in every world */
+  for (int row = 0; row < SIDE; row++) n += mn_ones_in(r.stone[row]);
+  const int at = dice_choose(d, dice_split(d), r.stone, SIDE, n);  /* there is a diamond in every world */
   w->map[at / SIDE][at % SIDE] = DIAMOND;
 }
 #endif

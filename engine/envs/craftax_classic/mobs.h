@@ -11,11 +11,11 @@ typedef struct whim { int way; bool by_row; float u; } whim;
 MN_FN whim whim_of(dice *d, int ways) {
   whim m;
   if (d->jax) {
-    m.way = mn_jax_below(split(d), ways);
-    m.by_row = mn_jax_uniform(split(d), 1, 0) >= 0.5f;
-    m.u = mn_jax_uniform(split(d), 1, 0);
+    m.way = mn_jax_below(dice_split(d), ways);
+    m.by_row = mn_jax_uniform(dice_split(d), 1, 0) >= 0.5f;
+    m.u = mn_jax_uniform(dice_split(d), 1, 0);
   } else {
-    const uint32_t word = next_word(d);
+    const uint32_t word = dice_next_word(d);
     m.way = (int)(word & 3);
     m.by_row = word >> 2 & 1;
     m.u = (float)(word >> 9) * 0x1p-23f;
@@ -106,18 +106,18 @@ MN_FN void move_arrow(craftax_classic *w, arrow *a) {
 }
 
 MN_FN void move_mobs(craftax_classic *w, dice *d) {
-  split(d);
+  dice_split(d);
   for (int i = 0; i < ZOMBIES; i++) {
     move_zombie(w, w->zombie + i, whim_of(d, 4));
-    if (d->jax) d->key = split(d);               /* the original goes on with the other key here */
+    if (d->jax) d->key = dice_split(d);               /* the original goes on with the other key here */
   }
-  split(d);
+  dice_split(d);
   for (int i = 0; i < COWS; i++) {
     mob *m = w->cow + i;
-    const int way = (d->jax ? mn_jax_below(split(d), 8) : (int)(next_word(d) >> 29)) + LEFT;     /* half of the time nowhere */
+    const int way = (d->jax ? mn_jax_below(dice_split(d), 8) : (int)(dice_next_word(d) >> 29)) + LEFT;     /* half of the time nowhere */
     move_mob(w, m, m->row + down_of(way), m->col + right_of(way));
   }
-  split(d);
+  dice_split(d);
   for (int i = 0; i < SKELETONS; i++) move_skeleton(w, w->skeleton + i, whim_of(d, 4));
   for (int i = 0; i < ARROWS; i++) move_arrow(w, w->shot + i);
 }
@@ -133,7 +133,7 @@ MN_FN int candidates(const craftax_classic *w, const uint8_t *blocks, int neares
     if (reach < 0) continue;
     const uint64_t ring = columns(w->col - reach, w->col + reach, SIDE) & ~columns(w->col - gap, w->col + gap, SIDE);
     place[row] = bits_of_blocks(w->map[row], SIDE, blocks, 2) & ring & ~w->occupied[row];
-    n += ones_in(place[row]);
+    n += mn_ones_in(place[row]);
   }
   return n;
 }
@@ -142,7 +142,7 @@ MN_LARGE bool appear(craftax_classic *w, dice *d, mn_jax_key key, mob *m, int he
   uint64_t place[SIDE];
   const int n = candidates(w, blocks, nearest, place);
   if (n == 0) return false;
-  const int at = choose(d, key, place, SIDE, n);
+  const int at = dice_choose(d, key, place, SIDE, n);
   m->row = (int16_t)(at / SIDE);
   m->col = (int16_t)(at % SIDE);
   m->health = (int8_t)health;
@@ -154,8 +154,8 @@ MN_FN void spawn(craftax_classic *w, dice *d, mob *of, int n, float chance, int 
   mob *m = of;
   while (m < of + n && m->alive) m++;
   const bool has_place = m < of + n;
-  const float u = uniform(d, split(d));
-  const mn_jax_key key = split(d);
+  const float u = dice_uniform(d, dice_split(d));
+  const mn_jax_key key = dice_split(d);
   if (!has_place) m = of;
   else if (u < chance) appear(w, d, key, m, health, blocks, nearest);
   occupy(w, m->row, m->col, m->alive);

@@ -89,7 +89,7 @@ MN_FN void use_block(craftax_classic *w, int row, int col, float luck) {
 
 MN_FN void act(craftax_classic *w, dice d) {
   const int row = w->row + down_of(w->direction), col = w->col + right_of(w->direction), damage = strength(w);
-  const float luck = uniform(&d, split(&d));
+  const float luck = dice_uniform(&d, dice_split(&d));
   const int zombie = strike(w->zombie, ZOMBIES, row, col, damage), cow = strike(w->cow, COWS, row, col, damage);
   const int skeleton = strike(w->skeleton, SKELETONS, row, col, damage);
   achieve(w, DEFEAT_ZOMBIE, zombie == KILLED);

@@ -94,8 +94,8 @@ local function read_signature(sig)
     s.inputs[#s.inputs + 1] = { name = name, optional = mark == "?", axes = axes, domain = domain }
     s.place[name] = #s.inputs
   end
-  for hidden, name, axes, domain in (outs or right):gmatch "(~?)([%w_']+)%[([^%]]*)%]:?([%w<]*)" do
-    s.outputs[#s.outputs + 1] = { name = name, no_grad = hidden == "~", axes = axes, domain = domain }
+  for hidden, name, axes, domain in (outs or right):gmatch "(~*)([%w_']+)%[([^%]]*)%]:?([%w<]*)" do
+    s.outputs[#s.outputs + 1] = { name = name, no_grad = hidden ~= "", work_space = hidden == "~~", axes = axes, domain = domain }
   end
   for name, value in (opts or ""):gmatch "([%w_]+)=(%S+)" do
     local o = { name = name, default = tonumber(value), words = nil }

@@ -36,7 +36,7 @@ end
 ---By op, what makes today's arguments of a table of them.
 M.of = {
   delta_rule = rename("delta_rule", "beta", "write"), wkv6 = rename("wkv6", "w", "keep"), wkv7 = rename("wkv7", "w", "keep"),
-  joint_gate_attention = only_kept,
+  joint_gate_attention = only_kept, agalite = rename("agalite", "copy", "env"),
 }
 
 return M

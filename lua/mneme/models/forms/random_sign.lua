@@ -17,6 +17,6 @@ return setmetatable({
     core.start.copy = function(t) for b = 0, t:size() - 1 do t:data()[b] = b end end
   end,
   run = cos.runner(function(cfg, args, state, new)
-    args.form, args.r, args.seed, args.copy, new.copy = "random_sign", cfg.r, cfg.seed, state.copy, state.copy
+    args.form, args.r, args.seed, args.env, new.copy = "random_sign", cfg.r, cfg.seed, state.copy, state.copy
   end),
 }, { __index = cos })
