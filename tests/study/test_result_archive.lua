@@ -126,6 +126,9 @@ t.test("a file grows by the runs that are done, and keeps those it has", functio
   t.eq(files.read(path "again.jsonl"), before)
   files.remove(folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
   t.eq(kept.write(path "open.jsonl", folder.load(path "third"), {}), 1)
+  folder.write_result(folder.run_path(path "third", "a=1,seed=3"), { status = "failed", exit = 3, error = "a NaN", seed = 3 })
+  local status, said = mneme(("report %s export=%s"):format(path "third", path "failed.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find("failed.jsonl: 1 runs without the 1 that failed", 1, true), said)
   marks()
 end)
 
