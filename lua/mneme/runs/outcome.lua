@@ -28,7 +28,7 @@ function outcome.read(path)
   if not files.is_file(file_of(path)) then return nil end
   local ok, o = pcall(function() return (json.decode((files.read(file_of(path))))) end)
   if not ok or type(o) ~= "table" or type(o.ended) ~= "string" or type(o.step) ~= "number" or type(o.results) ~= "table" then return nil end
-  for _, value in pairs(o.results) do if type(value) ~= "number" then return nil end end
+  for name, value in pairs(o.results) do if type(name) ~= "string" or type(value) ~= "number" or value - value ~= 0 then return nil end end
   return o
 end
 
