@@ -1,7 +1,10 @@
 -- test_solved.lua -- seeds that solve their task or do not: statistics against scipy, and verdicts from them.
 local t = require "tests.harness"
+local aggregate = require "mneme.study.aggregate"
 local claims = require "mneme.study.claims"
+local folder = require "mneme.study.folder"
 local power = require "mneme.study.power"
+local solved_curves = require "mneme.study.solved_curves"
 local stats = require("mneme").stats
 
 t.test("Fisher's and Boschloo's tests: scipy 1.x's values", function()
@@ -179,6 +182,21 @@ t.test("every other test has no verdict where a run failed, on either side; open
     local v = judged(open)
     t.eq(v.verdict, "holds", case[1] .. " of the seeds that are there") t.eq(v.n, 6) t.eq(v.failed, nil) t.ok(#v.missing > 0)
   end
+end)
+
+t.test("counts of seeds that solve it, and their curve, take a run that failed as not solved", function()
+  local point = {}
+  for i, r in ipairs(fail(runs_of(ten_yes, {}), "long", 6, 1)) do
+    r.name = ("core=long,seed=%d"):format(r.seed)
+    point[i] = folder.run(r)
+  end
+  local words = require "mneme.study.figure_texts"
+  t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")
+  t.eq(aggregate.solved_of({}, {}, 0.97), nil)
+  local missing = {}
+  local fig, counts = solved_curves({ groups = { { name = "long", runs = point } }, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = words })
+  local y = fig.lines[1].y
+  t.near(y[#y], 0.5, 1e-12) t.eq(counts[1], 10) t.eq(next(missing), nil, "they are not left out")
 end)
 
 t.test("a report says how many runs of which side failed", function()

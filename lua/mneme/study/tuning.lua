@@ -429,7 +429,7 @@ end
 ---Run trials until all is measured, and then what `fresh` still wants.
 ---@param fresh FreshRuns? more runs, of the best settings
 ---@return integer signal that ended it; 0: none
----@return table count { done, failed, all, trials_failed, fresh_failed }
+---@return table count { done, failed, all; trials, fresh = done or failed; trials_failed, fresh_failed }
 function Tuning:work(fresh)
   self.running = {}
   one_run.patience = PATIENCE
@@ -439,15 +439,14 @@ function Tuning:work(fresh)
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
   local function left() return count.all - count.done - count.failed end
   local function recount()
-    local ended, failed, trials_failed = 0, 0, 0
-    if fresh then ended, failed = fresh:ended() end
-    count.fresh_failed = failed
+    count.trials, count.trials_failed, count.fresh, count.fresh_failed = 0, 0, 0, 0
+    if fresh then count.fresh, count.fresh_failed = fresh:ended() end
     for _, point in ipairs(self.points) do
       local c = self:count(point)
-      ended, trials_failed = ended + c.measured, trials_failed + c.failed
+      count.trials, count.trials_failed = count.trials + c.measured, count.trials_failed + c.failed
     end
-    count.trials_failed, count.failed = trials_failed, trials_failed + failed
-    count.done, count.all = ended - count.failed, self.trials * #self.points + (fresh and fresh:size() or 0)
+    count.failed = count.trials_failed + count.fresh_failed
+    count.done, count.all = count.trials + count.fresh - count.failed, self.trials * #self.points + (fresh and fresh:size() or 0)
   end
   recount()
   if left() > 0 then self:announce(fresh and fresh:size() or 0, left()) end
