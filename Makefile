@@ -163,7 +163,7 @@ check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that
 # The engine by clang, looked at by libFuzzer and both sanitizers; what inputs it finds stay in build-fuzz/corpus.  What
 # C compares is not traced: that took most of the time, and no reader in C waits for a number that is hard to guess.
 FUZZ    := $(B)-fuzz
-TARGET  := archive causal_map checkpoint config declaration events image json live manifest map metrics model_sizes ops overrides report_words \
+TARGET  := archive causal_map checkpoint config declaration events image json live manifest map metrics model_sizes ops outcome overrides report_words \
 	   resources restore result run_info run_list safetensors signatures study text trajectory tuning
 SECONDS := 60
 fuzz: deps-test all ## fuzz every reader of files, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)

@@ -5,6 +5,7 @@ local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
 local layout = require "mneme.commands.layout"
 local nn = require "mneme.tensor.nn"
+local outcome = require "mneme.runs.outcome"
 local progress = require "mneme.base.progress"
 local pty = require "tests.support.pty"
 local registry = require "mneme.base.registry"
@@ -227,6 +228,12 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
     os.execute(("touch -d '2020-01-01 00:00:00 UTC +%d minutes' '%s/%s/metrics.jsonl'"):format(i, place, name))
   end
   write("r297/checkpoints", "step-800.safetensors", "x")              -- the log is behind the checkpoint
+  local solved = '{"script":"s.lua","host":"h","config":{"steps":1000,"learner":{"name":"a2c","stop_score":0.97},"core":{"name":"gru"}}}'
+  for name, ended in pairs { solved = "stop_score", broken_off = "signal" } do      -- the log has the episodes since its line before, which are fewer
+    write(name, "config.json", solved)
+    files.write(("%s/%s/metrics.jsonl"):format(place, name), { '{"step":500,"charts/score":0.96}\n' })
+    outcome.write(place .. "/" .. name, ended, 500, { score = 0.971 })
+  end
   write("broken", "config.json", '{"config": ')
   write("odd", "config.json", '{"config": {"steps": {}, "core": 7, "stop_score": []}, "script": 5}')
   files.write(place .. "/odd/metrics.jsonl", { "not json\n[1,2\n" })
@@ -240,7 +247,8 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
     by[r.name] = r
     if i > 1 then t.ok(rows[i - 1].time >= r.time, "newest first") end
   end
-  t.eq(#rows, 304)
+  t.eq(#rows, 306)
+  t.eq(by.solved.state, "finished") t.eq(by.solved.score, 0.971) t.eq(by.broken_off.state, "stopped")
   t.eq(by.r300.state, "finished") t.eq(by.r299.state, "stopped") t.eq(by.r299.step, 700) t.eq(by.r297.step, 800)
   t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
   t.eq(by.broken.state, "damaged config.json") t.eq(by.no_study.state, "damaged study.json") t.eq(by.odd.state, "stopped")

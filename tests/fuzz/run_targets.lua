@@ -22,6 +22,7 @@ local metrics_reader = require "mneme.runs.metrics_reader"
 local mixed_code = require "mneme.study.mixed_code"
 local model_sizes = require "mneme.study.model_sizes"
 local report_markdown = require "mneme.reports.report_markdown"
+local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local run_list = require "mneme.commands.run_list"
@@ -213,6 +214,11 @@ return function(target, block)
   target("resources", function()
     local used = resources.begin():write "fuzz"
     if used.peak_mib ~= used.peak_mib then error "the peak is NaN" end
+  end)
+
+  target("outcome", function()
+    local o = outcome.read "fuzz"
+    for _, value in pairs(o and o.results or {}) do if value - value ~= 0 then error "a result is not finite" end end
   end)
 
   target("report_words", function(data, bytes) report_markdown.read(ffi.string(data, bytes), "fuzz.md") end)

@@ -124,5 +124,6 @@ put("run_list", json.encode { config = { core = { name = "gru" }, steps = 64, st
   .. '{"step": 32, "charts/score": 0.5}\n{"step": 64, "charts/score": 1}\n')
 put("run_list", json.encode { script = "a/b.lua", runs = { { name = "a=1,seed=1" } } })
 put("model_sizes", json.encode { parameters = 1234, config = { a = 1 } })
+put("outcome", '{"ended": "stop_score", "step": 512, "results": {"score": 0.98, "mean_return": 0.9}}')
 put("resources", '{"wall_s": 1.5, "cpu_s": 1, "peak_mib": 20}')
 put("report_words", "## Scope\nWords.\n\n- one\n  more\n- two\n\n## Hyperparameters\n- lr, gamma: released code\n- optimiser (Adam): paper\n")

@@ -2,6 +2,7 @@
 -- an undisturbed run; a NaN stops them with status 3 and leaves the last good checkpoint.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
+local outcome = require "mneme.runs.outcome"
 local rig = require "tests.support.core_rig"
 local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
@@ -17,7 +18,7 @@ local cfg = mn.config {
   corridor = 3, core = { "agalite", d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, r = 2 },
   num_envs = 4, num_steps = 32, hidden = 16, lr = 1e-3, bootstrap_truncated = 1, time_limit = 10, max_norm = 0.5,
   learner = "a2c", previous = "", horizon = 0, context = 0, carry = true, lr_schedule = "constant", warmup = 0,
-  weight_decay = 0, minibatches = 2, epochs = 2,
+  weight_decay = 0, minibatches = 2, epochs = 2, stop_score = -1,
 }
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
 mn.manual_seed(cfg.seed)
@@ -164,6 +165,30 @@ t.test("a learning rate that is far too large: status 3, in one line", function(
   local text, rc = new_run("huge", 200, "lr=1e30")
   t.eq(rc, 3, text)
   t.ok(text:find "training diverged at step %d+: [%w_]+: [^;]+ is not finite; .*%(a smaller lr or max_norm may help%)", text)
+end)
+
+t.test("a run's folder says why its training ended and what it came to; that of a killed one does not", function()
+  local small, at = "core=gru core.d_model=16 learner=ppo", dir .. "/ends"
+  local text, rc = new_run("ends", 8, small)
+  local ended = outcome.read(at)
+  t.eq(rc, 0, text) t.eq(ended.ended, "steps") t.eq(ended.step, 8 * STEP)
+  t.ok(text:find(("score %.3f over the last"):format(ended.results.score), 1, true), text)
+  text, rc = run(("resume=ends steps=%d"):format(30 * STEP), 2, 3)
+  t.eq(rc, 130, text) t.eq(outcome.read(at).ended, "signal") t.ok(outcome.read(at).step < 30 * STEP)
+  text, rc = run("resume=ends", 9, 3)
+  t.eq(rc, 137, text) t.eq(outcome.read(at), nil)
+  t.eq(files.is_file(at .. "/outcome.json"), false, "what an earlier start came to is not what this one did")
+  text, rc = shell.mneme(dir, "check ends")
+  t.eq(rc, 0, text)
+  t.eq(select(2, run "resume=ends"), 0)
+  t.eq(outcome.read(at).ended, "steps") t.eq(outcome.read(at).step, 30 * STEP)
+  text, rc = new_run("solved", 200, small .. " stop_score=0")
+  ended = outcome.read(dir .. "/solved")
+  t.eq(rc, 0, text) t.eq(ended.ended, "stop_score") t.ok(ended.step < 200 * STEP and text:find "stop_score=0 is reached")
+  t.ok(shell.mneme(dir, "check solved"):find "\nok +solved" or shell.mneme(dir, "check solved"):find "^ok +solved")
+  files.write(dir .. "/solved/outcome.json", { (files.read(dir .. "/solved/outcome.json"):gsub('"score": ', '"score": 1')) })
+  text, rc = shell.mneme(dir, "check solved")
+  t.ok(rc ~= 0 and text:find "outcome.json: was altered", text)
 end)
 
 os.execute("rm -rf " .. dir)

@@ -40,6 +40,7 @@ local readers = {
   ["lua/mneme/runs/manifest.lua"] = "manifest",
   ["lua/mneme/runs/metrics_log.lua"] = "metrics events",
   ["lua/mneme/runs/metrics_reader.lua"] = "metrics",
+  ["lua/mneme/runs/outcome.lua"] = "outcome",
   ["lua/mneme/runs/resources.lua"] = "resources",
   ["lua/mneme/runs/run_sources.lua"] = "run_info",
   ["lua/mneme/runs/script.lua"] = "run_info",

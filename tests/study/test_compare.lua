@@ -6,6 +6,7 @@ local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
+local outcome = require "mneme.runs.outcome"
 local plain = require "mneme.reports.plain_runs"
 local settings = require "mneme.study.settings_diff"
 local shell = require "tests.support.shell"
@@ -63,8 +64,27 @@ t.test("who solved it is counted by the score that stopped a run, not by the log
   end
   t.ok(compare.text(stopped):find("solved by 2 of 3 seeds", 1, true), compare.text(stopped))
   files.remove(stopped[1] .. "/result.json")
-  t.ok(compare.text(stopped):find("solved by 1 of 3 seeds", 1, true), "by the log where a run recorded no score")
+  local text = compare.text(stopped)
+  t.ok(text:find "solved by 1 of 3 seeds [^\n]*, by the score since the last log line\n", "by the log where a run recorded no score: " .. text)
+  outcome.write(stopped[1], "stop_score", 50, { score = 0.97 })
+  text = compare.text(stopped)
+  t.ok(text:find "solved by 2 of 3 seeds [^\n]*%)\n", "or by what its folder says: " .. text)
   for _, path in ipairs(stopped) do files.remove_folder(path) end
+end)
+
+t.test("a report on runs calls the last hundred episodes so only where all runs recorded them", function()
+  local paths = { run("hundred1", 1, 0.96), run("hundred2", 2, 0.99) }
+  local function numbers()
+    local study, list = plain.study(paths), {}
+    for i, r in ipairs(study.runs) do list[i] = r.metrics.score end
+    return plain.spec(study).metrics.score[1] .. ": " .. table.concat(list, " ")
+  end
+  t.eq(numbers(), "success, since the last log line: 0.96 0.99")
+  outcome.write(paths[1], "stop_score", 50, { score = 0.975, mean_return = 0.5 })
+  t.eq(numbers(), "success, since the last log line: 0.96 0.99", "not two kinds of numbers in one figure")
+  outcome.write(paths[2], "steps", 50, { score = 0.9, mean_return = 0.5 })
+  t.eq(numbers(), "success, mean of the last 100 episodes: 0.975 0.9")
+  for _, path in ipairs(paths) do files.remove_folder(path) end
 end)
 
 t.test("supervised runs: what evaluations told, and which environment it was", function()

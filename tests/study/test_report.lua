@@ -359,6 +359,16 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
   t.eq(said { "holds", "holds" }, "Was it replicable? Yes: of 2 claims of others, 2 hold (layers: 1, seeds: 4 to 5).")
   t.eq(said { "fails" }, "Was it replicable? No: of one claim of others, 1 does not hold (layers: 1, seeds: 4).")
   t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
+  local function of_others(source) return front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", words) ~= nil end
+  for _, source in ipairs { "paper, section 3", "paper's comparison", "the paper, table 1", "authors' reply", "Tay et al. 2021", "Lambert, in press", "POPGym",
+    "J. Lambert, personal communication", "O'Reilly, chapter 2", "Œuvres, 3", "Craftax, pull request 54" } do
+    t.ok(of_others(source), source)
+  end
+  for _, source in ipairs { "ours", "ours, 4096 tokens", "ours; bound set in 2024", "our reading of the released code", "mine", "a reviewer's question",
+    "the task's rules", "O(N²)", "4096 tokens", "" } do
+    t.ok(not of_others(source), source)
+  end
+  t.ok(not of_others(nil))
 end)
 
 t.test("no script any more, no study, other words", function()

@@ -8,6 +8,7 @@ local folder = require "mneme.study.folder"
 local json = require "mneme.base.json"
 local kept = require "mneme.study.result_archive"
 local mn = require "mneme"
+local report_episode = require "mneme.reports.report_episode"
 local stepper = require "mneme.episodes.stepper"
 local same_weights = require "mneme.measure.weight_transplant"
 local shell = require "tests.support.shell"
@@ -126,7 +127,59 @@ t.test("a file grows by the runs that are done, and keeps those it has", functio
   t.eq(files.read(path "again.jsonl"), before)
   files.remove(folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
   t.eq(kept.write(path "open.jsonl", folder.load(path "third"), {}), 1)
+  folder.write_result(folder.run_path(path "third", "a=1,seed=3"), { status = "failed", exit = 3, error = "a NaN", seed = 3 })
+  local status, said = mneme(("report %s export=%s"):format(path "third", path "failed.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find("failed.jsonl: 1 runs without the 1 that failed", 1, true), said)
   marks()
+end)
+
+t.test("a run that has begun here is set aside as it is; one that is being trained is not touched", function()
+  t.eq(sweep("seeds=1 run=" .. path "begun"), 0)
+  local run = folder.run_path(path "begun", "a=1,seed=1")
+  files.remove(run .. "/result.json")
+  files.make_folder(run .. "/checkpoints")
+  files.write(run .. "/checkpoints/step-5.safetensors", { "half-trained" })
+  local function all(at)
+    local names = files.list(at)
+    for _, name in ipairs(files.list(at .. "/checkpoints")) do names[#names + 1] = name end
+    return table.concat(names, " ")
+  end
+  local before = all(run)
+  files.lock(run .. "/lock")                                 -- as a worker that trains it has it
+  local status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
+  t.eq(status, 1, said) t.ok(said:find "a=1,seed=1: it is being trained" and said:find "process %d+", said)
+  t.eq(all(run), before) t.eq(folder.result(run), nil)
+  io.open(run .. "/lock"):close()                            -- which frees it
+  for n = 1, 2 do
+    status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
+    t.eq(status, 0, said) t.ok(said:find "1 of the imported runs had begun here" and said:find "begun/set_aside: a=1,seed=1\n", said)
+    local aside = ("%s/set_aside/a=1,seed=1%s"):format(path "begun", n == 1 and "" or "-2")
+    if n == 1 then
+      t.eq(all(aside), before) t.eq(files.read(aside .. "/checkpoints/step-5.safetensors"), "half-trained")
+    else t.ok(files.is_file(aside .. "/config.json"), "the first one is still there") end
+    t.ok(folder.result(run).kept) t.eq(#files.list(run .. "/checkpoints"), 0) t.eq(files.is_file(run .. "/manifest.json"), false)
+    status, said = mneme("check " .. path "begun")
+    t.eq(status, 0, said)
+    if n == 1 then files.remove(run .. "/result.json") end
+  end
+  status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
+  t.eq(status, 0, said) t.ok(not said:find "had begun", said)
+  marks()
+end)
+
+t.test("a report plays no checkpoint that lies in an imported run's folder", function()
+  local run, said = folder.load(path "second").runs[1], 0
+  files.make_folder(run.path .. "/checkpoints")
+  files.write(run.path .. "/checkpoints/step-5.safetensors", { "of another training" })
+  local book = { n = 0, of_run = { [run.path] = 1 } }              -- its episode stands with claim 1
+  local function of_claim()
+    report_episode.of_claim(book, { paragraphs = function() said = said + 1 end }, { runs = { run } }, 2, { test = { "better", metric = "score", a = {} } },
+      require "mneme.reports.report_strings")
+  end
+  t.ok(run.kept) of_claim() t.eq(said, 0)
+  run.kept = nil
+  of_claim() t.eq(said, 1)
+  files.remove_folder(run.path .. "/checkpoints")
 end)
 
 t.test("other settings, damaged files and other studies are refused", function()

@@ -1,7 +1,10 @@
 -- test_solved.lua -- seeds that solve their task or do not: statistics against scipy, and verdicts from them.
 local t = require "tests.harness"
+local aggregate = require "mneme.study.aggregate"
 local claims = require "mneme.study.claims"
+local folder = require "mneme.study.folder"
 local power = require "mneme.study.power"
+local solved_curves = require "mneme.study.solved_curves"
 local stats = require("mneme").stats
 
 t.test("Fisher's and Boschloo's tests: scipy 1.x's values", function()
@@ -107,6 +110,108 @@ t.test("solves and sooner: hold, do not hold, and are undecided", function()
   solves, sooner = unpack(judge(runs_of(yes, yes), "solves", "sooner"))
   t.eq(solves.why, "no_difference") t.eq(solves.p, 1)
   t.eq(sooner.verdict, "holds", "all solve it, and the first are sooner")
+end)
+
+-- ---- runs that failed ----
+
+-- The runs with seeds from `from` on of a side failed: status 3 diverged, 1 did not.
+local function fail(runs, core, from, exit)
+  for _, r in ipairs(runs) do
+    if r.labels.core == core and r.seed >= from then r.status, r.metrics, r.exit = "failed", {}, exit end
+  end
+  return runs
+end
+
+local ten_yes, ten_no = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5 }
+
+t.test("a run that failed counts as not solved: a side gains nothing by failing", function()
+  for _, exit in ipairs { 1, 3 } do
+    local solves, sooner = unpack(judge(fail(runs_of(ten_yes, ten_no), "long", 6, exit), "solves", "sooner"))
+    t.eq(table.concat(solves.shares, " "), "5 10 0 10") t.eq(table.concat(sooner.shares, " "), "5 10 0 10")
+    t.near(solves.p, stats.boschloo(5, 10, 0, 10), 1e-12) t.eq(solves.verdict, "holds", "with p of all ten: 5 of 10 against 0 of 10")
+    t.eq(solves.n, 10) t.eq(#solves.sides[1], 5) t.eq(#solves.missing, 0) t.eq(table.concat(solves.failed.a, " of "), "5 of 10") t.eq(solves.failed.b, nil)
+    local last, all = { 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000 }, { 100, 200, 300, 400, 500, 5000, 5000, 5000, 5000, 5000 }
+    local y, none = { true, true, true, true, true, false, false, false, false, false }, {}
+    for i = 1, 10 do none[i] = false end
+    t.near(sooner.p, (stats.log_rank(all, y, last, none)), 1e-12, "up to the last step of all: one that leaves early would not count")
+  end
+  for _, kind in ipairs { "solves", "sooner" } do
+    local v = judge(fail(runs_of(ten_yes, { 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5 }), "long", 5, 3), kind)[1]
+    t.ok(v.verdict ~= "holds", kind .. ": four that are left of ten solve it, as do four of the other ten")
+  end
+end)
+
+t.test("solves and sooner: the other side's failures count against it where it diverged, and decide nothing where it crashed", function()
+  for _, kind in ipairs { "solves", "sooner" } do
+    local v = judge(fail(runs_of(ten_yes, ten_no), "short", 3, 3), kind)[1]
+    t.eq(v.verdict, "holds") t.eq(table.concat(v.shares, " "), "10 10 0 10")
+    v = judge(fail(runs_of(ten_yes, ten_no), "short", 3, 1), kind)[1]
+    t.eq(v.verdict, "undecided", kind) t.eq(v.why, "failed_runs") t.eq(v.p, nil)
+    v = judge(fail(runs_of(ten_yes, ten_no), "short", 10, 137), kind)[1]
+    t.eq(v.verdict, "holds", "one crash of ten cannot change it")
+    t.ok(v.p > judge(runs_of(ten_yes, ten_no), kind)[1].p, "but p is that of the case in which it would have been solved at once")
+    v = judge(fail(runs_of(ten_no, ten_yes), "long", 3, 1), kind)[1]
+    t.eq(v.verdict, "undecided") t.eq(v.why, "failed_runs")
+    t.eq(judge(fail(runs_of(ten_no, ten_yes), "long", 3, 3), kind)[1].verdict, "fails")
+    v = judge(fail(fail(runs_of(ten_yes, ten_no), "long", 1, 1), "short", 1, 1), kind)[1]
+    t.eq(v.why, "no_difference", "all have failed")
+  end
+end)
+
+t.test("every other test has no verdict where a run failed, on either side; open runs are left out as before", function()
+  local good, bad = {}, {}
+  for i = 1, 10 do good[i], bad[i] = 0.9 + i / 200, 0.1 + i / 300 end
+  for _, case in ipairs { { "better" }, { "at_least", value = 0.5 }, { "ratio", at_least = 2 }, { "equal", within = 0.95 }, { "better", exact = true } } do
+    local function judged(runs)
+      local test = { metric = "score", a = { core = "long" }, b = case[1] ~= "at_least" and { core = "short" } or nil, unpack(case) }
+      for key, value in pairs(case) do test[key] = value end
+      local other = { text = "another claim", test = { "better", metric = "score", a = { core = "long" }, b = { core = "short" } } }
+      return claims.judge({ runs = runs }, { { text = "a claim", test = test }, other })[1]
+    end
+    t.eq(judged(runs_of(good, bad)).verdict, "holds", case[1])
+    for _, side in ipairs(case[1] == "at_least" and { "long" } or { "long", "short" }) do
+      local v = judged(fail(runs_of(good, bad), side, 6, 3))
+      t.eq(v.verdict, "undecided", case[1]) t.eq(v.why, "failed_runs") t.eq(v.p, nil) t.eq(v.n, 5) t.ok(v.estimate, "of the seeds that are left")
+      t.eq(v.holm, not case.exact and 1 or nil, "it stays one of the claims that are corrected for")
+      t.eq(table.concat(v.failed[side == "long" and "a" or "b"], " of "), "5 of 10")
+      v = judged(fail(runs_of(good, bad), side, 1, 3))
+      t.eq(v.why, "failed_runs", "none is left")
+    end
+    local open = runs_of(good, bad)
+    for _, r in ipairs(open) do if r.seed > 6 then r.status, r.metrics = "open", {} end end
+    local v = judged(open)
+    t.eq(v.verdict, "holds", case[1] .. " of the seeds that are there") t.eq(v.n, 6) t.eq(v.failed, nil) t.ok(#v.missing > 0)
+  end
+end)
+
+t.test("counts of seeds that solve it, and their curve, take a run that failed as not solved", function()
+  local point = {}
+  for i, r in ipairs(fail(runs_of(ten_yes, {}), "long", 6, 1)) do
+    r.name = ("core=long,seed=%d"):format(r.seed)
+    point[i] = folder.run(r)
+  end
+  local words = require "mneme.study.figure_texts"
+  t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")
+  t.eq(aggregate.solved_of({}, {}, 0.97), nil)
+  local missing = {}
+  local fig, counts = solved_curves({ groups = { { name = "long", runs = point } }, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = words })
+  local y = fig.lines[1].y
+  t.near(y[#y], 0.5, 1e-12) t.eq(counts[1], 10) t.eq(next(missing), nil, "they are not left out")
+end)
+
+t.test("a report says how many runs of which side failed", function()
+  local words, sections = require "mneme.reports.report_strings", require "mneme.reports.report_claims"
+  local function told(v)
+    local said = {}
+    sections.section({ heading = function() end, paragraphs = function(_, text) said[#said + 1] = text end }, v, 1, {}, nil, words)
+    return table.concat(said, " ")
+  end
+  local text = told(judge(fail(runs_of(ten_yes, ten_no), "long", 6, 3), "solves")[1])
+  t.ok(text:find("5 of 10 against 0 of 10", 1, true) and text:find("failed: 5 of 10 runs of core=long; " .. words.as_unsolved, 1, true), text)
+  local v = claims.judge({ runs = fail(runs_of(ten_yes, ten_no), "short", 8, 1) }, { { text = "a claim",
+    test = { "better", metric = "score", a = { core = "long" }, b = { core = "short" } } } })[1]
+  text = told(v)
+  t.ok(text:find(words.why.failed_runs:gsub("^%l", string.upper), 1, true) and text:find("failed: 3 of 10 runs of core=short", 1, true), text)
 end)
 
 t.test("four seeds are too few, and two points are one too many", function()

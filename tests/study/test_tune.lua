@@ -92,7 +92,9 @@ t.test("each memory has the same trials, the best run with fresh seeds, and the 
   t.eq(proposals "b", reference)
   said, status = mneme(ARGS .. " run=a jobs=1")
   t.eq(status, 0, said)
-  t.ok(said:find "32 of 32 runs done", said)
+  local failed = 0
+  for _, run in ipairs(folder.load(path "a/tune").runs) do failed = failed + (run.status == "failed" and 1 or 0) end
+  t.ok(failed > 0 and said:find(("a: %d of 32 runs done, %d trials failed\n"):format(32 - failed, failed), 1, true), said)
   os.remove(path "marks")
 end)
 
@@ -110,6 +112,20 @@ t.test("killed at every run, with and without the run itself, it proposes and pi
     t.eq(proposals("killed" .. itself), reference)
     t.eq(json.encode(journal.tuned(path("killed" .. itself)).points), json.encode(journal.tuned(path "a").points))
     files.remove_folder(path "killing")
+  end
+  os.remove(path "marks")
+end)
+
+t.test("fresh runs that fail are no runs that are done", function()
+  local broken = "if cfg.seed <= 2 and (cfg.seed == 1 or cfg.lr ~= 1e-4) then"
+  files.write(path "frail.lua", { (files.read(path "toy.lua"):gsub('if cfg.kind == "broken" then', broken)) })
+  local args = "tune frail.lua core=gru lr=1e-5..1:log budget=6x20 fresh=2 top=2 estimate=0 run=frail"
+  for k = 1, 2 do                                          -- the same command says the same
+    local said, status = mneme(args .. " jobs=2")
+    t.eq(status, 1, said)
+    t.ok(said:find("frail: 7 of 12 runs done, 5 fresh runs failed\n", 1, true), said)
+    t.ok(said:find "1 +lr=[^\n]*–, 2 failed" and said:find "script +lr=0.0001 +– +[%d.]+, 1 seed, 1 failed", said)
+    t.ok(k == 2 or said:find("6 trials", 1, true), said)
   end
   os.remove(path "marks")
 end)

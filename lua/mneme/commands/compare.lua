@@ -17,6 +17,7 @@ local folder = require "mneme.study.folder"
 local integrity = require "mneme.reports.integrity"
 local learners = require "mneme.learn.learners"
 local next_step = require "mneme.base.next_step"
+local outcome = require "mneme.runs.outcome"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
 local report = require "mneme.reports.report"
@@ -35,7 +36,7 @@ local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
-local RESULT = "score, last 100 episodes"   -- of runs of studies, which record it at their end
+local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local drawn = {}
 for _, key in ipairs(export.words) do drawn[key] = true end
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
@@ -44,8 +45,10 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 
 -- ---- what is compared ----
 
--- What a run of a study recorded at its end.
+-- What a run recorded at its end.
 local function score_of(path)
+  local ended = outcome.read(path)
+  if ended and ended.results.score then return ended.results.score end
   local result = files.is_file(path .. "/result.json") and folder.result(path)
   return result and tonumber((result.metrics or {}).score) or nil
 end
@@ -255,9 +258,9 @@ end
 local function solved(groups)
   local rows = {}
   for _, g in ipairs(groups) do
-    local threshold, list = seeds.stop_score(g.runs[1].path), finals(g, RESULT)
-    if #list < #g.runs then list = finals(g, "charts/score") end
-    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s"):format(values.show(threshold), seeds.solved(list, threshold)) } end
+    local threshold, list, by = seeds.stop_score(g.runs[1].path), finals(g, RESULT), ""
+    if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), seeds.solved(list, threshold), by) } end
   end
   return rows
 end

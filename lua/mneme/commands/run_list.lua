@@ -7,6 +7,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.commands.layout"
 local numbers = require "mneme.base.format"
+local outcome = require "mneme.runs.outcome"
 
 local run_list = {}
 local TAIL = 16384                 -- bytes of a log's end that are read
@@ -50,6 +51,12 @@ local function score_of(line)
   for _, key in ipairs(results) do if type(line[key]) == "number" then return line[key], key end end
 end
 
+-- What a run came to at its end, by the names that a log has.
+local function score_at_end(came_to)
+  return score_of { score = came_to.score, ["eval/accuracy"] = came_to.accuracy, ["eval/bits_per_character"] = came_to.bits_per_character,
+    ["charts/episodic_return"] = came_to.mean_return }
+end
+
 -- A run as a row; `locked` and `here` (the host) say whether it still runs.
 local function run_row(path, name, locked, here)
   local log = lfs.attributes(path .. "/metrics.jsonl", "modification")
@@ -61,10 +68,16 @@ local function run_row(path, name, locked, here)
   local kept = checkpoints.list(path)
   local wanted, step = tonumber(config.steps), math.max(tonumber(line.step) or 0, kept[#kept] and kept[#kept].step or 0)        -- the log is behind
   local score, key = score_of(line)
-  local goal = tonumber(config.stop_score) or -1
+  local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")
-  local running = lock and locked[lock] or info.host and info.host ~= here and log and os.time() - log < FRESH
+  local ended = outcome.read(path)              -- nil while it is trained, too
+  local running = lock and locked[lock] or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
+  if ended and not running then
+    finished = ended.ended ~= "signal" or wanted and step >= wanted
+    local at_end, of = score_at_end(ended.results)
+    if at_end then score, key = at_end, of end
+  end
   return { name = name, path = path, time = time, state = running and "running" or finished and "finished" or "stopped", script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
 end

@@ -108,14 +108,15 @@ local function interval(list)
   return low and low < high and ("%s (%s to %s)"):format(text, numbers.short(low), numbers.short(high)) or text
 end
 
--- The scores of fresh runs that are done.
+-- The scores of fresh runs that are done, and how many failed.
 local function scores_of(t, runs)
-  local list = {}
+  local list, failed = {}, 0
   for _, run in ipairs(runs) do
     local score = t:score(run)
     if score then list[#list + 1] = t.minimise and -score or score end
+    failed = failed + (score == false and 1 or 0)
   end
-  return list
+  return list, failed
 end
 
 -- A table for each point: its picks, how they scored in the tuning, and with fresh seeds.
@@ -123,10 +124,15 @@ local function show(t, fresh)
   for _, point in ipairs(t.points) do
     local count, rows = t:count(point), { { "pick", "setting", "tuning", "fresh seeds" } }
     for _, row in ipairs(fresh and fresh:rows(point) or {}) do
-      local list, pick = scores_of(t, row.runs), row.pick
+      local list, failed = scores_of(t, row.runs)
+      local pick = row.pick
       local threshold = seeds_of.stop_score(row.runs[1].path)
       local fresh_text = #list > 0 and ("%s, %d seed%s"):format(interval(list), #list, #list > 1 and "s" or "") or "–"
-      if #list > 0 and threshold and t.by == "score" then fresh_text = fresh_text .. ", " .. seeds_of.solved(list, threshold) end
+      if failed > 0 then fresh_text = ("%s, %d failed"):format(fresh_text, failed) end
+      if #list > 0 and threshold and t.by == "score" then
+        for _ = 1, failed do list[#list + 1] = threshold - 1 end             -- which have not solved it
+        fresh_text = fresh_text .. ", " .. seeds_of.solved(list, threshold)
+      end
       rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(numbers.short(pick.mean), pick.seeds,
         pick.seeds > 1 and "s" or "") or "–", fresh_text }
     end
@@ -195,12 +201,14 @@ function tune.main(words)
   C.mn_watch_signals(true)
   local signal, count = t:work(fresh)
   C.mn_watch_signals(false)
-  print(("%s: %d of %d runs done%s"):format(t.run, count.done, count.all, count.done < count.all and "; the same command goes on" or ""))
+  local function failed(n, what) return n > 0 and (", %d %s%s failed"):format(n, what, n > 1 and "s" or "") or "" end
+  print(("%s: %d of %d runs done%s%s%s"):format(t.run, count.done, count.all, failed(count.trials_failed, "trial"), failed(count.fresh_failed, "fresh run"),
+    count.done + count.failed < count.all and "; the same command goes on" or ""))
   if signal ~= 0 then return errors.status_of(signal) end
   if o.only then return 0 end
   show(t, fresh)
   next_step.note { of_study and "sweep" or "report", of_study and o.script or t.run }
-  return 0
+  return count.fresh_failed > 0 and 1 or 0       -- trials may fail: what diverges is not picked
 end
 
 return tune

@@ -27,6 +27,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local match = require "mneme.models.match_parameters"
+local outcome = require "mneme.runs.outcome"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.mpi"
@@ -186,11 +187,13 @@ function trainer.train(learner)
     run:close(1)
     error(status, 0)
   end
-  run:close(status)
   local text, result = learner:summary()
-  -- Why it ended before its steps.
-  local reached = status == 0 and step < cfg.steps and learner:over()
-  local because = reached and (learner.stop_score or -1) >= 0 and (": stop_score=%g is reached"):format(learner.stop_score) or ""
+  local reached = status == 0 and step < cfg.steps and learner:over()          -- before its steps
+  local stopped = reached and (learner.stop_score or -1) >= 0
+  local ended = status ~= 0 and "signal" or step >= cfg.steps and "steps" or stopped and "stop_score" or reached and "learner" or "budget"
+  if leads then outcome.write(run.path, ended, step, result) end
+  run:close(status)
+  local because = stopped and (": stop_score=%g is reached"):format(learner.stop_score) or ""
   print(terminal.fold(("%s: %.0f steps, %s%s"):format(run.path, step, text, because), terminal.columns(1)))
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end

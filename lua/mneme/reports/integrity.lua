@@ -176,7 +176,7 @@ end
 function integrity.run(path, found, light)
   found = found or { bad = {}, notes = {} }
   local info = run_folder.read_info(path)
-  check_seals(path, { "config.json", "resources.json", "result.json" }, found, info.folder ~= nil and not found.imported)
+  check_seals(path, { "config.json", "outcome.json", "resources.json", "result.json" }, found, info.folder ~= nil and not found.imported)
   if not found.imported then manifest.check(path, info, found) end
   local kept, starts, others = integrity.code(path, info, found)
   local steps = integrity.log(path, found)

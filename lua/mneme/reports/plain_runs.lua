@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
+local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local seeds = require "mneme.study.aggregate"
@@ -23,6 +24,8 @@ local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy"
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
 local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
   episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
+
+local since_log = { "success, since the last log line", range = { 0, 1 } }        -- of runs that did not record it at their end
 
 -- ---- run folders as a study ----
 
@@ -131,7 +134,7 @@ function plain.study(paths)
   differ = told_apart_by(list, differ)
   local labels = {}
   for i, r in ipairs(list) do labels[i] = label_of(r, differ) end
-  local names = names_of(labels)
+  local names, last_scores = names_of(labels), false
   for i, r in ipairs(list) do
     local label, again = names[i], 1
     while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
@@ -147,10 +150,18 @@ function plain.study(paths)
       local short = name:match "^charts/(.*)" or name:match "^eval/(.*)" or not name:find "/" and name
       if short and curve.n > 0 and not result.metrics and short ~= "SPS" and short ~= "learning_rate" then run.metrics[short] = curve.y[curve.n] end
     end
+    local ended, curve = not result.metrics and outcome.read(r.path), run:curves()["charts/score"]
+    for name, value in pairs(ended and ended.results or {}) do run.metrics[name] = value end
+    last_scores = last_scores or curve ~= nil and curve.n > 0 and not (result.metrics or ended and ended.results or {}).score
     runs[i] = run
   end
+  for _, run in ipairs(last_scores and runs or {}) do                   -- one kind of number for all
+    local curve = run:curves()["charts/score"]
+    if curve and curve.n > 0 then run.metrics.score = curve.y[curve.n] end
+  end
   local first = list[1]
-  return { path = first.of or first.path, runs = runs, info = { title = #list == 1 and first.path:match "[^/]*$" or ("%d runs"):format(#list),
+  return { path = first.of or first.path, runs = runs, last_scores = last_scores, info = {
+    title = #list == 1 and first.path:match "[^/]*$" or ("%d runs"):format(#list),
     script = values.show(first.info.script or ""), settings = "", mneme = first.info.mneme, commit = first.info.commit, runs = {} } }
 end
 
@@ -193,6 +204,7 @@ function plain.spec(study, spec)
   if not whole.metrics then
     whole.metrics = {}
     for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
+    if study.last_scores and whole.metrics.score then whole.metrics.score = since_log end
   end
   local drawn, ends = {}, {}
   for _, name in ipairs(usual_curves) do

@@ -425,7 +425,12 @@ local function write_report(o)
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode ~= "0" })
   print(to)
   write_figures(o, made)
-  if n then print(("%s: %d runs"):format(o.export, n)) end
+  if n then
+    local failed = 0
+    for _, c in ipairs(study.runs) do failed = failed + (c.status == "failed" and 1 or 0) end
+    print(("%s: %d runs%s"):format(o.export, n, failed > 0 and (" without the %d that failed, of which a report on this file does not know"):format(failed)
+      or ""))
+  end
   if not o.kept then next_step.say { "compare", study.path } end
   return 0
 end

@@ -83,6 +83,14 @@ local function remarks(v, words)
   end
   for _, r in ipairs(v.rollout) do add(words.rollout, r.n, r.of, r.name) end
   if v.over then add(words.averaged, table.concat(v.over, "; ")) end
+  if v.failed then
+    local sides = {}
+    for _, side in ipairs { "a", "b" } do
+      if v.failed[side] then table.insert(sides, words.failed_of:format(v.failed[side][1], v.failed[side][2], labels(v.claim.test[side]))) end
+    end
+    add(words.failed_sides, table.concat(sides, ", "))
+    if v.shares then add("%s", words.as_unsolved) end
+  end
   if #v.missing > 0 then
     local names = {}
     for i = 1, math.min(NAMED, #v.missing) do names[i] = ("%s (%s)"):format(v.missing[i].name, words.statuses[v.missing[i].status]) end

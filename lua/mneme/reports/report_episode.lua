@@ -23,8 +23,10 @@ local SECONDS, MAP_EPISODES, MAP_SEED = 5, 64, 12345
 
 -- ---- which run ----
 
+-- An imported run has the results of another machine's training: a checkpoint next to them would not be of it.
 local function can_play(run)
-  return run.path and files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
+  if not run.path or run.kept then return false end
+  return files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
 end
 
 -- The run of the best score, or of the best return where none has a score; it is done and has a checkpoint.

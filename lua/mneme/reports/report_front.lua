@@ -70,10 +70,14 @@ end
 
 -- ---- was it replicable? ----
 
--- Does a claim come from what others published?
+-- First words of a source that names nobody: "ours, 4096 tokens", "a reviewer's question", "the task's rules".
+local nobody = { our = true, ours = true, my = true, mine = true, an = true, the = true }
+
+-- Does a claim come from what others published?  Its source then begins with their name ("Lambert, in press"), or with paper or authors.
 local function is_original(claim)
-  local source = (claim.source or ""):lower()
-  return source:find "^paper" ~= nil or source:find "^authors" ~= nil or source:find "%d%d%d%d" ~= nil
+  local source = (claim.source or ""):lower():gsub("^the (paper)", "%1"):gsub("^the (authors)", "%1")
+  local first = source:match "^[%a\128-\255'.-]+" or ""          -- a letter alone is no name, "O(N)"
+  return #first > 1 and not nobody[first]
 end
 
 ---The answer in one sentence, from the verdicts of the claims that others published; nil: there are none.

@@ -32,7 +32,7 @@ local function each(study, spec, f)
   for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
       local list = seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {})
-      f(i, k, (spec.metrics or {})[name] or {}, list, seeds.threshold(spec, name, group.runs))
+      f(i, k, (spec.metrics or {})[name] or {}, list, seeds.threshold(spec, name, group.runs), group.runs)
     end
   end
   return names
@@ -111,12 +111,12 @@ end
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
-  local names = each(study, spec, function(i, k, about, list, threshold)
+  local names = each(study, spec, function(i, k, about, list, threshold, runs)
     local text = "–"
     if #list > 0 then
       local mean, low, high = seeds.interval(list, "mean", about.range)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
-      if threshold then text = ("%s; %s"):format(text, seeds.solved(list, threshold)) end
+      if threshold then text = ("%s; %s"):format(text, seeds.solved_of(list, runs, threshold)) end
     end
     rows[i][k + 1] = { text, class = "number" }
   end)

@@ -50,11 +50,13 @@ return {
     not_positive = "a ratio needs numbers above 0", reaches_over = "the interval has both sides of the border in it",
     reaches_out = "the interval reaches beyond the distance that counts as equal", no_test = "no test was written",
     few_seeds = "a verdict takes at least five seeds of each side", several_points = "a side names several points: narrow it with where",
-    no_difference = "the difference is within chance", corrected = "decided by itself, but not when corrected for all claims" },
+    no_difference = "the difference is within chance", corrected = "decided by itself, but not when corrected for all claims",
+    failed_runs = "runs failed, and what they would have come to could change the verdict" },
   solved = "%d of %d against %d of %d", medians = "half have solved it after %s and %s", never = "never", counted = "counted, not drawn: no interval",
   rollout = "%d of %d runs of %s act with core.sees=rollout: on the steps of their rollout besides their memory",
   averaged = "each seed's number is the mean over %s",
   improves = "a run of the first is better than one of the second with probability %s",
+  failed_sides = "failed: %s", failed_of = "%d of %d runs of %s", as_unsolved = "a run that failed counts as one that has not solved it",
   without = "missing: %s", more = "and %d more",
   statistics = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms; of a number "
     .. "that has a range, within it; of the probability that a run is better (Agarwal et al. 2021), the bootstrap's. "

@@ -20,7 +20,8 @@ end
 local function names_of(path)
   local names = {}
   local function add(name) if files.is_file(path .. "/" .. name) then names[#names + 1] = name end end
-  for _, name in ipairs { "config.json", "metrics.jsonl", "events.out.tfevents.mneme", "resources.json", "result.json" } do add(name) end
+  for _, name in ipairs { "config.json", "metrics.jsonl", "events.out.tfevents.mneme", "outcome.json", "resources.json",
+    "result.json" } do add(name) end
   for _, name in ipairs(files.list(path)) do if name:find "^earlier%-log" then add(name) end end
   for _, inner in ipairs { { "checkpoints", "^step%-%d+%.safetensors$" }, { "episodes", "%.mnt$" } } do
     for _, name in ipairs(files.list(path .. "/" .. inner[1])) do if name:find(inner[2]) then add(inner[1] .. "/" .. name) end end

@@ -15,6 +15,7 @@ local log = require "mneme.runs.metrics_log"
 local machine = require "mneme.base.machine"
 local manifest = require "mneme.runs.manifest"
 local new_folder = require "mneme.runs.new_folder"
+local outcome = require "mneme.runs.outcome"
 local next_step = require "mneme.base.next_step"
 local ranks = require "mneme.tensor.mpi"
 local run_sources = require "mneme.runs.run_sources"
@@ -190,6 +191,7 @@ local function old_run(cfg)
   history[#history + 1] = now
   self.info.history = history
   write_info(self.path, self.info)
+  outcome.forget(self.path)                     -- after the start is written: from then on the manifest, which may name it, is an older start's
   return self
 end
 

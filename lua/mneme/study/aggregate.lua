@@ -277,4 +277,15 @@ function seeds.line(name, runs, curve_of, o, missing)
   return line, #rows, carried
 end
 
+---The same of the runs of a point, of which one that failed has not solved it; nil: none is done or failed.
+---@param list number[] a score per seed that is done
+---@param runs StudyRun[]
+---@param threshold number
+---@return string?
+function seeds.solved_of(list, runs, threshold)
+  local all = { unpack(list) }
+  for _, c in ipairs(runs) do if c.status == "failed" then all[#all + 1] = threshold - 1 end end
+  return all[1] and seeds.solved(all, threshold) or nil
+end
+
 return seeds

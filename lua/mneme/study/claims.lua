@@ -9,6 +9,8 @@
 --   "sooner"    { a, b, above, time }  seeds of a reach it sooner than those of b: `time` is the metric that says when a run ended, which
 --                                   stops when solved; runs that ended without count up to their end (log-rank test)
 -- A verdict is that of p after Holm's correction for all claims of the study.
+-- A run that failed has no number, and leaving it out would let a method gain by failing: "solves" and "sooner" count it as not solved, the
+-- other tests have no verdict.  Runs that are open are left out and named.
 -- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -21,6 +23,7 @@ local values = require "mneme.base.setting_types"
 local claims = { FEWEST = 5 }       -- seeds of a side that a verdict takes, but on exact numbers
 local LEVEL = 0.05
 local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
+local DIVERGED = 3                 -- exit status of a run that met a NaN (base/errors.lua)
 
 -- ---- what may be claimed ----
 
@@ -105,6 +108,22 @@ function claims.runs(study, test)
   return list
 end
 
+-- How many runs of each side failed, { a = { n, of }, b = { n, of } } of the sides that have such; nil: none has.
+local function failed_of(study, test)
+  local found = nil
+  for _, side in ipairs { "a", "b" } do
+    local n, of = 0, 0
+    for _, run in ipairs(test[side] and study.runs or {}) do
+      if matches(run, test[side]) and matches(run, test.where) then n, of = n + (run.status == "failed" and 1 or 0), of + 1 end
+    end
+    if n > 0 then
+      found = found or {}
+      found[side] = { n, of }
+    end
+  end
+  return found
+end
+
 -- The runs of a side, [rest][seed] = run; and the rests, in the order of the grid.
 local function side_of(study, test, labels)
   local side, rests = {}, {}
@@ -141,7 +160,8 @@ local function mean_of(side, labels, rests, seed, metric, missing)
   return whole and sum / #rests or nil
 end
 
--- Numbers of one side, seed by seed, of one point: { number, time }[] by seed; nil: the side names several points.
+-- Numbers of one side, seed by seed, of one point: { number, time }[] by seed, of a run that failed { failed, diverged }; nil: the side names
+-- several points.
 local function runs_of(study, test, labels, missing)
   local side, rests = side_of(study, test, labels)
   if #rests > 1 then return nil end
@@ -153,6 +173,7 @@ local function runs_of(study, test, labels, missing)
     local number = run.status == "done" and folder.number(run, test.metric)
     local time = run.status == "done" and test.time and folder.number(run, test.time)
     if number and (time or not test.time) then list[#list + 1] = { number = number, time = time, seed = seed }
+    elseif run.status == "failed" then list[#list + 1] = { failed = true, diverged = run.exit == DIVERGED, seed = seed }
     else missing[#missing + 1] = { name = describe(labels, rests[1], seed), status = run.status == "done" and "no number" or run.status } end
   end
   return list
@@ -269,7 +290,7 @@ end
 local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
   v.sides = { found.a, test.b and found.b or nil }
-  if v.n == 0 then v.why = found.empty and "no_run" or "no_seed" return end
+  if v.n == 0 then v.why = found.empty and "no_run" or v.failed and "failed_runs" or "no_seed" return end
   local list, border = quantities(test, found)
   if not list then v.why = "not_positive" return end
   if test[1] == "better" and not test.exact and v.n > 1 then v.improvement = { stats.probability_of_improvement(found.a, found.b) } end
@@ -290,6 +311,31 @@ local function decide(v, test, found, range)
   end
   if not test.exact and v.n < claims.FEWEST and v.verdict ~= "undecided" then v.verdict, v.why = "undecided", "few_seeds" end
   v.low, v.high = back(low), back(high)
+  if v.failed then v.verdict, v.why, v.p, v.p_apart, v.improvement = "undecided", "failed_runs", nil, nil, nil end
+end
+
+-- Which runs of a list solved it, and when.  One that failed did not, up to the last step of all; with `lucky` one that failed without
+-- diverging, of which nobody knows what it would have come to, did so at once.
+local function solved_of(test, list, last, lucky)
+  local times, solved, count = {}, {}, 0
+  for i, run in ipairs(list) do
+    if run.failed then solved[i] = (lucky and not run.diverged) or false else solved[i] = run.number >= test.above end
+    times[i] = run.failed and (solved[i] and 0 or last) or run.time or 0
+    count = count + (solved[i] and 1 or 0)
+  end
+  return times, solved, count
+end
+
+-- p of a difference between two sides, whether the first is better, and what there is to report: { share or median of a, of b }.
+local function compare_solved(test, a, b, last, lucky_a, lucky_b)
+  local times, solved, k = solved_of(test, a, last, lucky_a)
+  local others, others_solved, j = solved_of(test, b, last, lucky_b)
+  local shares = { k, #a, j, #b }
+  if test[1] == "solves" then return stats.boschloo(k, #a, j, #b), k / #a > j / #b, shares end
+  local _, median = stats.kaplan_meier(times, solved)
+  local _, others_median = stats.kaplan_meier(others, others_solved)
+  local p, score = stats.log_rank(times, solved, others, others_solved)
+  return p, score > 0, shares, { median or false, others_median or false }
 end
 
 -- Verdicts on shares and times of seeds that solve their task: seeds of the two sides are independent.
@@ -300,34 +346,25 @@ local function decide_solved(v, study, test)
   if not a or not b then v.why = "several_points" return end
   local function none(side) return #select(2, side_of(study, test, side)) == 0 end
   if v.n == 0 then v.why = (none(test.a) or none(test.b)) and "no_run" or "no_seed" return end
-  local function solved_of(list)
-    local times, solved, count = {}, {}, 0
-    for i, run in ipairs(list) do
-      times[i], solved[i] = run.time or 0, run.number >= test.above
-      count = count + (solved[i] and 1 or 0)
-    end
-    return times, solved, count
-  end
-  local times, solved, k = solved_of(a)
-  local others, others_solved, j = solved_of(b)
-  v.shares, v.sides = { k, #a, j, #b }, { {}, {} }
+  v.sides = { {}, {} }
+  local last = 0
   for side, list in ipairs { a, b } do
-    for i, run in ipairs(list) do v.sides[side][i] = test[1] == "sooner" and run.time or run.number end
+    for _, run in ipairs(list) do
+      if not run.failed then table.insert(v.sides[side], test[1] == "sooner" and run.time or run.number) end
+      last = math.max(last, run.time or 0)
+    end
   end
   local first_better
-  if test[1] == "solves" then
-    v.estimate, v.low, v.high = stats.share_difference(k, #a, j, #b)
-    v.p, first_better = stats.boschloo(k, #a, j, #b), v.estimate > 0
-  else
-    local score
-    local _, median = stats.kaplan_meier(times, solved)
-    local _, others_median = stats.kaplan_meier(others, others_solved)
-    v.p, score = stats.log_rank(times, solved, others, others_solved)
-    v.medians, first_better = { median or false, others_median or false }, score > 0
+  v.p, first_better, v.shares, v.medians = compare_solved(test, a, b, last)
+  if test[1] == "solves" then v.estimate, v.low, v.high = stats.share_difference(unpack(v.shares)) end
+  if v.n < claims.FEWEST then v.why = "few_seeds" return end
+  if v.p >= LEVEL then v.why = "no_difference" return end
+  v.verdict = first_better and "holds" or "fails"
+  if v.failed then                               -- the verdict must stand, too, had the crashed runs of the side it is against solved it at once
+    local p, still = compare_solved(test, a, b, last, not first_better, first_better)
+    v.p = math.max(v.p, p)
+    if still ~= first_better or p >= LEVEL then v.verdict, v.why, v.p = "undecided", "failed_runs", nil end
   end
-  if v.n < claims.FEWEST then v.why = "few_seeds"
-  elseif v.p < LEVEL then v.verdict = first_better and "holds" or "fails"
-  else v.why = "no_difference" end
 end
 
 -- Agents of a claim that acted with core.sees=rollout, on more than their memory: { name, n of its runs, of all that are done }[].
@@ -360,8 +397,10 @@ local function sees_of(study)
   return sees
 end
 
--- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal.
+-- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal; 1 of a claim that failed runs leave
+-- without a verdict, which stays one of those that are corrected for.
 local function p_of_verdict(v)
+  if v.why == "failed_runs" and not v.claim.test.exact then return 1 end
   return v.verdict == "fails" and v.claim.test[1] == "equal" and v.p_apart or v.p
 end
 
@@ -371,21 +410,23 @@ end
 ---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" |
----  "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
+---  "failed_runs" | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  sides = { numbers of a, numbers of b }, seed by seed, of "sooner" the times at which runs ended,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
+---  failed = { a = { n, of }, b = { n, of } }: sides of which n of all runs failed,
 ---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
   local verdicts, ps, of, sees = {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}
   for i, claim in ipairs(list or {}) do
-    local v = { claim = claim, rollout = claim.test and rollout_seen(study, claim.test, sees) or {} }
+    local v = { claim = claim, rollout = claim.test and rollout_seen(study, claim.test, sees) or {}, failed = claim.test and failed_of(study, claim.test) }
     verdicts[i] = v
     if claim.test and (claim.test[1] == "solves" or claim.test[1] == "sooner") then decide_solved(v, study, claim.test)
     elseif claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
     else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
-    if v.p then ps[#ps + 1], of[#of + 1] = p_of_verdict(v), v end
+    local p = p_of_verdict(v)
+    if p then ps[#ps + 1], of[#of + 1] = p, v end
   end
   if #ps > 0 then for i, p in ipairs(stats.holm(ps)) do of[i].holm = p end end
   for _, v in ipairs(of) do

@@ -41,6 +41,7 @@ local function fault_of(result)
     if type(s) ~= "table" or type(s.x) ~= "table" or type(s.y) ~= "table" then return "a series has no x and y" end
   end
   if result.error ~= nil and type(result.error) ~= "string" then return "its error is not a text" end
+  if result.exit ~= nil and type(result.exit) ~= "number" then return "its exit status is not a number" end
 end
 
 -- Is this what write_info wrote?
@@ -105,6 +106,7 @@ end
 ---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
 ---@field estimate table? { wall_s, peak_mib }, from before the sweep
 ---@field error string? what a run that failed said last
+---@field exit integer? its exit status; 3: it met a NaN
 ---@field kept table? { file, commit, host } of a run that was imported from a file (result_archive.lua)
 local StudyRun = {}
 StudyRun.__index = StudyRun
@@ -140,7 +142,7 @@ function folder.load(path)
     local result = folder.result(at) or { status = "open" }
     runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
-      error = result.error, kept = result.kept }, StudyRun)
+      error = result.error, exit = result.exit, kept = result.kept }, StudyRun)
   end
   return { path = path, info = info, runs = runs }
 end

@@ -107,11 +107,16 @@ local function each(self, f)
   end
 end
 
----How many are done or failed.
-function Fresh:done()
-  local n = 0
-  each(self, function(run) if self.t:score(run) ~= nil then n = n + 1 end end)
-  return n
+---How many are done or failed, and of these failed.
+---@return integer ended
+---@return integer failed
+function Fresh:ended()
+  local n, failed = 0, 0
+  each(self, function(run)
+    local score = self.t:score(run)
+    n, failed = n + (score ~= nil and 1 or 0), failed + (score == false and 1 or 0)
+  end)
+  return n, failed
 end
 
 ---How many there will be.
@@ -126,7 +131,7 @@ end
 
 function Fresh:over()
   for _, point in ipairs(self.t.points) do if not self:rows(point) then return false end end
-  return self:done() == self:size()
+  return self:ended() == self:size()
 end
 
 return fresh_runs

@@ -15,6 +15,7 @@ local script = require "mneme.runs.script"
 local sealed = require "mneme.base.sealed"
 local settings = require "mneme.study.settings_diff"
 local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local archive = {}
@@ -198,6 +199,38 @@ local function difference(path, c, info)
   end
 end
 
+-- Has training begun in a run's folder?
+local function begun(path) return files.is_file(path .. "/config.json") or #files.list(path .. "/checkpoints") > 0 end
+
+-- Runs that have begun here and are not done: this process's own from now on, so that nobody trains one while it is put away.
+local function hold_begun(run, wanted)
+  local list = {}
+  for _, w in ipairs(wanted) do
+    local path = folder.run_path(run, w[1].name)
+    if begun(path) then
+      local ok, problem = xpcall(files.lock, errors.handler, path .. "/lock")
+      if not ok and problem.message:find("is at work here", 1, true) then
+        errors.fail(("%s: it is being trained, and import= has its result: %s"):format(path, problem.message:match "process %d+" or "another process"),
+          "stop it first, or import once it has ended")
+      elseif not ok then error(problem, 0) end
+      list[#list + 1] = w[1].name
+    end
+  end
+  return list
+end
+
+-- Puts the folder of a run that has begun where no command looks for runs: what it has trained stays, and is none of an imported run's.
+local function set_aside(run, name)
+  local place, n = run .. "/set_aside/" .. name, 1
+  local to = place
+  while files.is_folder(to) or files.is_file(to) do
+    n = n + 1
+    to = ("%s-%d"):format(place, n)
+  end
+  files.make_folder(run .. "/set_aside")
+  files.rename(folder.run_path(run, name), to)
+end
+
 -- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
 local function put(run, file, c, entry)
   local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
@@ -266,8 +299,15 @@ function archive.tuned(file)
   return tuned.entry.tuned
 end
 
----Put them where a sweep would have left them.
+---Put them where a sweep would have left them.  Runs that have begun there are set aside; an error, before anything is put, where one of
+---them is being trained.
 function archive.take(run, file, wanted)
+  local list = hold_begun(run, wanted)
+  for _, name in ipairs(list) do set_aside(run, name) end
+  if list[1] then
+    terminal.note(("mneme: %s: %d of the imported runs had begun here; what they had trained is in %s/set_aside: %s%s"):format(run, #list, run, list[1],
+      #list > 1 and (" and %d more"):format(#list - 1) or ""))
+  end
   for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
 end
 

@@ -1,5 +1,5 @@
 -- solved_curves.lua -- a figure of the share of seeds that have solved their task against steps, by Kaplan and Meier's estimate: a run that
--- ended without having solved it counts until its end.
+-- ended without having solved it counts until its end, one that failed as not solved to the end of all.
 local errors = require "mneme.base.errors"
 local folder = require "mneme.study.folder"
 local seeds = require "mneme.study.aggregate"
@@ -22,13 +22,17 @@ local function staircase(group, y, above, missing)
     times[i], solved[i] = steps, score >= above
   end
   if #times == 0 then return nil, 0 end
+  local last = math.max(unpack(times))
+  for _, c in ipairs(group.runs) do
+    if c.status == "failed" then times[#times + 1], solved[#times + 1], missing[c] = last, false, nil end
+  end
   local curve, line = kaplan_meier(times, solved), { name = group.name, x = { 0 }, y = { 0 } }
   local function add(x, share) line.x[#line.x + 1], line.y[#line.y + 1] = x, share end
   for i = 2, #curve.x do
     add(curve.x[i], curve.y[i - 1])
     add(curve.x[i], curve.y[i])
   end
-  add(math.max(unpack(times)), curve.y[#curve.y])
+  add(last, curve.y[#curve.y])
   return line, #times
 end
 

@@ -373,10 +373,8 @@ local function show_solved(o, plan)
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
       local threshold = over_seeds.threshold(plan.spec, name, group.runs)
       local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
-      if #list > 0 then
-        print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold),
-          over_seeds.solved(list, threshold)))
-      end
+      local text = threshold and over_seeds.solved_of(list, group.runs, threshold)
+      if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold), text)) end
     end
   end
 end

@@ -429,7 +429,7 @@ end
 ---Run trials until all is measured, and then what `fresh` still wants.
 ---@param fresh FreshRuns? more runs, of the best settings
 ---@return integer signal that ended it; 0: none
----@return table count { done, failed, all }
+---@return table count { done, failed, all; trials, fresh = done or failed; trials_failed, fresh_failed }
 function Tuning:work(fresh)
   self.running = {}
   one_run.patience = PATIENCE
@@ -437,13 +437,19 @@ function Tuning:work(fresh)
   local count = { done = 0, failed = 0, all = 0 }
   local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
+  local function left() return count.all - count.done - count.failed end
   local function recount()
-    local done = fresh and fresh:done() or 0
-    for _, point in ipairs(self.points) do done = done + self:count(point).measured end
-    count.done, count.all = done, self.trials * #self.points + (fresh and fresh:size() or 0)
+    count.trials, count.trials_failed, count.fresh, count.fresh_failed = 0, 0, 0, 0
+    if fresh then count.fresh, count.fresh_failed = fresh:ended() end
+    for _, point in ipairs(self.points) do
+      local c = self:count(point)
+      count.trials, count.trials_failed = count.trials + c.measured, count.trials_failed + c.failed
+    end
+    count.failed = count.trials_failed + count.fresh_failed
+    count.done, count.all = count.trials + count.fresh - count.failed, self.trials * #self.points + (fresh and fresh:size() or 0)
   end
   recount()
-  if count.done < count.all then self:announce(fresh and fresh:size() or 0, count.all - count.done) end
+  if left() > 0 then self:announce(fresh and fresh:size() or 0, left()) end
   local signal = pool.run {
     jobs = self.jobs,
     next = function()
@@ -461,7 +467,7 @@ function Tuning:work(fresh)
     tick = function(running)
       local n = 0
       for _ in pairs(running) do n = n + 1 end
-      shown:update(running, math.max(0, count.all - count.done - n))
+      shown:update(running, math.max(0, left() - n))
     end,
     ended = function(job, about)
       self.running[job.name] = nil
