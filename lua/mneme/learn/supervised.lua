@@ -53,11 +53,11 @@ end
 ---  eval_batches stop_score) and the run's; eval_every counts tokens; training ends where the accuracy on the
 ---  validation part reaches stop_score
 ---@param dataset SequenceTask mn.dataset(...)
----@param model SequenceModel mn.sequence_model { data set = data set, core = core }
+---@param model SequenceModel mn.sequence_model { dataset = dataset, core = core }
 ---@return Supervised
 local function new(cfg, dataset, model)
   errors.need("supervised: data set", dataset, "buffers", "mn.dataset(...)")
-  errors.need("supervised: model", model, "core", "mn.sequence_model { data set = data set, core = core }")
+  errors.need("supervised: model", model, "core", "mn.sequence_model { dataset = dataset, core = core }")
   local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true

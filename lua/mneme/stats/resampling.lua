@@ -25,7 +25,7 @@ function draws.options(what, options, others)
   return o
 end
 
--- The seeds of every environment drawn again, by numbers u in [0, 1).
+-- The seeds of every task drawn again, by numbers u in [0, 1).
 local function redraw(into, from, u)
   local at = 0
   for i = 1, #from do
@@ -39,7 +39,7 @@ end
 
 ---Percentile intervals of `width` numbers that are worked out of one set or two.
 ---@param what string the function that is asked
----@param sets any[][][] each set[environment][seed]
+---@param sets any[][][] each set[task][seed]
 ---@param together boolean the same seeds of both sets, which have one shape; false: each by itself
 ---@param width integer
 ---@param o table { reps, level, seed }

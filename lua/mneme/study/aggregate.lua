@@ -239,7 +239,7 @@ end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
----@param curve_of fun(run): { x, y, stopped }? stopped: it keeps its last value as long as others of the line go on
+---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as mneme.figures.model has it; nil: nothing is known
 ---@return integer n seeds
