@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local pool = require "mneme.study.process_pool"
 local progress = require "mneme.base.progress"
 local terminal = require "mneme.base.terminal"
 
@@ -34,15 +35,19 @@ end
 
 -- Seconds that are left, if runs take as long as those of their kind did, or as was estimated, or as all did.
 local function left(self, running, waiting)
-  local mean, total = mean_of(self), 0
+  local mean, total, n = mean_of(self), 0, waiting
   if not mean then return nil end
+  local longest = waiting > 0 and mean or 0
   local function expected(c)
     local t = self.times[grid.kind(c)]
     return t and t.sum / t.n or c.estimate and c.estimate.wall_s or mean
   end
   local now = C.mn_clock(false)
-  for _, r in pairs(running) do total = total + math.max(0, expected(r.job) - (now - r.since)) end
-  return (total + waiting * mean) / self.jobs
+  for _, r in pairs(running) do
+    local seconds = math.max(0, expected(r.job) - (now - r.since))
+    n, total, longest = n + 1, total + seconds, math.max(longest, seconds)
+  end
+  return pool.seconds(total + waiting * mean, n, self.jobs, longest)
 end
 
 -- The part of a run's steps that is done, and its last score, from its log.
