@@ -398,19 +398,36 @@ t.test("labels with a comma, and names as runs have them, narrow an axis as othe
   t.eq(labels "gtrxl__256,gru", "gtrxl, 256; gru") t.eq(labels "lstm,gru", "lstm; gru") t.eq(labels "gtrxl", "gtrxl")
 end)
 
+-- What a terminal shows of a sweep: its first run has begun.
+local function shown(runs, jobs, waiting)
+  local said, stderr = {}, io.stderr
+  io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
+  local ok, problem = pcall(function()
+    local it = require("mneme.study.progress_table").new({ runs = runs, cfg = { steps = 1e6 } }, { run = path "shown", jobs = jobs },
+      { done = 0, failed = 0, all = 3 }, { tty = true })
+    it:update({ { job = runs[1], since = C.mn_clock(false) } }, waiting)
+  end)
+  io.stderr = stderr                                                                                               -- luacheck: ignore
+  t.ok(ok, problem)
+  return table.concat(said)
+end
+
+t.test("the part of a run that is done is of its own steps, which may be an axis", function()
+  local at = path "shown/runs/steps=1000,seed=1"
+  files.make_folder(at)
+  local run = { name = "steps=1000,seed=1" }
+  files.write(at .. "/metrics.jsonl", { '{"step": 500, "charts/score": 0.5}\n' })
+  t.ok(shown({ run }, 1, 0):find("\n    0 %", 1, true), "of the script's, before it wrote them down")
+  files.write(at .. "/config.json", { '{"config": {"steps": 1000}}' })
+  t.ok(shown({ run }, 1, 0):find("\n   50 %", 1, true), shown({ run }, 1, 0))
+  files.write(at .. "/config.json", { '{"config": {"st' })
+  t.ok(shown({ run }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
+end)
+
 t.test("how long a sweep will take is told from the estimates before a run has ended", function()
-  local table_of = require "mneme.study.progress_table"
   local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
   local function eta(jobs, waiting)
-    local said, stderr = {}, io.stderr
-    io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
-    local ok, problem = pcall(function()
-      local shown = table_of.new({ runs = runs, cfg = { steps = 10 } }, { run = path "none", jobs = jobs }, { done = 0, failed = 0, all = 3 }, { tty = true })
-      shown:update({ { job = runs[1], since = C.mn_clock(false) } }, waiting)
-    end)
-    io.stderr = stderr                                                                                             -- luacheck: ignore
-    t.ok(ok, problem)
-    local minutes, seconds = table.concat(said):match "ETA (%d+):(%d+)"
+    local minutes, seconds = shown(runs, jobs, waiting):match "ETA (%d+):(%d+)"
     return 60 * minutes + seconds
   end
   t.near(eta(2, 2), 250, 1, "(100 + 2 x 200) / 2")

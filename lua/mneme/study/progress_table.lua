@@ -2,17 +2,19 @@
 -- a line for each run that ends.  It writes to stderr, so that stdout stays free for results.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
 local pool = require "mneme.study.process_pool"
 local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.folder"
 local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local Table = {}
 Table.__index = Table
 
----@param plan table of mneme.studies.sweep
+---@param plan table of sweep.plan
 ---@param o table run, jobs
 ---@param count table { done, failed, all }, kept by the sweep
 ---@param options table? { tty, columns = function() -> the terminal's width }
@@ -20,7 +22,7 @@ local function new(plan, o, count, options)
   local tty = options and options.tty
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   return setmetatable({ plan = plan, run = o.run, jobs = o.jobs, count = count, tty = tty, lines = 0, shown = -math.huge, times = {},
-    spent = 0, ended_runs = 0, columns = options and options.columns or function() return terminal.columns(2) or 80 end }, Table)
+    steps = {}, spent = 0, ended_runs = 0, columns = options and options.columns or function() return terminal.columns(2) or 80 end }, Table)
 end
 
 -- Seconds that a run takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
@@ -50,9 +52,20 @@ local function left(self, running, waiting)
   return pool.seconds(total + waiting * mean, n, self.jobs, longest)
 end
 
+-- The steps that a run is to take, as it wrote them down; before it did, the script's.
+local function steps_of(self, name, path)
+  if not self.steps[name] and files.is_file(path .. "/config.json") then
+    local read, info = pcall(run_folder.read_info, path)
+    local steps = read and tonumber(info.config.steps) or 0
+    self.steps[name] = steps > 0 and steps or nil
+  end
+  return self.steps[name] or self.plan.cfg.steps
+end
+
 -- The part of a run's steps that is done, and its last score, from its log.
 local function so_far(self, c)
-  local f = io.open((c.path or folder.run_path(self.run, c.name)) .. "/metrics.jsonl")
+  local path = c.path or folder.run_path(self.run, c.name)
+  local f = io.open(path .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step, score = 0, nil
@@ -60,7 +73,7 @@ local function so_far(self, c)
   for s in text:gmatch '"step":%s*(%d+)' do step = tonumber(s) end
   for s in text:gmatch '"charts/score":%s*([%d.e+-]+)' do score = tonumber(s) end
   f:close()
-  return math.min(1, step / self.plan.cfg.steps), score
+  return math.min(1, step / steps_of(self, c.name, path)), score
 end
 
 -- A line that does not wrap: what is too long ends in "...".
