@@ -415,13 +415,13 @@ end
 t.test("the part of a run that is done is of its own steps, which may be an axis", function()
   local at = path "shown/runs/steps=1000,seed=1"
   files.make_folder(at)
-  local run = { name = "steps=1000,seed=1" }
+  local first = { name = "steps=1000,seed=1" }
   files.write(at .. "/metrics.jsonl", { '{"step": 500, "charts/score": 0.5}\n' })
-  t.ok(shown({ run }, 1, 0):find("\n    0 %", 1, true), "of the script's, before it wrote them down")
+  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "of the script's, before it wrote them down")
   files.write(at .. "/config.json", { '{"config": {"steps": 1000}}' })
-  t.ok(shown({ run }, 1, 0):find("\n   50 %", 1, true), shown({ run }, 1, 0))
+  t.ok(shown({ first }, 1, 0):find("\n   50 %", 1, true), shown({ first }, 1, 0))
   files.write(at .. "/config.json", { '{"config": {"st' })
-  t.ok(shown({ run }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
+  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
 end)
 
 t.test("how long a sweep will take is told from the estimates before a run has ended", function()
