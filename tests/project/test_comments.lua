@@ -1,8 +1,11 @@
--- test_comments.lua -- what comments and hints name is there: the types of annotations, and code that a reader is to copy.
+-- test_comments.lua -- what comments and hints name is there: the types of annotations, modules and files, and code that a reader is to copy.
+local lfs = require "lfs"
 local t = require "tests.harness"
 local annotations = require "mneme.commands.annotations"
 local files = require "mneme.base.files"
 local root = require("mneme.base.registry").root
+
+local LATER = "lua/mneme/study/claims.lua"          -- names mneme.studies.folder
 
 local function none(list, what) t.ok(#list == 0, what .. ":\n  " .. table.concat(list, "\n  ")) end
 
@@ -44,6 +47,31 @@ t.test("annotations of all files: every type that they name is there", function(
   end
   none(wrong, "unknown types")
   t.ok(seen > 3000, seen .. " types")
+end)
+
+t.test("comments: every module and file of Lua that they name is there", function()
+  local wrong, modules, paths = {}, 0, 0
+  local function there(path) return lfs.attributes(root .. path, "mode") end
+  local function is_module(name)                                   -- mneme.base.files, a room, or what a module holds
+    name = name:gsub("%.$", "")
+    local path = "lua/mneme/" .. name:gsub("%.", "/")
+    local holder = path:match "^(lua/mneme/.+)/[^/]+$"
+    return there(path) or there(path .. ".lua") or holder and there(holder .. ".lua") or name == "h" or name == "so"
+  end
+  for _, line in ipairs(lines) do
+    local comment = line[1]:find "^lua/" and line[1] ~= LATER and line[3]:match "%-%-(.*)" or ""
+    for name in comment:gmatch "%f[%w_]mneme%.([%w_.]+)" do
+      modules = modules + 1
+      if not is_module(name) then wrong[#wrong + 1] = ("%s:%d: mneme.%s"):format(line[1], line[2], name) end
+    end
+    for path in comment:gmatch "%f[%w_./%-][%w_]+/[%w_/%-]*%.lua" do
+      paths = paths + 1
+      local example = path:find "^mine/" or path:find "/%u+%.lua$"
+      if not (example or there(path) or there("lua/mneme/" .. path)) then wrong[#wrong + 1] = ("%s:%d: %s"):format(line[1], line[2], path) end
+    end
+  end
+  none(wrong, "not there")
+  t.ok(modules > 4 and paths > 40, modules .. " modules, " .. paths .. " files")
 end)
 
 t.test("calls of mn in comments and hints are Lua", function()

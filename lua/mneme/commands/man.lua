@@ -57,7 +57,7 @@ a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectori
 ]]
 
 ---The whole page.
----@param commands table[] those of mneme.cli
+---@param commands table[] those of commands/command_table.lua
 ---@return string
 function man.page(commands)
   local out = {

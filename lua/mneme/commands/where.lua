@@ -156,7 +156,7 @@ end
 ---The figure of a map.
 ---@param result table of where.result
 ---@param title string
----@return table figure see mneme.figures.model
+---@return table figure see figures/model.lua
 function where.figure(result, title)
   local map, cells, faint, x, y = result.map, {}, {}, {}, {}
   for c, at in ipairs(map.steps) do x[c] = tostring(at) end

@@ -11,7 +11,7 @@ local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
-local meter = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in mneme.stepper
+local meter = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in episodes/stepper.lua
 local ROWS = meter.ROWS
 local TIMES, LONG = 3, 1        -- of a sequence: how often it is measured, and seconds from which once is enough
 local ROUNDS, AWHILE = 12, 0.3  -- of a step: how many rounds at least, and seconds, since a machine's slow moment lasts longer than a round

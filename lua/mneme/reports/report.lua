@@ -235,7 +235,7 @@ local function by_id(made)
 end
 
 ---A study as a page.
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known

@@ -46,7 +46,7 @@ end
 ---@param out table page
 ---@param list table[] claims
 ---@param unasked string[] of verdicts.asked
----@param words table of mneme.studies.words
+---@param words table of reports/report_strings.lua
 function verdicts.claims(out, list, unasked, words)
   if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end

@@ -76,7 +76,7 @@ end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
 ---@param out table page
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given: its references
 ---@param text (string|string[])? the authors', of what is published
 ---@param words table
@@ -105,9 +105,9 @@ end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 ---@param out table page
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given
----@param words table of mneme.studies.words
+---@param words table of reports/report_strings.lua
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end

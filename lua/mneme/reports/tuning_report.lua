@@ -70,7 +70,7 @@ end
 
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
 ---@param out table page
----@param study table of mneme.study.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)

@@ -149,7 +149,7 @@ end
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
 ---@param most integer
----@param words table of mneme.studies.figure_words
+---@param words table of study/figure_texts.lua
 function seeds.count(least, most, words)
   if most == 1 then return words.one_seed end
   return least == most and words.seeds:format(most) or words.some_seeds:format(least, most)
@@ -241,7 +241,7 @@ end
 ---@param name string of the line
 ---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
----@return table? line as mneme.figures.model has it; nil: nothing is known
+---@return table? line as figures/model.lua has it; nil: nothing is known
 ---@return integer n seeds
 ---@return boolean? carried a run kept its last value
 function seeds.line(name, runs, curve_of, o, missing)

@@ -429,7 +429,7 @@ local function few_note(fig, words)
 end
 
 ---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
----@param fig table as mneme.figures.model has it
+---@param fig table as figures/model.lua has it
 ---@return number? value
 ---@return integer? n how often
 function figure.only_value(fig)
@@ -447,11 +447,11 @@ function figure.only_value(fig)
 end
 
 ---A figure of a study.
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given: metrics, references
 ---@param f table one of spec.figures, see above
----@param words table? of mneme.studies.figure_words
----@return table fig as mneme.figures.model has it
+---@param words table? of study/figure_texts.lua
+---@return table fig as figures/model.lua has it
 function figure.new(study, spec, f, words)
   words = words or figure_words
   for key in pairs(type(f) == "table" and f or {}) do
