@@ -1,4 +1,4 @@
--- test_result_archive.lua -- finished runs in a file: written, taken elsewhere and not lived again, told in the report; what is
+-- test_result_archive.lua -- finished runs in a file: written, taken elsewhere and not run again, named in the report; what is
 -- another run, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
 -- measures: what linear memories divide by, and what the same weights say with other options.
 local t = require "tests.harness"
@@ -25,7 +25,7 @@ local function mneme(words)
   return status, said
 end
 
--- Each run leaves a mark; its metric tells the settings that it was lived with.
+-- Each run leaves a mark; its metric tells the settings that it was run with.
 local marked = write("marked.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -39,7 +39,7 @@ return mn.study {
 }
 ]]):gsub("HERE", here))
 
--- How often a run was lived since the last time.
+-- How often a run was run since the last time.
 local function marks()
   local n = files.is_file(path "marks") and #files.read(path "marks") or 0
   os.remove(path "marks")

@@ -21,7 +21,7 @@ local function write(name, text)
   return path(name)
 end
 
--- Each run leaves a mark, so that living one twice is seen.
+-- Each run leaves a mark, so that running one twice is seen.
 local study = write("study.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -137,7 +137,7 @@ t.test("what cannot be swept says so", function()
   t.raises(function() grid.check { a = {} } end, "is no list")
 end)
 
-t.test("every run is lived once; again: none; more seeds: only those", function()
+t.test("every run runs once; again: none; more seeds: only those", function()
   forget()
   local status, out = run("quick=1 jobs=3 run=" .. path "once")
   t.eq(status, 0, out)
@@ -205,7 +205,7 @@ t.test("a run that fails is kept, reported and tried once more", function()
   t.eq(folder.result(path "exits/runs/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
--- Begin a sweep whose first two runs last until they are let go, and do something to it once they live.
+-- Begin a sweep whose first two runs last until they are let go, and do something to it once they run.
 local function begin(words)
   forget()
   files.write(path "held", { "" })
@@ -223,7 +223,7 @@ local function ended(pid)
   return files.read(path "out")
 end
 
-t.test("kill -9 of the sweep: its runs end too, and the next sweep lives those that are open", function()
+t.test("kill -9 of the sweep: its runs end too, and the next sweep runs those that are open", function()
   local pid = begin("quick=1 jobs=2 run=" .. path "killed")
   os.execute("kill -9 " .. pid)
   let_go()

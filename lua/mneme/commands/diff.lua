@@ -57,7 +57,7 @@ local function headers(a, b)
   add("environment", a.env, b.env)
   compare_tables(rows, "", a.settings, b.settings)
   add("reset with seed", show(a.seed), show(b.seed))
-  add("copy", a.copy, b.copy)
+  add("environment number", a.copy, b.copy)
   add("actions", table.concat(a.names, " "), table.concat(b.names, " "))
   add("observation", show(a.observation), show(b.observation))
   if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "a different state", "or a different position in the random stream" } end

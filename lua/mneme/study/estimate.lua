@@ -103,7 +103,7 @@ function estimate.of(runs, path, o)
     end,
     none_left = function() return at > #chosen end,
     log = function(kind) return place(kind) .. "/log.txt" end,
-    live = function(kind) return try(kind, path, place(kind)) end,
+    run = function(kind) return try(kind, path, place(kind)) end,
     ended = function(kind, about)
       local file = place(kind) .. "/tried.json"
       model_sizes.read(parameters, { kind.run }, function() return place(kind) .. "/run" end)

@@ -227,7 +227,7 @@ local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0
 
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
-local function live(o, plan, queue)
+local function run_queue(o, plan, queue)
   local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
     local sum = estimate.of(queue, plan.script, o)
@@ -257,7 +257,7 @@ local function live(o, plan, queue)
     end,
     none_left = function() return count.gave_up or at >= #queue end,
     log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
-    live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
+    run = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
     tick = function(running)
       shown:update(running, #queue - at)
       look()
@@ -446,7 +446,7 @@ function sweep.main(words)
   local open_now = open_runs(o, plan)
   if differ and open_now[1] then terminal.note(differ) end
   C.mn_watch_signals(true)
-  local count, signal = live(o, plan, open_now)
+  local count, signal = run_queue(o, plan, open_now)
   C.mn_watch_signals(false)
   if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed

@@ -469,7 +469,7 @@ function Tuning:work(fresh)
     end,
     none_left = function() return self:is_over() and (not fresh or fresh:over()) end,
     log = function(job) return job.path .. "/log.txt" end,
-    live = function(job) return one_run.process(job.path, self.script, job) end,
+    run = function(job) return one_run.process(job.path, self.script, job) end,
     tick = function(running)
       local n = 0
       for _ in pairs(running) do n = n + 1 end

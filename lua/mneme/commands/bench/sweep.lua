@@ -44,7 +44,7 @@ local function spent(here, runs, jobs, work)
       return here
     end,
     none_left = function() return begun end,
-    live = function()
+    run = function()
       return sweep.main { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
     end,
     ended = function(_, about)
