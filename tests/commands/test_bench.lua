@@ -4,6 +4,7 @@ local bench = require "mneme.commands.bench"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
+local stopwatch = require "mneme.measure.stopwatch"
 
 local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
 
@@ -16,6 +17,13 @@ local function run(...)
   if not ok then return status.status, tostring(status) end
   return status, table.concat(said)
 end
+
+t.test("the median of times leaves them in their order, and is one of them", function()
+  local list = { 9, 1, 5, 3 }
+  t.eq(stopwatch.lower_median(list), 3)
+  t.eq(table.concat(list, " "), "9 1 5 3")
+  t.eq(stopwatch.lower_median { 4, 2, 8 }, 4)
+end)
 
 t.test("train precision=bf16: an unknown agent, and a CPU without it, are errors", function()
   local status, said = run("train", "precision=bf16", "agalit")

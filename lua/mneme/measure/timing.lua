@@ -97,7 +97,7 @@ function meter.one_step(self)
     end
   end
   for i = 1, ROWS do sum = sum + best[i] end
-  return sum / ROWS, stopwatch.median(best)
+  return sum / ROWS, stopwatch.lower_median(best)
 end
 
 ---Seconds of one step of one environment after N steps.

@@ -10,6 +10,7 @@
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.models.costs"
+local declaration = require "mneme.study.declaration"
 local errors = require "mneme.base.errors"
 local figure_words = require "mneme.study.figure_texts"
 local tables = require "mneme.base.tables"
@@ -28,8 +29,6 @@ local TICKS = 8                -- places that an axis may name all of
 local FEW_SEEDS = require("mneme.figures.style").FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
 
-local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true, numbered = true }
-local statistics = { mean = true, iqm = true, geometric = true }
 local makers = {}
 
 -- ---- what is measured ----
@@ -454,18 +453,10 @@ end
 ---@return table fig as figures/model.lua has it
 function figure.new(study, spec, f, words)
   words = words or figure_words
-  for key in pairs(type(f) == "table" and f or {}) do
-    if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "numbered", "statistic", "title", "where", "x", "y" }) end
-  end
-  local make = type(f) == "table" and makers[f[1]]
-  if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), tables.keys(makers)) end
-  if type(f.y) ~= "string" then errors.raise(("study: a figure of %s has no y = the name of a metric"):format(f[1])) end
-  local o = { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
-  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), tables.keys(statistics)) end
+  declaration.figure(f, "a figure")
+  local make, o = makers[f[1]], { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
-  if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
-  if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   local fig, counts = make(pick, spec, f, o)
   fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)

@@ -432,7 +432,7 @@ function sweep.main(words)
   note(o, plan)
   plan.runs = chosen
   if o.import then
-    local others = archive.other_code(wanted, plan.script)
+    local others = archive.other_code(wanted)
     if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))

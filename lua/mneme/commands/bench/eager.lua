@@ -35,7 +35,7 @@ local function cost(f)
     for _ = 1, CALLS do f() end
     times[i] = (os.clock() - start) / CALLS * 1e6
   end
-  return stopwatch.median(times)
+  return stopwatch.lower_median(times)
 end
 
 local function measure(entry)

@@ -72,10 +72,10 @@ local function measure(setup, threads, updates)
   for i = 1, updates do
     ratios[i], of_processor[i] = times[3][i] / times[1][i], times[4][i] / times[2][i]
   end
-  local function percent(list) return ("%+.1f %%"):format(100 * (stopwatch.median(list) - 1)) end
+  local function percent(list) return ("%+.1f %%"):format(100 * (stopwatch.lower_median(list) - 1)) end
   local steps = learner.T * learner.B
-  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / stopwatch.median(times[1])),
-    ("%.0f"):format(steps / stopwatch.median(times[3])), percent(ratios), percent(of_processor),
+  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / stopwatch.lower_median(times[1])),
+    ("%.0f"):format(steps / stopwatch.lower_median(times[3])), percent(ratios), percent(of_processor),
     pages and ("%.0f"):format(pages / (warm + shown_for)) or "no window"))
 end
 
