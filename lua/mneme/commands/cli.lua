@@ -134,8 +134,7 @@ end
 
 -- The help of a command: the header of its file.
 local function header(command)
-  local path = require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua"
-  return require("mneme.commands.layout").prose(require("mneme.base.catalogue").prose(path))
+  return require("mneme.commands.layout").prose(require("mneme.base.catalogue").help(command))
 end
 
 function show_help(words)
@@ -188,7 +187,7 @@ local function bench(words)
   local device = script.setting(words, "device")
   if device then require("mneme.base.engine").open(device, 1) end
   local there = device and (words[1] == "train" or words[1] == "cores" or words[1] == "kernels")
-  return require(there and "mneme.commands.bench.device" or "mneme.commands.bench").main(words)
+  return require(there and "mneme.commands.bench.parts.device" or "mneme.commands.bench").main(words)
 end
 
 -- What each command runs: words -> status.

@@ -1,7 +1,7 @@
 -- window.lua -- the second part of `mneme bench scenes`: what a window costs the training that it shows, at
 -- 20 refreshes per second.  The window is a separate process, as with view=1; one training process alternates between
 -- updates with and without snapshots (the window then waits), since the speed of machines drifts.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local live_channel = require "mneme.episodes.live_channel"
 local scene = require "mneme.view.scene"
@@ -56,7 +56,7 @@ end
 
 local function measure(setup, threads, updates)
   engine.open("cpu", threads)
-  local learner = bench.learner(setup)
+  local learner = published_agents.learner(setup)
   learner:begin()
   local path = os.tmpname()
   local writer = live_publisher.writer(learner, path, setup[1], function() return 0 end)
@@ -85,7 +85,7 @@ function cost.main(updates, core)
   print "\ntraining, published sizes, without and with a window on it (T-Maze, 1280x800); medians of updates in turn:"
   print(FORM:format("", "threads", "steps/s", "with it", "longer", "processor", "refreshes/s"))
   for _, name in ipairs(core and { core } or { "agalite", "gru" }) do
-    for _, setup in ipairs(bench.published) do
+    for _, setup in ipairs(published_agents.list) do
       if setup[1] == name then
         for threads = 1, 2 do measure(setup, threads, updates) end
       end
