@@ -107,7 +107,7 @@ local parts = {
   randperm = { "mneme.tensor.constructors", "randperm" }, zeros_like = { "mneme.tensor.constructors", "zeros_like" },
   ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
   rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
-  plot = { "mneme.commands.plot" },
+  plot = { "mneme.view.plot" },
   print = { "mneme.tensor.show", "print" },
 }
 

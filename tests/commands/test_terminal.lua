@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 local nn = require "mneme.tensor.nn"
 local progress = require "mneme.base.progress"
 local pty = require "tests.support.pty"

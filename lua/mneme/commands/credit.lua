@@ -18,7 +18,7 @@ local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 local C = engine.C
 
 local command = {}

@@ -13,7 +13,7 @@ local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local trajectory = require "mneme.episodes.trajectory"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 
 local diff = {}
 local MOST_ROWS = 12                        -- differences shown of one step

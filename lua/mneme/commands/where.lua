@@ -31,9 +31,9 @@ local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
 local window = require "mneme.view.window"
-local columns = require("mneme.commands.layout").table
-local width = require("mneme.commands.layout").width
-local function wrap(text) return table.concat(require("mneme.commands.layout").wrap(text, width()), "\n") end
+local columns = require("mneme.base.layout").table
+local width = require("mneme.base.layout").width
+local function wrap(text) return table.concat(require("mneme.base.layout").wrap(text, width()), "\n") end
 
 local C = engine.C
 local where = {}
