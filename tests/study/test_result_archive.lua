@@ -9,7 +9,7 @@ local json = require "mneme.base.json"
 local kept = require "mneme.study.result_archive"
 local mn = require "mneme"
 local stepper = require "mneme.episodes.stepper"
-local same_weights = require "mneme.measure.weight_transplant"
+local weight_transplant = require "mneme.measure.weight_transplant"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -268,13 +268,13 @@ end)
 
 t.test("the released form at r = 1 and r = 2 is one function; the exact series is not", function()
   local config = folder.load(path "whole").runs[1].path
-  t.eq(same_weights.difference(config, {}, {}), 0)
+  t.eq(weight_transplant.difference(config, {}, {}), 0)
   for form, same in pairs { code = true, cossin = false } do
     local run = path("run-" .. form)
     local status, said = mneme(("run tmaze core=agalite core.form=%s core.n_layers=1 core.d_model=16 core.d_head=8 corridor=3 steps=2048 run=%s")
       :format(form, run))
     t.eq(status, 0, said)
-    local d = same_weights.difference(run, { r = 1, eps = 1e-12 }, { r = 2, eps = 1e-12 })
+    local d = weight_transplant.difference(run, { r = 1, eps = 1e-12 }, { r = 2, eps = 1e-12 })
     t.ok(same and d < 1e-6 or not same and d > 1e-3, ("%s: %g"):format(form, d))
   end
 end)

@@ -5,7 +5,7 @@ local arguments = require "mneme.commands.run_arguments"
 local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local held_out = require "mneme.learn.validation"
+local validation = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
@@ -73,7 +73,7 @@ end
 function eval.main(words)
   local o, settings = arguments.read(command, words, { split = "test", best = false })
   local made, model, step, carry = eval.load(o.folder, settings, o.best)
-  local held = held_out.new(made, model, { split = o.split, carry = carry })
+  local held = validation.new(made, model, { split = o.split, carry = carry })
   local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
   local r = held:run(batches)

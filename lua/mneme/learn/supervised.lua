@@ -7,7 +7,7 @@ local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
-local held_out = require "mneme.learn.validation"
+local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
@@ -67,7 +67,7 @@ local function new(cfg, dataset, model)
   self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.learn = plan(function() return self:loss_and_step() end)
-  self.valid = held_out.new(dataset, model, { split = "valid", carry = self.carry, whole = true })
+  self.valid = validation.new(dataset, model, { split = "valid", carry = self.carry, whole = true })
   return self
 end
 

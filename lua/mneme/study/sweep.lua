@@ -35,7 +35,7 @@ local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local settings = require "mneme.study.settings_diff"
-local over_seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
@@ -371,11 +371,11 @@ local function show_solved(o, plan)
   folder.add_means(swept, plan.spec)
   for _, group in ipairs(folder.groups(swept.runs)) do
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
-      local threshold = over_seeds.threshold(plan.spec, name, group.runs)
-      local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      local threshold = aggregate.threshold(plan.spec, name, group.runs)
+      local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
       if #list > 0 then
         print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold),
-          over_seeds.solved(list, threshold)))
+          aggregate.solved(list, threshold)))
       end
     end
   end

@@ -12,7 +12,7 @@ local figures = require "mneme.figures"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local kernels = require "mneme.commands.bench.parts.kernels"
-local meter = require "mneme.measure.timing"
+local timing = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
@@ -65,7 +65,7 @@ end
 local function train(name, config, machine)
   mn.manual_seed(1)
   local c = core.new(name, config)
-  local x, done, state = meter.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
+  local x, done, state = timing.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
   local forward = plan(function() return (c(x, done, state)) end)
   local y = forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
@@ -84,9 +84,9 @@ local function latency(name, config)
   local result, typical, self = {}, nil, nil
   for i, N in ipairs(CONTEXTS) do
     published_agents.progress(("%s, a step after %d"):format(name, N))
-    if not self or self.bounded then self = meter.stepper(name, config, N) end
-    while self.seen < N - meter.ROWS do self.step() end
-    result[i], typical = meter.one_step(self)
+    if not self or self.bounded then self = timing.stepper(name, config, N) end
+    while self.seen < N - timing.ROWS do self.step() end
+    result[i], typical = timing.one_step(self)
     tensor.clear_tape()
     collectgarbage()
   end

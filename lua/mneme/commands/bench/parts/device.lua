@@ -10,7 +10,7 @@ local learning_speed = require "mneme.measure.learning_speed"
 local kernels = require "mneme.commands.bench.parts.kernels"
 local renamed = require "mneme.base.renamed"
 local tables = require "mneme.base.tables"
-local meter = require "mneme.measure.timing"
+local timing = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
@@ -35,7 +35,7 @@ local function pass(setup, num_envs, o)
   for key, value in pairs(setup.core) do if key ~= 1 then options[key] = value end end
   mn.manual_seed(1)
   local c = core.new(setup.core[1], options)
-  local x = meter.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
+  local x = timing.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
   local state, y = c:initial(num_envs), nil
   local forward = plan(function() y = c(x, nil, state) return y end)
   forward()
