@@ -87,7 +87,7 @@ local parts = {
     selection = { "mneme.view.selection" }, step_heatmap = { "mneme.view.step_heatmap" } } },
   measure = { group = { credit = { "mneme.measure.credit", fields = { "map", "play" } },
     credit_of_frame = { "mneme.measure.credit_of_frame", fields = { "row" } },
-    learning_speed = { "mneme.commands.bench.train", "learning" },
+    learning_speed = { "mneme.measure.learning_speed", "of" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
     gradient_error = { "mneme.measure.gradient_error", fields = { "of", "watch" } },
@@ -107,7 +107,7 @@ local parts = {
   randperm = { "mneme.tensor.constructors", "randperm" }, zeros_like = { "mneme.tensor.constructors", "zeros_like" },
   ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
   rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
-  plot = { "mneme.commands.plot" },
+  plot = { "mneme.view.plot" },
   print = { "mneme.tensor.show", "print" },
 }
 

@@ -3,7 +3,9 @@ local t = require "tests.harness"
 local bench = require "mneme.commands.bench"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
+local stopwatch = require "mneme.measure.stopwatch"
 
 local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
 
@@ -16,6 +18,33 @@ local function run(...)
   if not ok then return status.status, tostring(status) end
   return status, table.concat(said)
 end
+
+t.test("the folder is the list of benchmarks: each file runs, and its header is in the help", function()
+  local names = registry.benchmarks()
+  t.ok(#names > 12, #names .. " benchmarks")
+  local help = shell.mneme(".", "help bench")
+  for _, name in ipairs(names) do
+    t.eq(type(require("mneme.commands.bench." .. name).main), "function", name)
+    t.ok(help:find("\n  " .. name .. "%f[%s][^\n]*\n"), name .. " is not in: " .. help)
+    local usage = help:match "usage: (.-)\n\n"
+    t.ok(usage:find("%f[%w]" .. name .. "%f[%W]"), name .. " is not in: " .. usage)
+  end
+  local status, said = run "gem"
+  t.ok(status == 2 or status == 1, said)
+  t.ok(said:find("unknown bench 'gem'; did you mean 'gemm'", 1, true), said)
+  status, said = run("gemm", "gemm")
+  t.eq(status, 0, said)
+  t.eq(select(2, said:gsub("sgemm 1024%^3, one thread", "")), 2, "several, one after another")
+  status, said = run("train", "agalite")
+  t.ok(status ~= 0 and said:find("names go with precision=bf16", 1, true), said)
+end)
+
+t.test("the median of times leaves them in their order, and is one of them", function()
+  local list = { 9, 1, 5, 3 }
+  t.eq(stopwatch.lower_median(list), 3)
+  t.eq(table.concat(list, " "), "9 1 5 3")
+  t.eq(stopwatch.lower_median { 4, 2, 8 }, 4)
+end)
 
 t.test("train precision=bf16: an unknown agent, and a CPU without it, are errors", function()
   local status, said = run("train", "precision=bf16", "agalit")

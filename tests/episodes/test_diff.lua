@@ -51,6 +51,10 @@ t.test("another seed or corridor: the header, then the observation's slots", fun
   local same, text = diff.trajectories(walk(nil, right), walk({ corridor = 9 }, right))
   t.ok(not same and text:find "their headers differ:\n  corridor +6 +9\n", text)
   t.ok(text:find "they differ from step 5:\n  reward +%-?[%d.]+ +%-0.1%d*\n  episode +terminated +goes on", text)
+  local fifth = walk(nil, right)
+  fifth.copy = 4
+  same, text = diff.trajectories(walk(nil, right), fifth)
+  t.ok(not same and text:find "their headers differ:\n  environment number +0 +4\n", text)
   for seed = 3, 9 do
     local other = walk({ seed = seed }, right)
     same, text = diff.trajectories(walk(nil, right), other)

@@ -7,7 +7,7 @@ local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local live_channel = require "mneme.episodes.live_channel"
 local mn = require "mneme"
-local recall = require "mneme.models.implicit_attention"
+local implicit_attention = require "mneme.models.implicit_attention"
 local frames = require "mneme.episodes.frames"
 local shell = require "tests.support.shell"
 local live_publisher = require "mneme.episodes.live_publisher"
@@ -43,10 +43,10 @@ for _, case in ipairs { { 0 }, { 4 }, { 1 }, { 0, "rollout" }, { 4, "rollout" },
     small.sees = sees
     watched(small, { horizon = horizon }, function(frame, row)
       local reach = 5 + (sees == "rollout" and row or 0)
-      t.eq(recall.problem(frame), nil)
+      t.eq(implicit_attention.problem(frame), nil)
       for layer = 0, 1 do
         for head = 0, 1 do
-          local w, n, unseen, beside = recall.weights(frame, layer, head)
+          local w, n, unseen, beside = implicit_attention.weights(frame, layer, head)
           local sum, seen = 0, 0
           for j = 0, n - 1 do
             sum, seen = sum + w[j], seen + (w[j] > 0 and 1 or 0)
@@ -69,7 +69,7 @@ t.test("weights that are told are those of the step that is shown", function()
   watched(core, {}, function(frame)
     local q = frame.probes["layers.0.q"].values
     for head = 0, 1 do
-      local w, n = recall.weights(frame, 0, head)
+      local w, n = implicit_attention.weights(frame, 0, head)
       local sum, share = 0, {}
       for j = math.max(0, n - 7), n - 1 do
         local k, score = frame.history[j + 1].probes["layers.0.k"].values, 0

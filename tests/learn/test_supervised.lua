@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local held_out = require "mneme.learn.validation"
+local validation = require "mneme.learn.validation"
 local nn = require "mneme.tensor.nn"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
@@ -115,8 +115,8 @@ for _, core in ipairs { "galite", "gru" } do
   t.test(core .. ": evaluation with and without carry is what reading says", function()
     local dataset = letters_task()
     local model = model_of(dataset, core)
-    local carried = held_out.new(dataset, model, { split = "valid", carry = true }):run(math.huge)
-    local fresh = held_out.new(dataset, model, { split = "valid", carry = false }):run(math.huge)
+    local carried = validation.new(dataset, model, { split = "valid", carry = true }):run(math.huge)
+    local fresh = validation.new(dataset, model, { split = "valid", carry = false }):run(math.huge)
     local logits, nats, right, count = read_carried(dataset, model, "valid"), 0, 0, 0
     local ids, n = dataset.stream "valid"
     local part = math.floor((n - 1) / 2)
@@ -137,7 +137,7 @@ for _, core in ipairs { "galite", "gru" } do
     t.near(carried.perplexity, math.exp(nats / count), 1e-4)
     t.near(carried.bits_per_character, nats / count / math.log(2), 1e-5)   -- a character is a token
     t.ok(math.abs(fresh.loss - carried.loss) > 1e-4, "the carried state makes no difference")
-    t.eq(held_out.new(dataset, model, { split = "valid", carry = true }):run(2).sequences, 4)
+    t.eq(validation.new(dataset, model, { split = "valid", carry = true }):run(2).sequences, 4)
   end)
 end
 
@@ -145,7 +145,7 @@ t.test("evaluation of a model that knows nothing: ln(classes), one in so many ri
   local dataset = mn.dataset("induction", { length = 12, vocab = 9, batch = 50 })
   local model = model_of(dataset, "gru")
   for _, p in ipairs(model.head:parameters()) do p:fill(0) end
-  local r = held_out.new(dataset, model, { split = "test", carry = true }):run(20)
+  local r = validation.new(dataset, model, { split = "test", carry = true }):run(20)
   t.eq(r.asked, 1000)
   t.near(r.loss, math.log(9), 1e-5)
   t.near(r.loss_half, 0, 1e-5)

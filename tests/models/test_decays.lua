@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local contract = require "mneme.models.contract"
 local core = require "mneme.models.core"
-local recall = require "mneme.models.implicit_attention"
+local implicit_attention = require "mneme.models.implicit_attention"
 local rig = require "tests.support.core_rig"
 local tables = require "mneme.base.tables"
 
@@ -170,7 +170,7 @@ local function drawn_and_measured(settings)
   local H, V, pairs_seen = c.config.n_heads, c.config.d_head, {}
   for head = 0, H - 1 do
     for channel = 0, V - 1 do
-      local w, n, unseen = recall.weights(now, 0, head, channel)
+      local w, n, unseen = implicit_attention.weights(now, 0, head, channel)
       t.eq(n, T) t.eq(unseen, 0)
       for j = 0, T - 1 do
         pairs_seen[#pairs_seen + 1] = { w[j], read:data()[(((T - 1) * T + j) * H + head) * V + channel] }
@@ -189,12 +189,12 @@ t.test("the weights that are drawn of a decay that is a product are those that a
         local ok, c = pcall(core.new, "galite", { decay = name, gate = gate, feature = "elu1", n_layers = 1, d_head = 4 })
         if ok and c.reads ~= "joint" then
           local list, now = drawn_and_measured(settings)
-          t.eq(recall.problem(now), nil, name)
+          t.eq(implicit_attention.problem(now), nil, name)
           local most = 0
           for _, pair in ipairs(list) do most = math.max(most, math.abs(pair[2])) end
           t.ok(most > 0, name)
           for _, pair in ipairs(list) do t.near(pair[1], pair[2], 2e-5 * most, ("decay=%s gate=%s"):format(name, gate)) end
-          t.ok(recall.horizon(now, 0, 0) > 0, name)
+          t.ok(implicit_attention.horizon(now, 0, 0) > 0, name)
           seen = seen + 1
         end
       end
@@ -207,11 +207,11 @@ t.test("half-lives that are drawn are those of what is kept", function()
   with_own(function()
     mn.decays.constant = { keep = function(b, g) return b * 0 + 0.9, g * 0 + 0.95 end, needs = { "beta", "gamma" } }
     local _, now = drawn_and_measured { "galite", decay = "constant", feature = "elu1", normalise = false }
-    local steps = recall.horizon(now, 0, 0)
+    local steps = implicit_attention.horizon(now, 0, 0)
     t.near(steps, math.log(0.5) / math.log(0.9 * 0.95), 1e-3)
     mn.decays.constant = nil
     _, now = drawn_and_measured { "galite", decay = "none", feature = "elu1", normalise = false }
-    t.eq(recall.horizon(now, 0, 0), math.huge)
+    t.eq(implicit_attention.horizon(now, 0, 0), math.huge)
   end)
 end)
 
@@ -220,9 +220,9 @@ t.test("no weight belongs to a step where the decay is no product, whatever it i
     for _, name in ipairs { "joint", "joined", "element", "joint_apart", "element_joint" } do
       local c = core.new("galite", { decay = name, n_layers = 1 })
       local now = { reads = c.reads, probes = {}, history = { { step = 0, probes = {} } }, step = 0 }
-      t.ok(recall.problem(now):find "^no weight belongs to a step: this core's decay is no product", name)
-      t.eq(recall.horizon(now, 0, 0), nil)
-      t.ok(recall.no_horizon(now):find "each element", name)
+      t.ok(implicit_attention.problem(now):find "^no weight belongs to a step: this core's decay is no product", name)
+      t.eq(implicit_attention.horizon(now, 0, 0), nil)
+      t.ok(implicit_attention.no_horizon(now):find "each element", name)
     end
     local ours = mn.decays.joint
     mn.decays.joint = own.squared

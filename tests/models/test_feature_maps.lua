@@ -2,7 +2,7 @@
 -- random features stand for, rotary positions, and what fixed random matrices are.
 local t = require "tests.harness"
 local core = require "mneme.models.core"
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local mn = require "mneme"
 local rig = require "tests.support.core_rig"
 local ops = mn.ops
@@ -161,7 +161,7 @@ end)
 -- Features of a few vectors, with the matrix that a core of this configuration would have.
 local function mapped(name, m, d, vectors)
   local cfg = { feature = name, n_heads = 1, d_head = d, m = m, feature_eps = 0 }
-  local f, w = features.list[name], mn.tensor { shape = { 1, m, d } }
+  local f, w = feature_maps.list[name], mn.tensor { shape = { 1, m, d } }
   mn.manual_seed(5)
   f.buffer(w:data(), cfg)
   local a = filled({ #vectors / d, 1, 1, d }, vectors)
@@ -191,7 +191,7 @@ t.test("random features stand for their kernels", function()
   end end
   -- cos(w.(q - k)) is in the mean exp(-|q - k|^2 / 2), here for unit vectors
   local b, u, cfg = mapped("rfa", m, d, vectors)
-  local r = features.list.rfa.map(b, { cfg = cfg, w = u })
+  local r = feature_maps.list.rfa.map(b, { cfg = cfg, w = u })
   local length = {}
   for i = 0, 2 do length[i] = 1 / (math.sqrt(product(i, i, one)) + 1e-3) end
   for i = 0, 2 do for j = 0, 2 do

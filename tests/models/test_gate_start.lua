@@ -169,3 +169,30 @@ t.test("one line for people", function()
   t.eq((gate_start.describe { { shortest = 1, median = 4, longest = 9 }, { shortest = 2, median = 5, longest = 8 } }),
     "half of what is written is left after 1 to 9 steps (median 4)")
 end)
+
+t.test("gradient_reach: steps in which a gradient halves, and none where it grows or stays", function()
+  local core_of = require "mneme.models.core"
+  local new = core_of.new
+  local B, d = 2, 4
+  -- A core whose every output is the sum of all inputs, those k steps before the last one times keep^k.
+  local function reached(keep, back)
+    core_of.new = function()
+      local weights = mn.tensor { shape = { back + 1, 1, 1 } }
+      for step = 0, back do weights:data()[step] = keep ^ (back - step) end
+      return setmetatable({ config = { d_in = d }, d_out = d, initial = function() return {} end },
+        { __call = function(_, x) return mn.ops.cumsum { x = mn.ops.mul(x, weights), axis = 0 } end })
+    end
+    local ok, result = pcall(mn.measure.gradient_reach.measure, { "stub", d_in = d, remember = 5 }, back, B)
+    core_of.new = new
+    t.ok(ok, result)
+    return result
+  end
+  local falls = reached(0.5 ^ (1 / 10), 60)
+  t.near(falls.half_life, 10, 1e-3)
+  t.near(falls.longer, 2, 1e-3)
+  for _, keep in ipairs { 1.05, 1 } do
+    local grows = reached(keep, 60)
+    t.eq(grows.half_life, nil, "it does not halve")
+    t.eq(grows.longer, nil)
+  end
+end)

@@ -7,7 +7,7 @@ local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local naive = require "tests.support.naive_weights"
 local stepper = require "mneme.episodes.stepper"
-local recall = require "mneme.models.implicit_attention"
+local implicit_attention = require "mneme.models.implicit_attention"
 local frames = require "mneme.episodes.frames"
 local rig = require "mneme.models.contract_rig"
 local shares = require "mneme.view.attention_history"
@@ -163,15 +163,15 @@ end
 -- What a head read now and what the weights say it read, the latter up to a factor where there is a normaliser.
 local function check_reading(spec, normalised)
   local frame = frame_of(spec, 12)
-  t.eq(recall.problem(frame), nil, spec[1])
-  local layers, heads = recall.size(frame)
+  t.eq(implicit_attention.problem(frame), nil, spec[1])
+  local layers, heads = implicit_attention.size(frame)
   t.eq(layers, 2) t.eq(heads, 2)
   for layer = 0, layers - 1 do
     for head = 0, heads - 1 do
       local V, got, want = small.d_head, {}, {}
       local function values(entry, kind) return entry.probes["layers." .. layer .. "." .. kind].values + head * V end
       for d = 0, V - 1 do
-        local w, n, unseen = recall.weights(frame, layer, head, d)
+        local w, n, unseen = implicit_attention.weights(frame, layer, head, d)
         t.eq(n, 12) t.eq(unseen, 0)
         got[d + 1], want[d + 1] = 0, values(frame, "retrieved")[d]
         for j = 0, n - 1 do got[d + 1] = got[d + 1] + w[j] * values(frame.history[j + 1], "v")[d] end
@@ -209,12 +209,12 @@ end)
 
 t.test("rwkv4: channel by channel, weights times values are what is read; their mean sums to 1", function()
   local frame = frame_of({ "rwkv4" }, 12)
-  t.eq(recall.problem(frame), nil)
-  local layers, heads = recall.size(frame)
+  t.eq(implicit_attention.problem(frame), nil)
+  local layers, heads = implicit_attention.size(frame)
   t.eq(layers, 2) t.eq(heads, 1)
   for layer = 0, 1 do
     for d = 0, 15 do
-      local w, n = recall.weights(frame, layer, 0, d)
+      local w, n = implicit_attention.weights(frame, layer, 0, d)
       local sum, read = 0, 0
       for j = 0, n - 1 do
         sum, read = sum + w[j], read + w[j] * frame.history[j + 1].probes["layers." .. layer .. ".v"].values[d]
@@ -222,7 +222,7 @@ t.test("rwkv4: channel by channel, weights times values are what is read; their 
       t.near(sum, 1, 1e-5)
       t.near(read, frame.probes["layers." .. layer .. ".retrieved"].values[d], 1e-5)
     end
-    local w, n, sum = recall.weights(frame, layer, 0), 12, 0
+    local w, n, sum = implicit_attention.weights(frame, layer, 0), 12, 0
     for j = 0, n - 1 do sum = sum + w[j] end
     t.near(sum, 1, 1e-5)
   end
@@ -230,7 +230,7 @@ end)
 
 -- The weights of a head, their sum, and what is beside them.
 local function row_of(frame, layer, head)
-  local w, n, unseen, beside = recall.weights(frame, layer, head)
+  local w, n, unseen, beside = implicit_attention.weights(frame, layer, head)
   local list, sum = {}, 0
   for j = 0, n - 1 do list[j], sum = w[j], sum + w[j] end
   t.eq(unseen, 0)
@@ -241,13 +241,13 @@ t.test("every core shows weights that add up, or says why none belong to a step"
   local kinds = { weights = 0, reasons = 0 }
   for _, name in ipairs(registry.names "cores") do
     local frame = frame_of({ name }, 9)
-    local reads, problem, layers, heads = frame.reads, recall.problem(frame), recall.size(frame)
+    local reads, problem, layers, heads = frame.reads, implicit_attention.problem(frame), implicit_attention.size(frame)
     t.ok(reads, name .. " does not say how it reads its memory (see learn_recall.lua)")
     t.ok(reads ~= "softmax" or naive[name], name .. ": its definition is missing in naive_weights.lua")
     if problem then
       kinds.reasons = kinds.reasons + 1
       t.ok(problem:find "^no weight belongs to a step" or problem:find "^nothing is read", name .. ": " .. problem)
-      t.eq(recall.horizon(frame, 0, 0), nil)
+      t.eq(implicit_attention.horizon(frame, 0, 0), nil)
     else
       kinds.weights = kinds.weights + 1
       t.ok(layers >= 1 and heads >= 1, name)
@@ -261,7 +261,7 @@ t.test("every core shows weights that add up, or says why none belong to a step"
         if share then t.near(sum + beside, 1, 1e-5, name) end
       end
       t.ok(some, name .. " reads nothing")
-      local steps = recall.horizon(frame, layers - 1, heads - 1)
+      local steps = implicit_attention.horizon(frame, layers - 1, heads - 1)
       t.ok(steps and (steps > 0 or name == "rmt"), name .. " has a horizon")          -- rmt sees its own step, and its memory tokens
     end
   end
@@ -283,7 +283,7 @@ t.test("a core's word for its way of reading is checked", function()
   path = path:gsub("lua$", "2.lua")
   write(nil)
   t.eq(core.new(path, {}).reads, nil)
-  t.ok(recall.problem { history = {}, probes = {} }:find "does not say how it reads")
+  t.ok(implicit_attention.problem { history = {}, probes = {} }:find "does not say how it reads")
   os.remove(path)
 end)
 
@@ -296,7 +296,7 @@ for sees, first in pairs { memory = 9, rollout = 8 } do
       t.near(sum + beside, 1, 1e-5)
       for j = 0, 9 do t.eq(w[j] > 0, j >= first) end
     end
-    t.ok(recall.note(frame, 0.5):find "50 %% goes to memory tokens")
+    t.ok(implicit_attention.note(frame, 0.5):find "50 %% goes to memory tokens")
   end)
 end
 
@@ -313,7 +313,7 @@ t.test("longshort: the weight of a chunk is spread over its steps", function()
     t.eq(w[12], 0)
     t.ok(w[13] > 0 and w[14] > 0)
   end
-  t.eq(recall.note(frame, 0), "a chunk's weight is spread over its steps")
+  t.eq(implicit_attention.note(frame, 0), "a chunk's weight is spread over its steps")
 end)
 
 t.test("framestack: the observations that it holds, all alike", function()
@@ -321,7 +321,7 @@ t.test("framestack: the observations that it holds, all alike", function()
   local w, sum = row_of(frame, 0, 0)
   for j = 0, 8 do t.near(w[j], j >= 5 and 0.25 or 0, 1e-6) end
   t.near(sum, 1, 1e-6)
-  t.eq(recall.horizon(frame, 0, 0), 3)
+  t.eq(implicit_attention.horizon(frame, 0, 0), 3)
   w = row_of(frame_of({ "framestack", frames = 4 }, 2), 0, 0)
   t.near(w[0], 0.5, 1e-6)
 end)
@@ -339,14 +339,14 @@ end)
 
 t.test("softmax reads its window and no more, and its weights sum to 1", function()
   local frame = frame_of({ "transformer", memory = 5 }, 12)
-  local w, n = recall.weights(frame, 1, 0)
+  local w, n = implicit_attention.weights(frame, 1, 0)
   local sum = 0
   for j = 0, n - 1 do
     sum = sum + w[j]
     t.eq(w[j] > 0, j >= n - 6)
   end
   t.near(sum, 1, 1e-5)
-  t.eq(recall.horizon(frame, 0, 0), 5)
+  t.eq(implicit_attention.horizon(frame, 0, 0), 5)
 end)
 
 t.test("probes that do not go together, as those of a damaged file, are not read", function()
@@ -356,7 +356,7 @@ t.test("probes that do not go together, as those of a damaged file, are not read
       local name = "layers.1." .. kind
       if table.concat(shape, ",") ~= table.concat(frame.probes[name].shape, ",") then
         frame.probes[name] = { shape = shape, values = frame.probes[name].values }
-        t.ok(recall.problem(frame), kind)
+        t.ok(implicit_attention.problem(frame), kind)
       end
     end
   end
@@ -365,7 +365,7 @@ t.test("probes that do not go together, as those of a damaged file, are not read
     for _, kind in ipairs(kinds) do
       local frame = frame_of({ name }, 3)
       frame.probes["layers.0." .. kind] = nil
-      t.ok(recall.problem(frame), name .. " without " .. kind)
+      t.ok(implicit_attention.problem(frame), name .. " without " .. kind)
     end
   end
 end)
@@ -375,28 +375,28 @@ t.test("weights of attention in a file may be anything: none hangs or crashes", 
   local array = frame.probes["layers.0.attention"]
   for _, x in ipairs { -1, 0 / 0, math.huge, -math.huge, 1e30, 2 ^ 24, 0.5, 1e7 } do
     for i = 0, 3 * array.shape[2] - 1 do array.values[i] = x end
-    t.eq(recall.problem(frame), nil)
-    local _, n = recall.weights(frame, 0, 0)
+    t.eq(implicit_attention.problem(frame), nil)
+    local _, n = implicit_attention.weights(frame, 0, 0)
     t.eq(n, 6)
-    recall.horizon(frame, 0, 0)
-    recall.note(frame, 0)
+    implicit_attention.horizon(frame, 0, 0)
+    implicit_attention.note(frame, 0)
   end
   for _, shape in ipairs { { 2, 3 }, { 2, 68, 2 }, { 3, 1, 3 }, {}, { 1, 2, 1, 3 } } do
     frame.probes["layers.0.attention"] = { shape = shape, values = array.values }
-    t.ok(recall.problem(frame), table.concat(shape, ","))
+    t.ok(implicit_attention.problem(frame), table.concat(shape, ","))
   end
   frame.probes["layers.0.attention"], frame.probes.attention = nil, { shape = { 2, 2 }, values = array.values }
-  t.ok(recall.problem(frame))
+  t.ok(implicit_attention.problem(frame))
 end)
 
 t.test("steps that were not seen are told", function()
   local frame = frame_of({ "galite", eta = 2 }, 9)
   frame.history[4].probes = nil
-  local _, n, unseen = recall.weights(frame, 0, 0)
+  local _, n, unseen = implicit_attention.weights(frame, 0, 0)
   t.eq(n, 9) t.eq(unseen, 4)
   frame = frame_of({ "gated_deltanet" }, 9)
   frame.history[2].probes = nil
-  _, n, unseen = recall.weights(frame, 0, 0)
+  _, n, unseen = implicit_attention.weights(frame, 0, 0)
   t.eq(n, 9) t.eq(unseen, 2)
 end)
 
@@ -409,7 +409,7 @@ t.test("shares are the weights of each step as they were then, whichever is aske
   local rows = { { layer = 1, head = 0 }, { layer = 0, head = 1 } }
   for i = 3, 12 do
     for _, row in ipairs(rows) do
-      local w, n = recall.weights(shown[i], row.layer, row.head)
+      local w, n = implicit_attention.weights(shown[i], row.layer, row.head)
       local sum, share = 0, shares.of(shown[12], i, row.layer, row.head)
       for j = 0, n - 1 do sum = sum + math.abs(w[j]) end
       for j = 0, n - 1 do t.near(share[j], math.abs(w[j]) / sum, 1e-6) end
@@ -432,19 +432,19 @@ local function gates_frame(reads, gates)
 end
 
 t.test("horizons: steps until half is gone", function()
-  t.near(recall.horizon(gates_frame("gated_delta", { keep = 0.9 }), 0, 0), math.log(0.5) / math.log(0.9), 1e-3)
-  t.near(recall.horizon(gates_frame("gated", { gamma = 0.1, beta = 0.2 }), 0, 0), math.log(0.5) / math.log(0.72), 1e-3)
-  t.near(recall.horizon(gates_frame("gated", { gamma = 0.5, p_gamma = 0.5 }), 0, 0), math.log(0.5) / math.log(0.75), 1e-3)
-  t.near(recall.horizon(gates_frame("unlearned", { w = 0.99 }), 0, 0), math.log(0.5) / math.log(0.99), 0.01)
-  t.near(recall.horizon(gates_frame("delta", { gamma = 1 }), 0, 0), 0, 0.02)
+  t.near(implicit_attention.horizon(gates_frame("gated_delta", { keep = 0.9 }), 0, 0), math.log(0.5) / math.log(0.9), 1e-3)
+  t.near(implicit_attention.horizon(gates_frame("gated", { gamma = 0.1, beta = 0.2 }), 0, 0), math.log(0.5) / math.log(0.72), 1e-3)
+  t.near(implicit_attention.horizon(gates_frame("gated", { gamma = 0.5, p_gamma = 0.5 }), 0, 0), math.log(0.5) / math.log(0.75), 1e-3)
+  t.near(implicit_attention.horizon(gates_frame("unlearned", { w = 0.99 }), 0, 0), math.log(0.5) / math.log(0.99), 0.01)
+  t.near(implicit_attention.horizon(gates_frame("delta", { gamma = 1 }), 0, 0), 0, 0.02)
   local uneven = gates_frame("gated_delta", { keep = 0.5 })
   uneven.probes["layers.0.keep"].values[1] = 0.99
-  local steps, slowest = recall.horizon(uneven, 0, 0)
+  local steps, slowest = implicit_attention.horizon(uneven, 0, 0)
   t.near(0.5 * (0.5 ^ steps + 0.99 ^ steps), 0.5, 1e-3)
   t.near(slowest, math.log(0.5) / math.log(0.99), 0.01)
-  t.eq(recall.horizon(gates_frame("gated", {}), 0, 0), math.huge, "no gates forget nothing")
-  t.eq(recall.horizon(gates_frame("gated_delta", { keep = 1 }), 0, 0), math.huge)
-  t.eq(recall.horizon(gates_frame(nil, { beta = 0.5 }), 0, 0), nil, "not known")
+  t.eq(implicit_attention.horizon(gates_frame("gated", {}), 0, 0), math.huge, "no gates forget nothing")
+  t.eq(implicit_attention.horizon(gates_frame("gated_delta", { keep = 1 }), 0, 0), math.huge)
+  t.eq(implicit_attention.horizon(gates_frame(nil, { beta = 0.5 }), 0, 0), nil, "not known")
 end)
 
 

@@ -61,7 +61,7 @@ local function following()
   set("play", envs)
   set("view", find.names "scenes")
   set("list", catalogue.kinds, { "costs", "runs" })
-  set("bench", { "cores", "eager", "envs", "peers", "ranks", "recur", "scenes", "small", "solve", "sweep", "torsos", "train" })
+  set("bench", find.benchmarks())
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "man" }, envs)
   set("help", require("mneme.commands.help").names())
   return after

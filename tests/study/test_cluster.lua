@@ -1,4 +1,4 @@
--- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines lives every open run once, on a Slurm
+-- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines runs every open run once, on a Slurm
 -- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
 local one_run = require "mneme.study.one_run"
@@ -135,7 +135,7 @@ t.test("a task that is told to go asks for its return, and the run goes on where
   t.ok(before > 0 and after > before and last == 1000000)
 end)
 
-t.test("a run that fails is kept; one that another process lives is left to it", function()
+t.test("a run that fails is kept; one that another process runs is left to it", function()
   forget()
   local said, status = sweep "study.lua crash=2 run=cursed only=a=2,seed=1"
   t.eq(status, 1, said)
@@ -145,7 +145,7 @@ t.test("a run that fails is kept; one that another process lives is left to it",
   t.eq(folder.result(path "cursed/runs/a=2,seed=1").attempts, 3)
   files.write(path "held", { "" })                 -- it lasts until it is let go
   sh(("'%s' sweep study.lua run=shared only=1 > /dev/null 2>&1 & true"):format(shell.program))
-  shell.wait("a run that lives", function() return marks()["a=1,seed=1"] end)
+  shell.wait("a run that runs", function() return marks()["a=1,seed=1"] end)
   local patience = one_run.patience
   one_run.patience = 0.2
   t.eq(one_run.process(path "shared/runs/a=1,seed=1", path "study.lua", { words = { "a=1", "seed=1" } }), one_run.TAKEN)

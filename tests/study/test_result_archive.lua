@@ -1,4 +1,4 @@
--- test_result_archive.lua -- finished runs in a file: written, taken elsewhere and not lived again, told in the report; what is
+-- test_result_archive.lua -- finished runs in a file: written, taken elsewhere and not run again, named in the report; what is
 -- another run, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
 -- measures: what linear memories divide by, and what the same weights say with other options.
 local t = require "tests.harness"
@@ -10,7 +10,7 @@ local kept = require "mneme.study.result_archive"
 local mn = require "mneme"
 local report_episode = require "mneme.reports.report_episode"
 local stepper = require "mneme.episodes.stepper"
-local same_weights = require "mneme.measure.weight_transplant"
+local weight_transplant = require "mneme.measure.weight_transplant"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -26,7 +26,7 @@ local function mneme(words)
   return status, said
 end
 
--- Each run leaves a mark; its metric tells the settings that it was lived with.
+-- Each run leaves a mark; its metric tells the settings that it was run with.
 local marked = write("marked.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -40,7 +40,7 @@ return mn.study {
 }
 ]]):gsub("HERE", here))
 
--- How often a run was lived since the last time.
+-- How often a run was run since the last time.
 local function marks()
   local n = files.is_file(path "marks") and #files.read(path "marks") or 0
   os.remove(path "marks")
@@ -321,13 +321,13 @@ end)
 
 t.test("the released form at r = 1 and r = 2 is one function; the exact series is not", function()
   local config = folder.load(path "whole").runs[1].path
-  t.eq(same_weights.difference(config, {}, {}), 0)
+  t.eq(weight_transplant.difference(config, {}, {}), 0)
   for form, same in pairs { code = true, cossin = false } do
     local run = path("run-" .. form)
     local status, said = mneme(("run tmaze core=agalite core.form=%s core.n_layers=1 core.d_model=16 core.d_head=8 corridor=3 steps=2048 run=%s")
       :format(form, run))
     t.eq(status, 0, said)
-    local d = same_weights.difference(run, { r = 1, eps = 1e-12 }, { r = 2, eps = 1e-12 })
+    local d = weight_transplant.difference(run, { r = 1, eps = 1e-12 }, { r = 2, eps = 1e-12 })
     t.ok(same and d < 1e-6 or not same and d > 1e-3, ("%s: %g"):format(form, d))
   end
 end)

@@ -282,3 +282,45 @@ t.test("power: more seeds tell apart more", function()
   local r10, r40 = tonumber(ten[2]:match "factor of ([%d.]+)"), tonumber(power.lines(list, 40)[2]:match "factor of ([%d.]+)")
   t.ok(r40 < r10)
 end)
+
+-- The share of simulated studies whose first claim holds, of n seeds with normal numbers whose deviation is 3.
+local function holds_share(n, mean, tests)
+  math.randomseed(n)
+  local list, held, studies = {}, 0, 2000
+  for i, test in ipairs(tests) do
+    list[i] = { test = { test[1], metric = "score", a = { core = "a" .. i }, b = test.within and { core = "b" }, within = test.within,
+      value = not test.within and 0 or nil } }
+  end
+  for _ = 1, studies do
+    local runs = {}
+    for seed = 1, n do
+      local normal = math.sqrt(-2 * math.log(1 - math.random())) * math.cos(2 * math.pi * math.random())
+      runs[seed] = { status = "done", labels = { core = "a1" }, seed = seed, metrics = { score = mean + 3 * normal } }
+      runs[n + seed] = { status = "done", labels = { core = "b" }, seed = seed, metrics = { score = 0 } }
+      for i = 2, #tests do                                                 -- the others claim nothing that is there
+        runs[i * n + seed] = { status = "done", labels = { core = "a" .. i }, seed = seed, metrics = { score = seed % 2 - 0.5 } }
+      end
+    end
+    if claims.judge({ runs = runs }, list)[1].verdict == "holds" then held = held + 1 end
+  end
+  return held / studies
+end
+
+t.test("power: four of five simulated studies find a mean of the size printed, and equality within it", function()
+  for _, n in ipairs { 5, 9 } do
+    for _, others in ipairs { 0, 3 } do
+      local list = { {} }
+      for i = 1, others do list[1 + i] = { test = { "at_least" } } end
+      local function printed(kind)
+        list[1].test = { kind }
+        return 3 * tonumber(power.lines(list, n)[1]:match "([%d.]+) standard deviations")
+      end
+      local tests = {}
+      for i, claim in ipairs(list) do tests[i] = claim.test or {} end
+      tests[1] = { "equal", within = printed "equal" }
+      t.near(holds_share(n, 0, tests), 0.8, 0.06, ("equal, %d seeds, %d other claims"):format(n, others))
+      tests[1] = { "at_least" }
+      t.near(holds_share(n, printed "at_least", tests), 0.8, 0.06, ("at_least, %d seeds, %d other claims"):format(n, others))
+    end
+  end
+end)

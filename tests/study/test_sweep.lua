@@ -21,7 +21,7 @@ local function write(name, text)
   return path(name)
 end
 
--- Each run leaves a mark, so that living one twice is seen.
+-- Each run leaves a mark, so that running one twice is seen.
 local study = write("study.lua", ([[
 local mn = require "mneme"
 return mn.study {
@@ -137,7 +137,7 @@ t.test("what cannot be swept says so", function()
   t.raises(function() grid.check { a = {} } end, "is no list")
 end)
 
-t.test("every run is lived once; again: none; more seeds: only those", function()
+t.test("every run runs once; again: none; more seeds: only those", function()
   forget()
   local status, out = run("quick=1 jobs=3 run=" .. path "once")
   t.eq(status, 0, out)
@@ -205,7 +205,7 @@ t.test("a run that fails is kept, reported and tried once more", function()
   t.eq(folder.result(path "exits/runs/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
--- Begin a sweep whose first two runs last until they are let go, and do something to it once they live.
+-- Begin a sweep whose first two runs last until they are let go, and do something to it once they run.
 local function begin(words)
   forget()
   files.write(path "held", { "" })
@@ -223,7 +223,7 @@ local function ended(pid)
   return files.read(path "out")
 end
 
-t.test("kill -9 of the sweep: its runs end too, and the next sweep lives those that are open", function()
+t.test("kill -9 of the sweep: its runs end too, and the next sweep runs those that are open", function()
   local pid = begin("quick=1 jobs=2 run=" .. path "killed")
   os.execute("kill -9 " .. pid)
   let_go()
@@ -338,15 +338,30 @@ end)
 
 t.test("an estimate comes first: runs are tried for a moment, and leave nothing behind", function()
   local words = "tmaze corridor=4 core=gru,lstm core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=6400 run=" .. path "told"
-  local status, out = mneme("sweep " .. words)
+  local status, out = mneme("sweep jobs=8 " .. words)
   t.eq(status, 0, out)
-  t.ok(out:find "told: 2 runs in %d process.* about %d+:%d%d, up to %d+ MiB each %(2 kinds were tried%)", out)
+  local minutes, seconds = out:match "told: 2 runs in 2 processes: about (%d+):(%d%d), up to %d+ MiB each %(2 kinds were tried%)"
+  t.ok(minutes, out)
   t.ok(not lfs.attributes(path "told/estimate"))
+  local longest = 0
   for _, c in ipairs(folder.load(path "told").runs) do
     local e = folder.result(c.path).estimate
     t.ok(e.wall_s > 0 and e.wall_s < 1000 and e.peak_mib > 1)
     t.eq(c.metrics.steps, 6400)
+    longest = math.max(longest, e.wall_s)
   end
+  t.near(60 * minutes + seconds, longest, 1, "two runs side by side take as long as the longer one, however many processes there are")
+end)
+
+t.test("an estimate counts no more processes than there are runs, and one of a thing", function()
+  local estimate, pool = require "mneme.study.estimate", require "mneme.study.process_pool"
+  t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 1 }, 1, 8), "1 run in 1 process: about 1:00, up to 9 MiB each (1 kind was tried)")
+  t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 2 }, 5, 3), "5 runs in 3 processes: about 1:00, up to 9 MiB each (2 kinds were tried)")
+  t.eq(estimate.text({ tried = 1 }, 1, 8), "1 run: how long it takes is not known before")
+  t.eq(pool.seconds(60, 1, 8, 60), 60)
+  t.eq(pool.seconds(70, 2, 8, 60), 60)
+  t.eq(pool.seconds(600, 10, 4, 60), 150)
+  t.eq(pool.seconds(0, 0, 4, 0), 0)
 end)
 
 t.test("what a run does before and after its training counts as its own, and is estimated", function()
@@ -383,19 +398,41 @@ t.test("labels with a comma, and names as runs have them, narrow an axis as othe
   t.eq(labels "gtrxl__256,gru", "gtrxl, 256; gru") t.eq(labels "lstm,gru", "lstm; gru") t.eq(labels "gtrxl", "gtrxl")
 end)
 
-t.test("how long a sweep will take is told from the estimates before a run has ended", function()
-  local table_of = require "mneme.study.progress_table"
-  local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
+-- What a terminal shows of a sweep: its first run has begun.
+local function shown(runs, jobs, waiting)
   local said, stderr = {}, io.stderr
   io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
   local ok, problem = pcall(function()
-    local shown = table_of.new({ runs = runs, cfg = { steps = 10 } }, { run = path "none", jobs = 2 }, { done = 0, failed = 0, all = 3 }, { tty = true })
-    shown:update({ { job = runs[1], since = C.mn_clock(false) } }, 2)
+    local it = require("mneme.study.progress_table").new({ runs = runs, cfg = { steps = 1e6 } }, { run = path "shown", jobs = jobs },
+      { done = 0, failed = 0, all = 3 }, { tty = true })
+    it:update({ { job = runs[1], since = C.mn_clock(false) } }, waiting)
   end)
-  io.stderr = stderr                                                                                             -- luacheck: ignore
+  io.stderr = stderr                                                                                               -- luacheck: ignore
   t.ok(ok, problem)
-  local minutes, seconds = table.concat(said):match "ETA (%d+):(%d+)"          -- (100 + 2 x 200) / 2
-  t.near(60 * minutes + seconds, 250, 1)
+  return table.concat(said)
+end
+
+t.test("the part of a run that is done is of its own steps, which may be an axis", function()
+  local at = path "shown/runs/steps=1000,seed=1"
+  files.make_folder(at)
+  local first = { name = "steps=1000,seed=1" }
+  files.write(at .. "/metrics.jsonl", { '{"step": 500, "charts/score": 0.5}\n' })
+  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "of the script's, before it wrote them down")
+  files.write(at .. "/config.json", { '{"config": {"steps": 1000}}' })
+  t.ok(shown({ first }, 1, 0):find("\n   50 %", 1, true), shown({ first }, 1, 0))
+  files.write(at .. "/config.json", { '{"config": {"st' })
+  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
+end)
+
+t.test("how long a sweep will take is told from the estimates before a run has ended", function()
+  local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
+  local function eta(jobs, waiting)
+    local minutes, seconds = shown(runs, jobs, waiting):match "ETA (%d+):(%d+)"
+    return 60 * minutes + seconds
+  end
+  t.near(eta(2, 2), 250, 1, "(100 + 2 x 200) / 2")
+  t.near(eta(8, 2), 200, 1, "the longest of three")
+  t.near(eta(8, 0), 100, 1, "the one that is left")
 end)
 
 t.test("energy comes from a meter that begins anew, or is not known", function()

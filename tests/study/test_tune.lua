@@ -244,6 +244,15 @@ t.test("tune: what a study cannot mean", function()
   refused({ lr = "1..2", budget = 8, by = 3 }, "by is a number, expected a string")
 end)
 
+t.test("how long a tuning takes: after the start no more trials at a time than it looks ahead, and then fresh runs", function()
+  local it = tuning.open { script = path "toy.lua", run = path "told", words = {}, ranges = { lr = "1e-5..1:log" }, budget = "20x20",
+    points = { { name = "core=gru", labels = { core = "gru" }, words = { "core=gru" } } }, jobs = 8 }
+  t.eq(it:wide(), 2)
+  t.eq(it:seconds_left(10, 20, 4), 10 + 80 + 10, "4 of the start side by side, 16 by two, 4 fresh runs side by side")
+  t.eq(it:seconds_left(10, 1, 0), 10, "one trial in eight processes")
+  t.eq(it:seconds_left(10, 0, 12), 15)
+end)
+
 t.test("on a small T-Maze it finds a better rate than the script's own", function()
   local said, status = mneme("tune tmaze core=lstm core.d_model=16 corridor=4 num_steps=32 hidden=16 lr=1e-4..3e-2:log budget=10x16384 fresh=3 top=1 "
     .. "estimate=0 run=maze")

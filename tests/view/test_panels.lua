@@ -1,7 +1,7 @@
 -- test_panels.lua -- what panels show is so: curves are those of the log, places and outcomes those that were seen.
 -- (What a memory reads: test_implicit_attention.lua.)
 local t = require "tests.harness"
-local curves = require "mneme.runs.metrics_reader"
+local metrics_reader = require "mneme.runs.metrics_reader"
 local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
 local stepper = require "mneme.episodes.stepper"
@@ -18,15 +18,15 @@ t.test("learning curves: what was added is read, lines that are damaged are pass
     f:write(text)
     f:close()
   end
-  t.eq(next(curves.read(folder)), nil, "no log yet")
+  t.eq(next(metrics_reader.read(folder)), nil, "no log yet")
   put("w", '{"step": 10, "charts/score": 0.25}\n{"step": 20, "charts/score": "NaN", "x": 3}\nnonsense\n{"step": 30, "cha')
-  local s = curves.read(folder)
+  local s = metrics_reader.read(folder)
   t.eq(s["charts/score"].n, 1) t.eq(s["charts/score"].y[1], 0.25) t.eq(s.x.x[1], 20)
   put("a", 'rts/score": 0.5}\n')
-  s = curves.read(folder)["charts/score"]
+  s = metrics_reader.read(folder)["charts/score"]
   t.eq(s.n, 2) t.eq(s.x[2], 30) t.eq(s.y[2], 0.5)
   put("w", '{"step": 10, "charts/score": 0.25}\n')
-  t.eq(curves.read(folder)["charts/score"].n, 1, "a trainer that resumes cuts its log")
+  t.eq(metrics_reader.read(folder)["charts/score"].n, 1, "a trainer that resumes cuts its log")
   os.execute("rm -r '" .. folder .. "'")
 end)
 

@@ -36,6 +36,18 @@ function registry.names(kind)
   return names
 end
 
+---The benchmarks of `mneme bench`: one for each file of commands/bench.
+---@return string[] names, sorted
+function registry.benchmarks()
+  local names = {}
+  for file in lfs.dir(here .. "commands/bench") do
+    local name = file:match "^(%w+)%.lua$"
+    if name and name ~= "init" then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
 ---The path of one, or an error that lists what there is.
 function registry.file(kind, name, word)
   if type(name) ~= "string" or name:find "[^%w_.-]" then errors.usage(("%s '%s' is not a name"):format(word, tostring(name))) end

@@ -17,7 +17,7 @@ local commands = require "mneme.commands.command_table"
 local function usage_text()
   local rows = {}
   for i, c in ipairs(commands) do rows[i] = { c.name .. c.usage, c.doc } end
-  local layout = require "mneme.commands.layout"
+  local layout = require "mneme.base.layout"
   return layout.prose("mneme " .. version .. ": a research sandbox for memory in agents") .. "\nusage: mneme COMMAND [key=value ...]\n\n"
     .. layout.columns(rows, 34) .. "\n" .. layout.columns({ { "mneme help COMMAND", "explains a command" },
       { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
@@ -116,7 +116,7 @@ local function list(words)
     local costs = require "mneme.models.costs"
     local given = { unpack(words, 2) }
     if kind == "cores" then io.stdout:write(costs.list(given))
-    elseif terminal.columns(1) then io.stdout:write(require("mneme.commands.layout").table(costs.table(given, true)))
+    elseif terminal.columns(1) then io.stdout:write(require("mneme.base.layout").table(costs.table(given, true)))
     else io.stdout:write(costs.table(given)) end          -- Markdown
     return next_step.say "help core NAME"
   elseif kind then
@@ -134,8 +134,7 @@ end
 
 -- The help of a command: the header of its file.
 local function header(command)
-  local path = require("mneme.base.registry").root .. "lua/mneme/" .. command.comment .. ".lua"
-  return require("mneme.commands.layout").prose(require("mneme.base.catalogue").prose(path))
+  return require("mneme.base.layout").prose(require("mneme.base.catalogue").help(command))
 end
 
 function show_help(words)
@@ -151,7 +150,7 @@ function show_help(words)
     if c.name == words[1] then
       io.stdout:write(terminal.fold(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n"), terminal.width()))
       if stored_code[c.name] then
-        io.stdout:write("\nof a stored run or study:\n", require("mneme.commands.layout").columns(require("mneme.runs.run_sources").help))
+        io.stdout:write("\nof a stored run or study:\n", require("mneme.base.layout").columns(require("mneme.runs.run_sources").help))
       end
       return
     end
@@ -188,7 +187,7 @@ local function bench(words)
   local device = script.setting(words, "device")
   if device then require("mneme.base.engine").open(device, 1) end
   local there = device and (words[1] == "train" or words[1] == "cores" or words[1] == "kernels")
-  return require(there and "mneme.commands.bench.device" or "mneme.commands.bench").main(words)
+  return require(there and "mneme.commands.bench.parts.device" or "mneme.commands.bench").main(words)
 end
 
 -- What each command runs: words -> status.

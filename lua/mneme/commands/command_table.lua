@@ -1,4 +1,6 @@
 -- command_table.lua -- the commands of mneme: name, usage, a line about each, and the file whose header is its help (comment).
+local registry = require "mneme.base.registry"
+
 return {
   { name = "run", usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings" },
   { name = "eval", usage = " RUN [episodes=1000] [outcomes=1] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
@@ -28,8 +30,8 @@ return {
     comment = "commands/export" },
   { name = "check", usage = " RUN|STUDY | FILE.safetensors ... [device=cuda] | core=FILE.lua",
     doc = "examine a run's folder, compare with another program's recorded values, or test your own core", comment = "commands/check/init" },
-  { name = "bench", usage = " [cores|eager|envs|peers|ranks|recur|scenes|solve|sweep|torsos|train] [device=cuda]", doc = "measure speed on this machine",
-    comment = "commands/bench/init" },
+  { name = "bench", usage = (" [%s] [device=cuda]"):format(table.concat(registry.benchmarks(), "|")),
+    doc = "measure speed on this machine", comment = "commands/bench/init" },
   { name = "list", usage = " [runs|cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [FOLDER] [key=value ...]",
     doc = "list your runs, or what is installed; parameters and costs of cores" },
   { name = "repl", usage = "", doc = "interactive Lua with mn loaded", comment = "commands/repl" },

@@ -3,7 +3,7 @@
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 
 local command_topics = {}
 

@@ -96,7 +96,7 @@ end
 
 ---Completions of the last argument, sorted, without duplicates.
 ---@param words string[] the command line after `mneme`, the last one incomplete
----@param commands table[] those of mneme.cli
+---@param commands table[] those of commands/command_table.lua
 ---@return string[]
 function complete.list(words, commands)
   local start, seen, list = words[#words] or "", {}, {}

@@ -18,7 +18,7 @@ local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 local C = engine.C
 
 local command = {}
@@ -127,7 +127,8 @@ local function describe_many(o, list)
   end
   local of, past = o.of == "value" and "value" or "chosen action's logit", {}
   for i, back in ipairs(list) do past[i] = 1 - back[1] end
-  print(("the %s depends on the observation k steps before, means of %d episodes:"):format(of, #list))
+  print(("the %s depends on the observation k steps before, mean%s of %d episode%s:"):format(of, #list > 1 and "s" or "", #list,
+    #list > 1 and "s" or ""))
   local rows = largest(means, function(i) return { i == 1 and "now" or ("%d before"):format(i - 1) } end)
   io.stdout:write(columns(rows))
   local mean, low, high = stats.t_interval(past)
@@ -182,6 +183,7 @@ function command.main(words)
     return 0
   end
   local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
+  C.mn_watch_signals(true)
   for k = 1, o.episodes do
     p:restart({ o.seed + k - 1 }, o.seed + k - 1)
     local episode = credit.play(p, LONGEST)
@@ -191,11 +193,14 @@ function command.main(words)
     if C.mn_interrupted() ~= 0 then break end
   end
   progress_bar:finish(#list, {})
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if #list == 0 and status ~= 0 then errors.stop(status) end
   if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
-  print(("%s: %d episodes from seed %d"):format(p.title, #list, o.seed))
+  print(("%s: %d episode%s from seed %d"):format(p.title, #list, #list > 1 and "s" or "", o.seed))
   describe_many(o, list)
-  next_step.say { "where", o.folder }
-  return 0
+  if status == 0 then next_step.say { "where", o.folder } end
+  return status
 end
 
 return command

@@ -13,7 +13,7 @@ local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local trajectory = require "mneme.episodes.trajectory"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 
 local diff = {}
 local MOST_ROWS = 12                        -- differences shown of one step
@@ -57,7 +57,7 @@ local function headers(a, b)
   add("environment", a.env, b.env)
   compare_tables(rows, "", a.settings, b.settings)
   add("reset with seed", show(a.seed), show(b.seed))
-  add("copy", a.copy, b.copy)
+  add("environment number", a.copy, b.copy)
   add("actions", table.concat(a.names, " "), table.concat(b.names, " "))
   add("observation", show(a.observation), show(b.observation))
   if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "a different state", "or a different position in the random stream" } end

@@ -2,7 +2,7 @@
 -- others.  Exit status 0 unless something required is missing.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 local luajit_pairs = require "mneme.base.luajit_pairs"
 local machine = require "mneme.base.machine"
 local version = require "mneme.base.version"

@@ -8,12 +8,12 @@
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
 -- Other keys are settings of the environment: corridor=200, or env.corridor=200.
 local ffi = require "ffi"
-local env_settings = require "mneme.commands.env_settings"
+local arguments = require "mneme.commands.run_arguments"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local stepper = require "mneme.episodes.stepper"
 local files = require "mneme.base.files"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
@@ -68,37 +68,33 @@ function eval.play(p, episodes, album, reached)
   return out
 end
 
+-- ---- the command line ----
+
+local command = { name = "eval", usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
+  whole = { episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, record_every = 1, internals = 0, outcomes = 0 } }
+function command.other.record(o, text)
+  if text == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
+  o.record = text
+end
+function command.other.out(o, text)
+  if not text:find "%.csv$" then errors.usage(("eval: out=%s, expected a file that ends in .csv"):format(text)) end
+  o.out = text
+end
+
 local function read(words)
-  local o, env = { episodes = 1000, greedy = false, best = false, checkpoint = -1, seed = 12345, num_envs = 0, record_every = 1,
-    internals = false, outcomes = false, folders = {} }, {}
-  for _, word in ipairs(words) do
-    local key, text = env_settings.word(word)
-    if not key then
-      table.insert(o.folders, word)
-    elseif key == "record" or key == "out" then o[key] = text
-    elseif o[key] ~= nil and key ~= "folders" then
-      local value = tonumber(text)
-      if not value or value % 1 ~= 0 or value < 0 then errors.usage(("eval: %s=%s, expected a whole number"):format(key, text)) end
-      o[key] = type(o[key]) == "boolean" and value ~= 0 or (type(o[key]) == "number" and value)
-    else env[key] = tonumber(text) or text end
-  end
-  o.known = { "episodes", "seed", "num_envs", "greedy", "best", "checkpoint", "record", "record_every", "internals", "outcomes", "out" }
-  o.folder = o.folders[1]
-  if not o.folder then errors.usage("eval: which run?", "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]") end
-  for _, key in ipairs { "episodes", "record_every" } do
-    if o[key] < 1 then errors.usage(("eval: %s=0, expected at least 1"):format(key)) end
-  end
-  if o.outcomes and o.checkpoint >= 0 then
+  local o, env = arguments.read(command, words, { episodes = 1000, greedy = false, best = false, seed = 12345, record_every = 1,
+    internals = false, outcomes = false, folders = {} })
+  if o.outcomes and o.checkpoint then
     errors.usage "eval: outcomes=1 takes the newest checkpoint of each run (best=1: the best), expected no checkpoint="
   end
   if #o.folders > 1 and not o.outcomes then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2])) end
   if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
-  if o.out and not o.out:find "%.csv$" then errors.usage(("eval: out=%s, expected a file that ends in .csv"):format(o.out)) end
   if o.outcomes and o.record then errors.usage "eval: outcomes=1 and record= do not go together" end
-  if o.record == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
   return o, env
 end
+
+-- ---- what came of it ----
 
 -- A line with the mean of a list and half the width of its interval; a single episode has no interval.
 local function line(mean, half, list)
@@ -111,7 +107,7 @@ local function tabulate(o, env)
   C.mn_watch_signals(true)
   local function check(path)
     run_folder.read_info(path)
-    env_settings.check("eval", path, env, o.known)
+    arguments.check_settings(command, path, env)
   end
   local text, csv = outcomes_table.make(o, env, check, eval.play)
   local status = errors.status_of(C.mn_interrupted())
@@ -132,10 +128,10 @@ function eval.main(words)
   local o, env = read(words)
   if o.outcomes then return tabulate(o, env) end
   if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
-  local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  env_settings.check("eval", o.folder, env, o.known)
+  local num_envs = o.num_envs or math.min(o.episodes, 64)
+  arguments.check(command, o, env, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint >= 0 and o.checkpoint or nil, settings = env })
+    checkpoint = o.checkpoint, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)

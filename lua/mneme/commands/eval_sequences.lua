@@ -1,11 +1,11 @@
 -- eval_sequences.lua -- `mneme eval RUN [split=test] [batches=N] [best=1] [length=1024 ...]` for a run of supervised
 -- learning: accuracy, loss, perplexity and bits per character on held-out sequences, each with a 95 % interval.  Other
 -- keys are settings of the data set: longer sequences show how far a memory reaches.
+local arguments = require "mneme.commands.run_arguments"
 local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
-local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
-local held_out = require "mneme.learn.validation"
+local validation = require "mneme.learn.validation"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
@@ -15,26 +15,11 @@ local dataset = require "mneme.envs.dataset"
 local eval = {}
 local SEQUENCES = 2000             -- default for data sets that draw their examples
 
-local function read(words)
-  local o = { split = "test", batches = 0, best = false, settings = {} }
-  for _, word in ipairs(words) do
-    local key, text = env_settings.word(word)
-    local number = tonumber(text)
-    if not key then
-      if o.folder then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, word)) end
-      o.folder = word
-    elseif key == "split" then o.split = text
-    elseif key == "batches" or key == "best" then
-      if not number or number % 1 ~= 0 or number < 0 then
-        errors.usage(("eval: %s=%s, expected a whole number"):format(key, text))
-      end
-      if key == "best" then o.best = number ~= 0 else o.batches = number end
-    else o.settings[key] = number or text end
-  end
-  if o.split ~= "train" and o.split ~= "valid" and o.split ~= "test" then
-    errors.unknown("eval: split", o.split, { "train", "valid", "test" })
-  end
-  return o
+local command = { name = "eval", usage = "mneme eval RUN [split=test] [batches=N] [best=1] [length=1024]",
+  whole = { batches = 1, best = 0 }, other = {} }
+function command.other.split(o, text)
+  if text ~= "train" and text ~= "valid" and text ~= "test" then errors.unknown("eval: split", text, { "train", "valid", "test" }) end
+  o.split = text
 end
 
 ---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
@@ -86,10 +71,10 @@ end
 ---@param words string[]
 ---@return integer status
 function eval.main(words)
-  local o = read(words)
-  local made, model, step, carry = eval.load(o.folder, o.settings, o.best)
-  local held = held_out.new(made, model, { split = o.split, carry = carry })
-  local batches = o.batches > 0 and o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
+  local o, settings = arguments.read(command, words, { split = "test", best = false })
+  local made, model, step, carry = eval.load(o.folder, settings, o.best)
+  local held = validation.new(made, model, { split = o.split, carry = carry })
+  local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
   local r = held:run(batches)
   local status = errors.status_of(C.mn_interrupted())

@@ -101,7 +101,7 @@ local function column(t, field)
   return { name = "mind." .. field.name, dtype = field.dtype, shape = shape, data = ffi.cast(pointers[field.dtype], data), owner = data }
 end
 
----The arrays of a trajectory, as mneme.npz writes them.
+---The arrays of a trajectory, as tensor/npz.lua writes them.
 ---@param t Trajectory
 ---@return table[]
 function export.arrays(t)

@@ -14,8 +14,8 @@
 --   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
 -- Other keys are settings of the environment.
+local arguments = require "mneme.commands.run_arguments"
 local engine = require "mneme.base.engine"
-local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
@@ -23,15 +23,23 @@ local paired_episodes = require "mneme.episodes.paired_episodes"
 local stepper = require "mneme.episodes.stepper"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 local C = engine.C
 
 local intervene = {}
-local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
 
 -- ---- the command line ----
+
+local command = { name = "intervene", usage = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]", other = {},
+  whole = { at = 0, ["for"] = 1, episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0 } }
+for kind in pairs(interventions.kinds) do
+  command.other[kind] = function(o, text) intervention_args.read(o.list, kind, text, "intervene") end
+end
+function command.other.record(o, text)
+  if text == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
+  o.record = text
+end
 
 ---Read the command line.
 ---@param words string[]
@@ -39,38 +47,13 @@ local USAGE = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]"
 ---@return table[] list of interventions
 ---@return table environment settings
 function intervene.parse(words)
-  local o, env, list = { episodes = 200, greedy = false, best = false, checkpoint = -1, seed = 12345, num_envs = 0 }, {}, {}
-  local at, steps
-  local function whole(key, text, least)
-    local value = tonumber(text)
-    if not value or value % 1 ~= 0 or value < least then
-      errors.usage(("intervene: %s=%s, expected a whole number of at least %d"):format(key, text, least))
-    end
-    return value
-  end
-  for _, word in ipairs(words) do
-    local key, text = env_settings.word(word)
-    if not key then
-      if o.folder then errors.usage(("intervene: one run, got '%s' and '%s'"):format(o.folder, word), USAGE) end
-      o.folder = word
-    elseif interventions.kinds[key] then intervention_args.read(list, key, text, "intervene")
-    elseif key == "at" then at = whole(key, text, 0)
-    elseif key == "for" then steps = whole(key, text, 1)
-    elseif key == "record" then o.record = text
-    elseif o[key] ~= nil and key ~= "folder" then
-      local value = whole(key, text, key == "episodes" and 1 or 0)
-      if type(o[key]) == "boolean" then value = value ~= 0 end
-      o[key] = value
-    else env[key] = tonumber(text) or text end
-  end
-  if not o.folder then errors.usage("intervene: which run?", USAGE) end
-  if #list == 0 then
+  local o, env = arguments.read(command, words, { episodes = 200, greedy = false, best = false, seed = 12345, list = {} })
+  if #o.list == 0 then
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip=; mneme help intervene")
   end
-  if not at then errors.usage("intervene: at which step?", "at=40") end
-  if o.record == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
-  intervention_args.time(list, at, steps, "intervene")
-  return o, list, env
+  if not o.at then errors.usage("intervene: at which step?", "at=40") end
+  intervention_args.time(o.list, o.at, o["for"], "intervene")
+  return o, o.list, env
 end
 
 -- ---- what came of it ----
@@ -142,14 +125,10 @@ function intervene.main(words)
   local map = words_of_map(words)
   if map then return require("mneme.commands.where").main(map) end
   local o, list, env = intervene.parse(words)
-  if run_folder.read_info(o.folder).sequence_task then
-    errors.usage(("%s: a run on sequences has no episodes to intervene in"):format(o.folder))
-  end
-  local num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64)
-  env_settings.check("intervene", o.folder, env, { "episodes", "seed", "num_envs", "greedy", "best", "checkpoint", "record", "at", "for", "erase", "swap",
-    "hold", "force", "freeze", "set", "shift", "flip" })
+  local num_envs = o.num_envs or math.min(o.episodes, 64)
+  arguments.check(command, o, env, "to intervene in")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint >= 0 and o.checkpoint or nil, settings = env })
+    checkpoint = o.checkpoint, settings = env })
   local made = interventions.new(p, list)
   C.mn_watch_signals(true)
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }

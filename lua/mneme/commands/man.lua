@@ -1,6 +1,5 @@
 -- man.lua -- `mneme help man`: the manual page in man(7) format, from the texts of `mneme help`.
 local catalogue = require "mneme.base.catalogue"
-local registry = require "mneme.base.registry"
 local version = require "mneme.base.version"
 
 local man = {}
@@ -57,7 +56,7 @@ a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectori
 ]]
 
 ---The whole page.
----@param commands table[] those of mneme.cli
+---@param commands table[] those of commands/command_table.lua
 ---@return string
 function man.page(commands)
   local out = {
@@ -72,7 +71,7 @@ function man.page(commands)
   for _, c in ipairs(commands) do
     out[#out + 1] = (".TP\n.B %s\\fR%s\n%s"):format(c.name, plain(c.usage), plain(c.doc))
     if c.comment then
-      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.prose(registry.root .. "lua/mneme/" .. c.comment .. ".lua")) .. "\n.fi\n.RE"
+      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.help(c)) .. "\n.fi\n.RE"
     end
   end
   return table.concat(out, "\n") .. "\n" .. ending

@@ -1,4 +1,4 @@
--- run_arguments.lua -- the arguments of a command that plays a run: its folder, the command's own settings, and the environment's.
+-- run_arguments.lua -- the arguments of a command about a run: its folder, the command's own settings, and the environment's or data set's.
 local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local run_folder = require "mneme.runs.folder"
@@ -9,17 +9,18 @@ local run_arguments = {}
 ---@param command { name: string, usage: string, whole: table<string, integer>, other: table<string, fun(o: table, text: string, key: string)> } whole:
 ---  settings that are whole numbers, with the least of each; other: settings that are read by a function
 ---@param words string[]
----@param o table options with their defaults; what is a boolean here takes 0 or 1
----@return table o with `folder` and what was given
----@return table<string, number|string> settings of the environment
+---@param o table options with their defaults; what is a boolean here takes 0 or 1; with a list `folders` several runs may be given
+---@return table o with `folder`, the first of `folders`, and what was given
+---@return table<string, number|string> settings of the environment or data set
 function run_arguments.read(command, words, o)
   local env = {}
   for _, word in ipairs(words) do
     local key, text = env_settings.word(word)
     local least = command.whole[key]
     if not key then
-      if o.folder then errors.usage(("%s: one run, got '%s' and '%s'"):format(command.name, o.folder, word), command.usage) end
-      o.folder = word
+      if o.folders then table.insert(o.folders, word)
+      elseif o.folder then errors.usage(("%s: one run, got '%s' and '%s'"):format(command.name, o.folder, word), command.usage) end
+      o.folder = o.folder or word
     elseif least then
       local value = tonumber(text)
       if not value or value % 1 ~= 0 or value < least or value > 2 ^ 53 then
@@ -34,16 +35,24 @@ function run_arguments.read(command, words, o)
   return o, env
 end
 
----Refuse a run without episodes, and settings that neither the command nor the run's environment has.
+---Refuse settings that neither the command nor a run's environment has.
+---@param command table as for read
+---@param path string the run
+---@param env table of read
+function run_arguments.check_settings(command, path, env)
+  local own = {}
+  for _, list in ipairs { command.whole, command.other } do for key in pairs(list) do own[#own + 1] = key end end
+  env_settings.check(command.name, path, env, own)
+end
+
+---Refuse a run without episodes, and settings that nothing has.
 ---@param command table as for read
 ---@param o table of read
 ---@param env table of read
 ---@param what string "to probe": what its episodes are for
 function run_arguments.check(command, o, env, what)
   if run_folder.read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes %s"):format(o.folder, what)) end
-  local own = {}
-  for _, list in ipairs { command.whole, command.other } do for key in pairs(list) do own[#own + 1] = key end end
-  env_settings.check(command.name, o.folder, env, own)
+  run_arguments.check_settings(command, o.folder, env)
 end
 
 return run_arguments

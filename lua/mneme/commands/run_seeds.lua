@@ -45,9 +45,9 @@ end
 ---@param path string of the script
 ---@param words string[] its command line, without seeds
 ---@param seeds number[]
----@param live fun(words: string[]): integer runs `mneme run` with these words in this process; its exit status
+---@param run_one fun(words: string[]): integer runs `mneme run` with these words in this process; its exit status
 ---@return integer status 0; or that of the first run that failed, or of the signal that stopped them
-local function run(path, words, seeds, live)
+local function run(path, words, seeds, run_one)
   local jobs, threads = share(words, #seeds)
   local list, at, done, status = {}, 0, 0, 0
   for i, seed in ipairs(seeds) do
@@ -99,10 +99,10 @@ local function run(path, words, seeds, live)
     end,
     none_left = function() return at >= #list end,
     log = function(job) return job.log end,
-    live = function(job)
+    run = function(job)
       next_step.silent = true
       engine.forget()                            -- reading the log of a run that ended has opened one in this process's parent
-      return live { "run", path, unpack(job.words) }
+      return run_one { "run", path, unpack(job.words) }
     end,
     tick = status_line,
     ended = function(job, about)

@@ -31,9 +31,9 @@ local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
 local window = require "mneme.view.window"
-local columns = require("mneme.commands.layout").table
-local width = require("mneme.commands.layout").width
-local function wrap(text) return table.concat(require("mneme.commands.layout").wrap(text, width()), "\n") end
+local columns = require("mneme.base.layout").table
+local width = require("mneme.base.layout").width
+local function wrap(text) return table.concat(require("mneme.base.layout").wrap(text, width()), "\n") end
 
 local C = engine.C
 local where = {}
@@ -156,7 +156,7 @@ end
 ---The figure of a map.
 ---@param result table of where.result
 ---@param title string
----@return table figure see mneme.figures.model
+---@return table figure see figures/model.lua
 function where.figure(result, title)
   local map, cells, faint, x, y = result.map, {}, {}, {}, {}
   for c, at in ipairs(map.steps) do x[c] = tostring(at) end

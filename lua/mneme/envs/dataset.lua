@@ -111,7 +111,7 @@ end
 ---Fill the buffers with batch n (from 0) of a split.  It depends on nothing but the settings, the split and n.
 ---@param split "train"|"valid"|"test"
 ---@param n integer number of the batch, from 0
----@param into table as made by data set:buffers()
+---@param into table as made by dataset:buffers()
 function Task:fill(into, split, n)
   errors.need("dataset: the buffers", into, "token", "dataset:buffers()")
   check_place(split, n)

@@ -31,7 +31,7 @@ horizon.of = {
 }
 
 ---The steps between an observation and its last use.
----@param env Environment
+---@param env Env
 ---@return integer? steps nil: the settings do not determine it
 ---@return string? words "the corridor is 200"
 function horizon.steps(env)

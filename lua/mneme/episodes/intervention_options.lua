@@ -162,7 +162,7 @@ end
 ---@field text string
 ---@field make fun(stepper: Stepper) see Timeline:edit
 ---@field specs table[] the interventions, each with its step
----@field settles boolean the agent's state is changed, so that its plan restarts
+---@field restarts_plan boolean the agent's state is changed, so that its plan restarts
 ---@field refused fun(): string? why it had no effect, after it was applied
 
 -- The interventions with their step; those that last with their duration, swaps with their donor.
@@ -189,9 +189,9 @@ end
 ---@return Change
 function intervention_options.change(option, line, i, steps)
   local specs, episode = specs_at(option.specs, line, i, steps), line.ticks[i].episode
-  local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), settles = false, specs = specs }, nil
+  local change, made = { text = ("%s at step %d"):format(option.text, specs[1].at), restarts_plan = false, specs = specs }, nil
   for _, spec in ipairs(specs) do
-    change.settles = change.settles or spec.kind == "erase" or spec.kind == "hold" or spec.kind == "swap"
+    change.restarts_plan = change.restarts_plan or spec.kind == "erase" or spec.kind == "hold" or spec.kind == "swap"
     if spec.steps then change.text = ("%s, %d step%s"):format(change.text, spec.steps, spec.steps > 1 and "s" or "") end
   end
   function change.make(stepper)

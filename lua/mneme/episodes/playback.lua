@@ -191,7 +191,7 @@ function Playback:change(change, clock)
         shown = first.shown }, { timeline = other, scene = first.scene, open = first.open, name = change.text, shown = first.shown } }
     for _, s in ipairs(self.slots) do s[2] = s[1] end
   else self.tracks[2].timeline, self.tracks[2].name = other, self.tracks[2].name .. ", " .. change.text end
-  if change.settles then               -- both run in the same pieces
+  if change.restarts_plan then               -- both run in the same pieces
     self.tracks[1].timeline:edit(slot[1], function()
       return function(source, at) if at == slot[1] then source:restart_plan() end end
     end, nil, true)

@@ -77,7 +77,7 @@ local function new(t, like)
     errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
       shape_text(t.observation), #t.names, t.env, shape_text(space), n))
   end
-  local self = single.set_up(setmetatable({ trajectory = t, copies = 1, marks = marks_of(t) }, Replay), env)
+  local self = single.set_up(setmetatable({ trajectory = t, marks = marks_of(t) }, Replay), env)
   self:restart()
   return self
 end

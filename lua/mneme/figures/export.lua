@@ -78,7 +78,7 @@ function export.kind(path)
 end
 
 ---Write a figure into a file.
----@param fig table see mneme.figures.model
+---@param fig table see figures/model.lua
 ---@param path string ends in .svg, .png, .pdf, .csv, .tex (a table) or .gp (a script for gnuplot; its data next to it, in .csv)
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }

@@ -131,7 +131,7 @@ local function nothing(fig)
 end
 
 ---A figure as a script, which reads the figure's CSV; of a figure with several x it draws the first.
----@param fig table see mneme.figures.model
+---@param fig table see figures/model.lua
 ---@param name string of the files without an ending: the script reads NAME.csv, where it is called, and writes NAME.pdf
 ---  unless its caller has set a terminal
 ---@return string

@@ -79,7 +79,7 @@ local function view_of(fig, id, k, only)
 end
 
 ---A figure as HTML.
----@param fig table see mneme.figures.model
+---@param fig table see figures/model.lua
 ---@param id string of letters, digits, - and _, that nothing else on the page has; also the name of files saved from it
 ---@param words table? other words than the English ones: { against, numbers, save_csv, save_svg, table = see
 ---  mneme.figures.data }

@@ -17,7 +17,7 @@ local function description(fig)
 end
 
 ---A figure as SVG.
----@param fig table see mneme.figures.model
+---@param fig table see figures/model.lua
 ---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; panels = true | false: one panel a line,
 ---  default where lines are many; alone = true: a file, with title, note and styles; and then: theme = "light" | "dark": fixed
 ---  colours; width = pixels of all of it; font = a family of letters; title = false: without title and note }

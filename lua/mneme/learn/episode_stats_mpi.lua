@@ -13,7 +13,7 @@ local FIELDS = 4                   -- step, score, return, length
 local Shared = setmetatable({}, { __index = Episodes })
 Shared.__index = Shared
 
----@param most integer episodes that can end on one rank between two calls of settle
+---@param most integer episodes that can end on one rank between two calls of count_waiting
 ---@return SharedEpisodes
 local function new(most)
   local self = setmetatable(episodes(), Shared)
@@ -28,8 +28,8 @@ function Shared:add(t, score, ret, length)
   self.waiting = self.waiting + 1
 end
 
----After a rollout, on every rank: count what ended.
-function Shared:restart_plan()
+---After a rollout, on every rank: count the episodes that ended in it.
+function Shared:count_waiting()
   local most, size = ranks.most(self.waiting), ranks.size
   if most == 0 then return end
   local all, at = ffi.new("float[?]", size * most * FIELDS), {}

@@ -4,27 +4,27 @@
 local ffi = require "ffi"
 local tensor = require "mneme.tensor.tensor"
 
----@class Forgetting
+---@class MemoryResets
 ---@field seen Tensor [B] i32: observations that each environment's memory holds; saved with checkpoints
-local Forgetting = {}
-Forgetting.__index = Forgetting
+local MemoryResets = {}
+MemoryResets.__index = MemoryResets
 
 ---@param B integer environments
 ---@param reset_on_done boolean
 ---@param context integer
 local function new(B, reset_on_done, context)
   local seen = tensor.new { shape = { B }, dtype = "i32" }
-  return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, Forgetting)
+  return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, MemoryResets)
 end
 
 ---Clear every environment's memory: `flags` (uint8_t[B]) of the observations that come next.
-function Forgetting:all(flags)
+function MemoryResets:all(flags)
   ffi.fill(flags, self.B, 1)
   ffi.fill(self.count, 4 * self.B)
 end
 
 ---An observation was taken in and another comes, which starts an episode where `done` (uint8_t[B]) says so.
-function Forgetting:step(done, flags)
+function MemoryResets:step(done, flags)
   local count, context = self.count, self.context
   for b = 0, self.B - 1 do
     count[b] = count[b] + 1

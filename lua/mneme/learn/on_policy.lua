@@ -301,7 +301,7 @@ local function count_episodes(self)
       if over[b] ~= 0 then finished:add(t, score[i], ret[i], length[i]) end
     end
   end
-  if ranks.size > 1 then finished:restart_plan() end
+  if ranks.size > 1 then finished:count_waiting() end
 end
 
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.

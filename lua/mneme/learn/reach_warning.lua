@@ -11,7 +11,7 @@ local function left(n)
 end
 
 ---@param core Core
----@param env Environment
+---@param env Env
 ---@return string? warning "core agalite forgets half of what it writes every 0.71 steps at the start, and the corridor is 200: ..."
 return function(core, env)
   local layers, back, steps, words = core:half_lives(), core:reach(), env:horizon()

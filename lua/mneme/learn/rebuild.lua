@@ -10,14 +10,14 @@ local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
 local TAKEN = {}                   -- what ends the script once its learner is there
-local reopen = {}
+local rebuild = {}
 
 ---Run a script as far as the learner that it would train.
 ---@param path string the script
 ---@param words string[] its command line
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return table learner
-function reopen.script(path, words, settings)
+function rebuild.script(path, words, settings)
   local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
@@ -40,7 +40,7 @@ end
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
 ---@return Env
 ---@return Agent
-function reopen.run(folder, info, settings)
+function rebuild.run(folder, info, settings)
   for key in pairs(settings) do
     if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then
       errors.usage(("%s: %s cannot change: its environment is written in %s, which has only num_envs, seed and time_limit free"):format(
@@ -51,8 +51,8 @@ function reopen.run(folder, info, settings)
     errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
       "run this where the script is")
   end
-  local learner = reopen.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
+  local learner = rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
   return learner.env, learner.agent
 end
 
-return reopen
+return rebuild

@@ -7,7 +7,7 @@ local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
-local held_out = require "mneme.learn.validation"
+local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
@@ -53,11 +53,11 @@ end
 ---  eval_batches stop_score) and the run's; eval_every counts tokens; training ends where the accuracy on the
 ---  validation part reaches stop_score
 ---@param dataset SequenceTask mn.dataset(...)
----@param model SequenceModel mn.sequence_model { data set = data set, core = core }
+---@param model SequenceModel mn.sequence_model { dataset = dataset, core = core }
 ---@return Supervised
 local function new(cfg, dataset, model)
   errors.need("supervised: data set", dataset, "buffers", "mn.dataset(...)")
-  errors.need("supervised: model", model, "core", "mn.sequence_model { data set = data set, core = core }")
+  errors.need("supervised: model", model, "core", "mn.sequence_model { dataset = dataset, core = core }")
   local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
@@ -67,7 +67,7 @@ local function new(cfg, dataset, model)
   self.optimiser = optim.adamw(model:parameters(), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.learn = plan(function() return self:loss_and_step() end)
-  self.valid = held_out.new(dataset, model, { split = "valid", carry = self.carry, whole = true })
+  self.valid = validation.new(dataset, model, { split = "valid", carry = self.carry, whole = true })
   return self
 end
 

@@ -18,8 +18,8 @@
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
---   agent, environment, watch    if it can be watched (view=1): see episodes/live_publisher.lua
---   agent, environment, T, row   if its episodes can be recorded: see episodes/training_recorder.lua
+--   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
+--   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"

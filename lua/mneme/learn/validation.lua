@@ -10,7 +10,7 @@ local tensor = require "mneme.tensor.tensor"
 local C, check, ops = engine.C, engine.check, tensor.ops
 local FIELDS = 3                   -- of a group: nats, right, asked
 
-local held_out = {}
+local validation = {}
 
 ---@class HeldOut
 local HeldOut = {}
@@ -21,7 +21,7 @@ HeldOut.__index = HeldOut
 ---@param options { split: string, carry: boolean, whole: boolean? } carry: the state is carried from batch to batch of a text;
 ---  whole: no signal ends it early, since a part would pass for the result
 ---@return HeldOut
-function held_out.new(dataset, model, options)
+function validation.new(dataset, model, options)
   local self = setmetatable({ dataset = dataset, model = model, split = options.split, batch = dataset:buffers(),
     carry = dataset.carried and options.carry, whole = options.whole, came = ffi.new("double[?]", dataset.classes) }, HeldOut)
   self.start, self.state = model.core:initial(dataset.batch, dataset.first), model.core:initial(dataset.batch)
@@ -120,4 +120,4 @@ function HeldOut:run(batches)
   return out
 end
 
-return held_out
+return validation

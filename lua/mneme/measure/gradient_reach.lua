@@ -29,7 +29,7 @@ end
 ---@param back integer steps from the last output to the first input
 ---@param batch integer sequences, of which all have random inputs
 ---@return table result for a study: series measured and predicted, over steps back, relative to the last step; half_life = steps in which a
----  gradient halves (a line through its logarithm), longer = in half-lives of the gates; reaches = the gradient 200 steps back
+---  gradient halves (a line through its logarithm; nil where it does not fall), longer = in half-lives of the gates; reaches = the gradient 200 steps back
 function reach.measure(options, back, batch)
   local spec = { d_in = 16 }
   for key, value in pairs(options) do spec[key] = value end
@@ -48,7 +48,8 @@ function reach.measure(options, back, batch)
       n, sx, sy, sxx, sxy = n + 1, sx + k, sy + y, sxx + k * k, sxy + k * y
     end
   end
-  result.half_life = n > 2 and -1 / ((n * sxy - sx * sy) / (n * sxx - sx * sx)) or nil
+  local slope = n > 2 and (n * sxy - sx * sy) / (n * sxx - sx * sx) or 0
+  result.half_life = slope < 0 and -1 / slope or nil
   result.longer = result.half_life and remember and result.half_life / remember
   result.reaches = back >= 200 and ratio(200) or nil
   return result

@@ -3,10 +3,14 @@ local C = require("mneme.base.engine").C
 
 local stopwatch = {}
 
----The median of a list of numbers, which is sorted by the way.
-function stopwatch.median(list)
-  table.sort(list)
-  return list[math.ceil(#list / 2)]
+---The median of a list of numbers; of an even number of them the lower of the two in the middle, which is one that was measured.
+---@param list number[] stays in its order
+---@return number
+function stopwatch.lower_median(list)
+  local sorted = {}
+  for i, value in ipairs(list) do sorted[i] = value end
+  table.sort(sorted)
+  return sorted[math.ceil(#sorted / 2)]
 end
 
 ---Seconds that one call of f takes.

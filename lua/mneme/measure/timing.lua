@@ -11,8 +11,8 @@ local stopwatch = require "mneme.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
-local meter = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in mneme.stepper
-local ROWS = meter.ROWS
+local timing = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in episodes/stepper.lua
+local ROWS = timing.ROWS
 local TIMES, LONG = 3, 1        -- of a sequence: how often it is measured, and seconds from which once is enough
 local ROUNDS, AWHILE = 12, 0.3  -- of a step: how many rounds at least, and seconds, since a machine's slow moment lasts longer than a round
 
@@ -21,7 +21,7 @@ local ROUNDS, AWHILE = 12, 0.3  -- of a step: how many rounds at least, and seco
 ---@param stream integer other numbers for each
 ---@param scale number their standard deviation
 ---@return Tensor t
-function meter.fill(t, stream, scale)
+function timing.fill(t, stream, scale)
   local p = t:data()
   C.mn_random_normal(1, stream, 0, p, t:size())
   for i = 0, t:size() - 1 do p[i] = p[i] * scale end
@@ -36,7 +36,7 @@ end
 ---@param more integer? 0
 ---@return table config
 ---@return boolean bounded it has such a size
-function meter.looking_back(name, config, N, more)
+function timing.looking_back(name, config, N, more)
   local keys, full = core.definition(name).config, {}
   for key, value in pairs(config) do full[key] = value end
   if keys.memory then full.memory = N end
@@ -54,15 +54,15 @@ end
 ---@param config table
 ---@param N integer
 ---@return table self step(): one more step of one environment; seen: how many there were; bounded: another N needs another core; core
-function meter.stepper(name, config, N)
+function timing.stepper(name, config, N)
   nn.manual_seed(1)
-  local full, bounded = meter.looking_back(name, config, N, 16 * ROWS)
+  local full, bounded = timing.looking_back(name, config, N, 16 * ROWS)
   local c = core.new(name, full)
   local x, done, state = tensor.new { shape = { ROWS, 1, c.config.d_in }, time = true },
     tensor.new { shape = { ROWS, 1 }, dtype = "u8", time = true }, c:initial(1)
-  meter.fill(x, 1, 1)
+  timing.fill(x, 1, 1)
   for key, t in pairs(state) do
-    if full.memory then meter.fill(t, 2, key == "mask" and 0 or 0.5) end
+    if full.memory then timing.fill(t, 2, key == "mask" and 0 or 0.5) end
   end
   local act = plan(function(...) return tensor.off_tape(c.act, c, ...) end)
   local _, after = act(x, done, state)
@@ -85,7 +85,7 @@ end
 ---another program broke into says nothing.
 ---@return number mean
 ---@return number median
-function meter.one_step(self)
+function timing.one_step(self)
   local best, sum, round, began = {}, 0, 0, C.mn_clock(false)
   while round < ROUNDS or C.mn_clock(false) - began < AWHILE do
     round = round + 1
@@ -97,7 +97,7 @@ function meter.one_step(self)
     end
   end
   for i = 1, ROWS do sum = sum + best[i] end
-  return sum / ROWS, stopwatch.median(best)
+  return sum / ROWS, stopwatch.lower_median(best)
 end
 
 ---Seconds of one step of one environment after N steps.
@@ -106,10 +106,10 @@ end
 ---@param N integer
 ---@return number mean
 ---@return Core
-function meter.step(name, config, N)
-  local self = meter.stepper(name, config, N)
+function timing.step(name, config, N)
+  local self = timing.stepper(name, config, N)
   while self.seen < N - ROWS do self.step() end
-  return meter.one_step(self), self.core
+  return timing.one_step(self), self.core
 end
 
 -- ---- whole sequences ----
@@ -118,7 +118,7 @@ end
 ---@param f Module|fun(x: Tensor): Tensor
 ---@param x Tensor
 ---@return number
-function meter.forward(f, x)
+function timing.forward(f, x)
   local run = plan(function(...) return tensor.off_tape(f, ...) end)
   local y = run(x)
   if not tensor.is(y) then errors.raise(("meter: what is measured gave %s, expected a tensor"):format(tostring(y))) end
@@ -132,11 +132,11 @@ end
 ---@param config table
 ---@param N integer
 ---@return number
-function meter.sequence(name, config, N)
+function timing.sequence(name, config, N)
   nn.manual_seed(1)
-  local c = core.new(name, (meter.looking_back(name, config, N)))
-  local x = meter.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
-  return meter.forward(function(input) return (c(input)) end, x)
+  local c = core.new(name, (timing.looking_back(name, config, N)))
+  local x = timing.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
+  return timing.forward(function(input) return (c(input)) end, x)
 end
 
 ---Seconds of a forward and a backward pass over one environment's sequence of N steps, through a core that looks back over all of it.
@@ -144,10 +144,10 @@ end
 ---@param config table
 ---@param N integer
 ---@return number
-function meter.training(name, config, N)
+function timing.training(name, config, N)
   nn.manual_seed(1)
-  local c = core.new(name, (meter.looking_back(name, config, N)))
-  local x = meter.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
+  local c = core.new(name, (timing.looking_back(name, config, N)))
+  local x = timing.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
   local learn = plan(function(input)
     local loss = tensor.ops.mean { x = tensor.ops.square((c(input))) }
     loss:backward()
@@ -163,10 +163,10 @@ end
 
 ---Measures the growth of the process's peak memory from now on.
 ---@return fun(): number MiB
-function meter.memory()
+function timing.memory()
   collectgarbage()
   local before = resources.peak()
   return function() return resources.peak() - before end
 end
 
-return meter
+return timing

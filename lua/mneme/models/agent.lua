@@ -4,7 +4,7 @@ local core_of = require "mneme.models.core"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
 local decays = require "mneme.models.axes.decays"
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
 local match = require "mneme.models.match_parameters"
@@ -230,7 +230,7 @@ end
 ---@return string? "gate=mine,feature=relu"; nil: there are none
 local function own_words(config)
   local own = {}
-  for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", features } } do
+  for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", feature_maps } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
     if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end

@@ -7,7 +7,7 @@ local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local new_plan = require "mneme.tensor.plan"
 local reads = require "mneme.models.reads"
-local recall = require "mneme.models.implicit_attention"
+local implicit_attention = require "mneme.models.implicit_attention"
 local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local tensors = require "mneme.tensor.tensor"
@@ -176,7 +176,7 @@ end
 -- Which probes the weights of a way need, each head's numbers along the last axis.
 local function needed(way)
   local names = {}
-  for i, kind in ipairs(recall.needed(way)) do names[i] = "layers.0." .. kind end
+  for i, kind in ipairs(implicit_attention.needed(way)) do names[i] = "layers.0." .. kind end
   return ("its weights are computed from the probes %s, [T,B,heads,numbers], of which some are missing or do not fit"):format(table.concat(names, " and "))
 end
 

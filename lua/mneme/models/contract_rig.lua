@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local core = require "mneme.models.core"
 local parameters = require "mneme.tensor.parameters"
 local reads = require "mneme.models.reads"
-local recall = require "mneme.models.implicit_attention"
+local implicit_attention = require "mneme.models.implicit_attention"
 local nn = require "mneme.tensor.nn"
 local tensors = require "mneme.tensor.tensor"
 local C = engine.C
@@ -263,12 +263,12 @@ end
 -- cannot be computed, or no head reads anything.
 local function agreement(way, now, read, heads)
   now.reads = way
-  if recall.problem(now) then return nil end
+  if implicit_attention.problem(now) then return nil end
   local least, channels = nil, (#read[0] + 1) / heads
   for head = 0, heads - 1 do
     local both, mine, theirs = 0, 0, 0
     for channel = 0, channels - 1 do
-      local w = recall.weights(now, 0, head, channel)
+      local w = implicit_attention.weights(now, 0, head, channel)
       for j = 0, STEPS_READ - 1 do
         local a, b = w[j], read[j][head * channels + channel]
         both, mine, theirs = both + a * b, mine + a * a, theirs + b * b

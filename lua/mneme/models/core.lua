@@ -4,7 +4,7 @@
 -- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
 -- trained that does not name the setting, because it was made before there was one, checked = by what values of it were computed that
 -- tests/fixtures keep, if they keep some.  `build` returns
---   module      its parameters (mneme.nn)
+--   module      its parameters (mn.nn)
 --   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
 --   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
 --               acting = true computes every row of x as a call of its own would.  Else agents act by rows of a sequence

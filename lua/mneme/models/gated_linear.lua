@@ -6,14 +6,14 @@ local block = require "mneme.models.block"
 local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
 local combinations = require "mneme.models.gated_linear_rules"
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local family = { features = features.list, gates = gates.list, decays = decays.list }
+local family = { features = feature_maps.list, gates = gates.list, decays = decays.list }
 
 ---@class Memory what a file of forms/ returns
 ---@field axis string the setting that chooses it: "approximation" or "update"
@@ -21,7 +21,7 @@ local family = { features = features.list, gates = gates.list, decays = decays.l
 ---@field states fun(cfg): table names -> axes, of one layer; letters H, V, K and those it adds to core.sizes
 ---@field complexity fun(cfg): table as in core.lua
 ---@field run fun(cfg, args, state, new, done, prefix, use: DecayUse?): Tensor y [T,B,H,V].  args: q, k, v and the gates that there
----are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see features.whole), as beta and gamma or as
+---are, by head, [T,B,H,...] (q and k as factors where args.p_q, args.p_k are given: see feature_maps.whole), as beta and gamma or as
 ---write_v, keep_v, write_k, p_write_k, keep_k; eps, den_clamp, normalise, done; final states go into `new` under prefix .. name
 ---@field gate Gate? gates of its own, in place of cfg.gate
 ---@field keys string[]? settings that only this memory has
@@ -47,7 +47,7 @@ local probed = { "v", "k", "q", "beta", "gamma", "p_k", "p_q", "p_gamma", "shrin
 local probed_later = { "keep_v", "keep_k" }         -- what is kept, where it is not the rest of the gates
 
 local function projections(cfg, K, memory, gate)
-  local feature, act = features.list[cfg.feature], features.act(cfg)
+  local feature, act = feature_maps.list[cfg.feature], feature_maps.act(cfg)
   local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
   local rows = feature.rows(cfg)
   local init = nn.init.orthogonal(math.sqrt(2), H)
@@ -102,7 +102,7 @@ local function forgetting(cfg, K, p, gate, use)
 end
 
 local function attention(cfg, n, K, memory, use, all_decays)
-  local feature, act, H = features.list[cfg.feature], features.act(cfg), cfg.n_heads
+  local feature, act, H = feature_maps.list[cfg.feature], feature_maps.act(cfg), cfg.n_heads
   local gate = memory.gate or gates.list[cfg.gate]
   local p, at_once = projections(cfg, K, memory, gate)
   for _, name in ipairs { "beta", "gamma", "p_gamma" } do
@@ -178,7 +178,7 @@ end
 ---@param cfg table
 ---@return string
 function family.equations(cfg)
-  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
+  local memory, feature = combinations.memory(cfg), feature_maps.list[cfg.feature]
   local gate = memory.gate or gates.list[cfg.gate]
   local use = combinations.decay(cfg)
   local kept = use and decay_rules.law(use, gate) or {}
@@ -210,8 +210,8 @@ end
 ---@param lenient boolean? ignore settings that make no difference
 function family.build(cfg, given, lenient)
   combinations.check(cfg, given, lenient)
-  local memory, feature = combinations.memory(cfg), features.list[cfg.feature]
-  local K, use = features.size(cfg), combinations.decay(cfg)
+  local memory, feature = combinations.memory(cfg), feature_maps.list[cfg.feature]
+  local K, use = feature_maps.size(cfg), combinations.decay(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
   local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }

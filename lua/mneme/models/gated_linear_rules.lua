@@ -5,7 +5,7 @@ local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
@@ -21,7 +21,7 @@ end
 
 ---Settings of the family that are words, and the words; those that other cores have, too, are in core.lua.
 local words = {
-  feature = features.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
+  feature = feature_maps.list, gate = gates.list, nn_act = { relu = true, elu1 = true, exp = true },
   decay = decays.list, query = { single = true, double = true },
   approximation = {}, update = { sum = true }, form = { code = true, paper = true, cossin = true },
 }
@@ -37,7 +37,7 @@ function combinations.memory(cfg) return forms[cfg.update ~= "sum" and cfg.updat
 ---@return DecayUse?
 ---@return string? problem why the form does not go with the setting
 function combinations.decay(cfg)
-  local memory, gate, K = combinations.memory(cfg), gates.list[cfg.gate], features.size(cfg)
+  local memory, gate, K = combinations.memory(cfg), gates.list[cfg.gate], feature_maps.size(cfg)
   if memory.gate then return nil end
   local use = decay_rules.examine(cfg, gate, K)
   if use.product or memory.any_decay then return use end
@@ -52,7 +52,7 @@ end
 -- Names of the entries that have a key, as "approximation=cos or update=delta".
 local function owners(key)
   local names = {}
-  for name, f in pairs(features.list) do if lists(f.keys, key) then names[#names + 1] = "feature=" .. name end end
+  for name, f in pairs(feature_maps.list) do if lists(f.keys, key) then names[#names + 1] = "feature=" .. name end end
   for name, form in pairs(forms) do if lists(form.keys, key) then names[#names + 1] = form.axis .. "=" .. name end end
   table.sort(names)
   return table.concat(names, " or ")
@@ -136,12 +136,12 @@ function combinations.check(cfg, given, lenient)
   for _, key in ipairs { "eps", "den_clamp", "norm_eps", "feature_eps" } do
     if not (cfg[key] >= 0) then refuse("%s = %g, expected at least 0", key, cfg[key]) end
   end
-  check_own("feature", features, cfg.feature)
+  check_own("feature", feature_maps, cfg.feature)
   check_own("gate", gates, cfg.gate)
   check_own("decay", decays, cfg.decay)
   if type(decays.list[cfg.decay].keep) ~= "function" then refuse("mn.decays.%s.keep is missing, expected function(beta, gamma)", cfg.decay) end
-  local x = { cfg = cfg, feature = features.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
-  local K = features.size(cfg)
+  local x = { cfg = cfg, feature = feature_maps.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
+  local K = feature_maps.size(cfg)
   local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)
   if not problem then
     local decay, misfit = combinations.decay(cfg)

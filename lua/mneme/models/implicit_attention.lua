@@ -20,7 +20,7 @@
 local ffi = require "ffi"
 local rules = require "mneme.models.implicit_attention_rules"
 
-local recall = {}
+local implicit_attention = {}
 local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
 local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
 
@@ -64,7 +64,7 @@ local ways = {
 ---@return integer n
 ---@return integer unseen steps at the beginning of which nothing is known
 ---@return number beside the share of what is not a step of the history: memory tokens, steps that were not recorded
-function recall.weights(now, layer, head, channel) return ways[now.reads].rule(now, layer, head, channel) end
+function implicit_attention.weights(now, layer, head, channel) return ways[now.reads].rule(now, layer, head, channel) end
 
 -- Does a probe hold what an attention gave: [H,N,3], or of all layers [L,H,N,3]?
 local function is_attention(array, axes)
@@ -95,7 +95,7 @@ end
 ---not.
 ---@param now Frame
 ---@return integer layers, integer heads
-function recall.size(now)
+function implicit_attention.size(now)
   local way = ways[now.reads] or {}
   if now.reads == "softmax" then return size_of_softmax(now) end
   if now.reads == "frames" then return rules.held(now) and 1 or 0, 1 end
@@ -139,7 +139,7 @@ end
 ---The kinds of probes from which the weights of a way are computed, besides gates that a core may have.
 ---@param way string a core's `reads`
 ---@return string[] kinds such as q and k, of layers.0, layers.1 ...
-function recall.needed(way)
+function implicit_attention.needed(way)
   local list, of = {}, ways[way]
   for _, kinds in ipairs { of.needs or {}, of.singles or {}, way == "softmax" and { "attention" } or {} } do
     for _, kind in ipairs(kinds) do list[#list + 1] = kind end
@@ -150,17 +150,17 @@ end
 ---Does a core look at steps of a certain distance, rather than forget little by little?
 ---@param now Frame
 ---@return boolean
-function recall.reaches(now) return now.reads == "softmax" or now.reads == "frames" end
+function implicit_attention.reaches(now) return now.reads == "softmax" or now.reads == "frames" end
 
 ---Why there are no weights; nil: there are.
 ---@param now Frame
 ---@return string?
-function recall.problem(now)
+function implicit_attention.problem(now)
   local way, last = ways[now.reads], now.history[#now.history]
   if not way then return "this core does not say how it reads its memory (`reads`), and no weights that were tried are those that it reads with" end
   if way.why then return way.why end
-  local layers, heads = recall.size(now)
-  local shown = last and layers > 0 and heads > 0 and (last.probes or recall.reaches(now))
+  local layers, heads = implicit_attention.size(now)
+  local shown = last and layers > 0 and heads > 0 and (last.probes or implicit_attention.reaches(now))
   for layer = 0, shown and way.needs and layers - 1 or -1 do shown = shown and fits(now, layer) end
   return not shown and "what this core reads with was not recorded" or nil
 end
@@ -169,10 +169,10 @@ end
 ---@param now Frame
 ---@param beside number the greatest share of a head that is not of a displayed step
 ---@return string?
-function recall.note(now, beside)
+function implicit_attention.note(now, beside)
   if now.reads == "frames" then return "the observations that lie side by side" end
   if now.reads ~= "softmax" then return nil end
-  local layers, heads = recall.size(now)
+  local layers, heads = implicit_attention.size(now)
   local chunks, memory = false, false
   for row = 0, layers * heads - 1 do
     rules.each_entry(now, math.floor(row / heads), row % heads, function(_, steps, weight)
@@ -188,7 +188,7 @@ end
 ---Why there is no horizon.
 ---@param now Frame
 ---@return string
-function recall.no_horizon(now) return (ways[now.reads] or {}).no_horizon or "this core has no decay to show" end
+function implicit_attention.no_horizon(now) return (ways[now.reads] or {}).no_horizon or "this core has no decay to show" end
 
 -- What is left after n steps, of each gate's channels the mean: logs holds their logarithms a step.
 local function left(groups, n)
@@ -217,9 +217,9 @@ end
 ---@param head integer from 0
 ---@return number? steps math.huge: never; nil: its gates were not probed
 ---@return number? slowest the same of the channels that keep longest
-function recall.horizon(now, layer, head)
+function implicit_attention.horizon(now, layer, head)
   local history, groups = now.history, {}
-  if recall.reaches(now) then
+  if implicit_attention.reaches(now) then
     local steps = now.reads == "frames" and rules.held(now) - 1 or reach(now, layer, head)
     return steps, steps
   end
@@ -258,4 +258,4 @@ function recall.horizon(now, layer, head)
   return hi, slowest
 end
 
-return recall
+return implicit_attention

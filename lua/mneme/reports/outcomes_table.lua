@@ -37,7 +37,7 @@ end
 
 -- What the episodes of one run came to: its names, percents[i] of names[i], mean return and score; nil after a signal.
 local function measure(path, o, env, play)
-  local p = stepper.from_run(path, { num_envs = o.num_envs > 0 and o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
+  local p = stepper.from_run(path, { num_envs = o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
     best = o.best, settings = env })
   local names = p.env.outcomes
   if #names == 0 then errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "engine/env.h: .outcomes") end

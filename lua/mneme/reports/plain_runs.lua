@@ -7,7 +7,7 @@ local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
@@ -235,7 +235,7 @@ function plain.differences(out, study, spec, words)
   local by_seed, rows, ps, of = {}, {}, {}, {}
   for i, group in ipairs(groups) do
     by_seed[i] = {}
-    local list, of_seeds = seeds.numbers(group.runs, function(r) return folder.number(r, metric) end, {})
+    local list, of_seeds = aggregate.numbers(group.runs, function(r) return folder.number(r, metric) end, {})
     by_seed[i].order = of_seeds
     for k, seed in ipairs(of_seeds) do by_seed[i][seed] = list[k] end
   end
@@ -247,7 +247,7 @@ function plain.differences(out, study, spec, words)
       end
       if #difference > 0 then
         local mean, low, high, p = stats.t_interval(difference)
-        if #difference > 1 and seeds.no_spread(difference) then low, high, p = nil, nil, nil end
+        if #difference > 1 and aggregate.no_spread(difference) then low, high, p = nil, nil, nil end
         local shown = numbers.short(mean)
         if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
         local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }

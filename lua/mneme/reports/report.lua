@@ -40,7 +40,7 @@ local text_page = require "mneme.reports.page.text"
 local tuned = require "mneme.reports.tuning_report"
 local value_sources = require "mneme.reports.value_sources"
 local values = require "mneme.base.setting_types"
-local verdicts = require "mneme.reports.report_claims"
+local report_claims = require "mneme.reports.report_claims"
 local words = require "mneme.reports.report_strings"
 local written = require "mneme.reports.report_markdown"
 
@@ -144,7 +144,7 @@ end
 local function compose(study, source, options)
   local spec = plain.spec(study, source.spec)
   local texts = source.report or spec.report or {}
-  local runs, judged, asked, unasked = method.runs(study), verdicts.asked(claims.judge(study, spec.claims, spec.metrics))
+  local runs, judged, asked, unasked = method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
   spec.claims = asked
   local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
@@ -184,16 +184,16 @@ local function compose(study, source, options)
   write("introduction", 2)
   filled(2, "claims_and_scope", function()
     write "scope"
-    filled(3, "claims", function() verdicts.claims(out, spec.claims, unasked, words) end)
+    filled(3, "claims", function() report_claims.claims(out, spec.claims, unasked, words) end)
   end)
   part(2, "results")
   for i, v in ipairs(judged) do
     local m = figure_of(made, v.claim, spec)
-    verdicts.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
+    report_claims.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
     if m and not m.shown then show_figure(out, m) end
     if options.episode then episode.of_claim(book, out, study, i, v.claim, words) end
   end
-  filled(3, "verdicts", function() verdicts.table(out, judged, spec, words) end)
+  filled(3, "verdicts", function() report_claims.table(out, judged, spec, words) end)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
@@ -235,7 +235,7 @@ local function by_id(made)
 end
 
 ---A study as a page.
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known

@@ -3,7 +3,7 @@ local tables = require "mneme.base.tables"
 local numbers = require "mneme.base.format"
 local values = require "mneme.base.setting_types"
 
-local verdicts = {}
+local report_claims = {}
 local NAMED = 4                    -- missing runs that are named; of more only the number is given
 
 local function labels(t)
@@ -33,7 +33,7 @@ local function id_of(claim, i) return claim.id or tostring(i) end
 ---@return table[] judged those of which the study has runs
 ---@return table[] claims theirs
 ---@return string[] unasked what the others are called
-function verdicts.asked(judged)
+function report_claims.asked(judged)
   local asked, claims, unasked = {}, {}, {}
   for i, v in ipairs(judged) do
     if v.why == "no_run" then unasked[#unasked + 1] = id_of(v.claim, i)
@@ -45,9 +45,9 @@ end
 ---What is claimed.
 ---@param out table page
 ---@param list table[] claims
----@param unasked string[] of verdicts.asked
----@param words table of mneme.studies.words
-function verdicts.claims(out, list, unasked, words)
+---@param unasked string[] of report_claims.asked
+---@param words table of reports/report_strings.lua
+function report_claims.claims(out, list, unasked, words)
   if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end
   local rows = {}
@@ -61,9 +61,9 @@ end
 
 ---A p-value in words.
 ---@param p number?
-function verdicts.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
+function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
-local function p_text(p) return (verdicts.p(p):gsub("^= ", "")) end
+local function p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
 
 -- What there is to say of a verdict besides its numbers.
 local function remarks(v, words)
@@ -106,7 +106,7 @@ end
 ---@param words table
 ---@return string
 ---@return string? interval "0.1 … 0.3"
-function verdicts.estimate(v, spec, words)
+function report_claims.estimate(v, spec, words)
   local test = v.claim.test or {}
   local unit = ((spec.metrics or {})[test.metric] or {}).unit
   if v.medians then
@@ -127,7 +127,7 @@ end
 
 -- The same with its interval in brackets.
 local function whole_estimate(v, spec, words)
-  local text, interval = verdicts.estimate(v, spec, words)
+  local text, interval = report_claims.estimate(v, spec, words)
   return interval and ("%s (%s)"):format(text, interval) or text
 end
 
@@ -138,10 +138,10 @@ end
 ---@param spec table of the study
 ---@param shown string? a sentence that names the figure
 ---@param words table
-function verdicts.section(out, v, i, spec, shown, words)
+function report_claims.section(out, v, i, spec, shown, words)
   out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))
   local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec, words)) }
-  if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], verdicts.p(v.p), words.p_corrected:format(verdicts.p(v.holm or v.p))) end
+  if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), words.p_corrected:format(report_claims.p(v.holm or v.p))) end
   parts[1] = ("%s, %s."):format(parts[1], words.n_seeds:format(v.n))
   if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test, words)) end
   if v.claim.source then parts[#parts + 1] = words.from_source:format(v.claim.source) end
@@ -156,7 +156,7 @@ end
 ---@param judged table[] of study/claims.lua
 ---@param spec table of the study
 ---@param words table
-function verdicts.table(out, judged, spec, words)
+function report_claims.table(out, judged, spec, words)
   if #judged == 0 then return end
   local rows = {}
   for i, v in ipairs(judged) do
@@ -167,4 +167,4 @@ function verdicts.table(out, judged, spec, words)
   out:paragraphs(words.statistics, "dim")
 end
 
-return verdicts
+return report_claims

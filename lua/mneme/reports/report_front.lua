@@ -1,7 +1,7 @@
 -- report_front.lua -- what a reader of a report sees first: how far the study is, whether claims were replicable in one sentence, and a
 -- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.
-local seeds = require "mneme.study.aggregate"
-local verdicts = require "mneme.reports.report_claims"
+local aggregate = require "mneme.study.aggregate"
+local report_claims = require "mneme.reports.report_claims"
 local values = require "mneme.base.setting_types"
 
 local front = {}
@@ -30,7 +30,7 @@ local function drawing(v, spec)
   for i, side in ipairs { test.a, test.b or nil } do
     local list = v.sides[i] or {}
     if #list > 0 then
-      local mean, low, high = seeds.interval(list, "mean", metric.range)
+      local mean, low, high = aggregate.interval(list, "mean", metric.range)
       if low == high then low, high = nil, nil end
       bars[#bars + 1] = { name = side_name(side, i == 1 and test.b or test.a), y = mean, low = low, high = high, seeds = list, marked = i == 1 or nil }
       for _, y in ipairs { mean, low, high, unpack(list) } do least, most = math.min(least, y), math.max(most, y) end
@@ -40,7 +40,7 @@ local function drawing(v, spec)
   if #bars == 1 and not (test.value or test.above) then return nil end
   local unit = (metric.unit == "s" or metric.unit == "%") and metric.unit or nil
   local border = test[1] == "at_least" and test.value or test[1] == "solves" and test.above or nil
-  local fig = { kind = "dots", title = v.claim.text, x = {}, y = { unit = unit, range = seeds.two_ends(metric.range) and metric.range or nil }, bars = bars,
+  local fig = { kind = "dots", title = v.claim.text, x = {}, y = { unit = unit, range = aggregate.two_ends(metric.range) and metric.range or nil }, bars = bars,
     references = border and { { name = "≥", y = border } } or nil }
   if least > 0 and most > WIDE * least and not (border and border <= 0) then fig.y.log, fig.y.range = true, nil end
   return fig
@@ -56,11 +56,11 @@ function front.cards(judged, spec, size, words)
   local list = {}
   for i, v in ipairs(judged) do
     local about = { words.n_seeds:format(v.n) }
-    if v.p then about[#about + 1] = words.p_corrected:format(verdicts.p(v.holm or v.p)) end
+    if v.p then about[#about + 1] = words.p_corrected:format(report_claims.p(v.holm or v.p)) end
     if size ~= "" then about[#about + 1] = size end
     for _, r in ipairs(v.rollout) do about[#about + 1] = r.name .. ": core.sees=rollout" end
     if v.claim.source then about[#about + 1] = words.claimed_by:format(v.claim.source) end
-    local estimate, interval = verdicts.estimate(v, spec, words)
+    local estimate, interval = report_claims.estimate(v, spec, words)
     list[i] = { verdict = v.verdict, word = words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
       estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares,
       about = table.concat(about, " · "), fig = drawing(v, spec) }

@@ -4,7 +4,7 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
 local references = require "mneme.study.references"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
 
 local results = {}
@@ -31,8 +31,8 @@ local function each(study, spec, f)
   local names = metric_names(study, spec)
   for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
-      local list = seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {})
-      f(i, k, (spec.metrics or {})[name] or {}, list, seeds.threshold(spec, name, group.runs), group.runs)
+      local list = aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {})
+      f(i, k, (spec.metrics or {})[name] or {}, list, aggregate.threshold(spec, name, group.runs), group.runs)
     end
   end
   return names
@@ -45,9 +45,9 @@ local function each_seed(out, study, spec, words)
     if #list < 2 then return end
     local of = {}
     for s, v in ipairs(list) do of[s] = numbers.short(v, about.unit) end
-    local enough = #list >= seeds.FEW
+    local enough = #list >= aggregate.FEW
     local value, low, high
-    if enough then value, low, high = seeds.interval(list, "iqm") else value = stats.iqm(list) end
+    if enough then value, low, high = aggregate.interval(list, "iqm") else value = stats.iqm(list) end
     rows[#rows + 1] = { kinds[i].name ~= "" and kinds[i].name or "–", names[k], { table.concat(of, "  "), class = "wide" },
       { numbers.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
   end)
@@ -76,7 +76,7 @@ end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
 ---@param out table page
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given: its references
 ---@param text (string|string[])? the authors', of what is published
 ---@param words table
@@ -85,9 +85,9 @@ function results.published(out, study, spec, text, words)
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
     local y, steps = published_value(r, study)
-    local list = r.where and r.of and seeds.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
+    local list = r.where and r.of and aggregate.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
     if y and #list > 0 then
-      local mean, low, high = seeds.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
+      local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
       apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
       if low and low < high then apart = (y >= low and y <= high and words.inside or words.outside):format(apart) end
@@ -105,18 +105,18 @@ end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 ---@param out table page
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given
----@param words table of mneme.studies.words
+---@param words table of reports/report_strings.lua
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
   local names = each(study, spec, function(i, k, about, list, threshold, runs)
     local text = "–"
     if #list > 0 then
-      local mean, low, high = seeds.interval(list, "mean", about.range)
+      local mean, low, high = aggregate.interval(list, "mean", about.range)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
-      if threshold then text = ("%s; %s"):format(text, seeds.solved_of(list, runs, threshold)) end
+      if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold)) end
     end
     rows[i][k + 1] = { text, class = "number" }
   end)

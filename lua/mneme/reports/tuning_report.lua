@@ -3,7 +3,7 @@
 local folder = require "mneme.study.folder"
 local journal = require "mneme.study.tuning_journal"
 local numbers = require "mneme.base.format"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
@@ -38,7 +38,7 @@ end
 
 local function score_text(list, about)
   if #list == 0 then return "–" end
-  local value, low, high = seeds.interval(list, "mean", about.range)
+  local value, low, high = aggregate.interval(list, "mean", about.range)
   local text = numbers.short(value, about.unit)
   if low and low < high then text = ("%s (%s … %s)"):format(text, numbers.short(low, about.unit), numbers.short(high, about.unit)) end
   return ("%s, %d"):format(text, #list)
@@ -70,7 +70,7 @@ end
 
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
 ---@param out table page
----@param study table of mneme.study.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)

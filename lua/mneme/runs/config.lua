@@ -16,12 +16,12 @@ local value_origins = require "mneme.runs.value_origins"
 local values = require "mneme.base.setting_types"
 
 local config = {
-  arguments = nil,         -- the command line's words after the script; set by mneme.cli
+  arguments = nil,         -- the command line's words after the script; set by runs/script.lua
   script = nil,            -- the script's path
   device = nil,            -- where the engine was opened, if not on the CPU
   help = nil,              -- function(script, schema, own, common, learner, study) -> the text of --help; the door (init.lua) sets it
   study_rows = nil,        -- function() -> rows about the study that declares these settings, for --help
-  survey = nil,            -- a table: what is declared goes there, and the script ends; see mneme.script
+  survey = nil,            -- a table: what is declared goes there, and the script ends; see runs/script.lua
 }
 
 ---Settings that every script has: name, default, about.

@@ -5,7 +5,7 @@ local lfs = require "lfs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 
-local curves = {}
+local metrics_reader = {}
 local known = {}                 -- folder -> { bytes, series }
 
 -- Take in the whole lines of a text; returns how many bytes they are.
@@ -30,7 +30,7 @@ end
 ---finite and lines that are not JSON are left out.
 ---@param folder string
 ---@return table<string, table>
-function curves.read(folder)
+function metrics_reader.read(folder)
   local path = folder .. "/metrics.jsonl"
   local bytes = lfs.attributes(path, "size") or 0
   local run = known[folder]
@@ -53,10 +53,10 @@ end
 ---@param steps number the axis' end
 ---@return number unit
 ---@return string word
-function curves.unit(steps)
+function metrics_reader.unit(steps)
   if steps >= 2e6 then return 1e6, "million steps" end
   if steps >= 2e3 then return 1e3, "thousand steps" end
   return 1, "steps"
 end
 
-return curves
+return metrics_reader

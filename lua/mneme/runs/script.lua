@@ -112,7 +112,7 @@ function script.run(path, words)
   return result
 end
 
----Run a script as far as its declaration of settings: see mneme.config's survey.
+---Run a script as far as its declaration of settings: see `survey` in runs/config.lua.
 ---@param path string
 ---@param words string[] key=value, where a value may be several with commas between
 ---@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them

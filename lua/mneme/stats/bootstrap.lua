@@ -2,7 +2,7 @@
 -- statistic of each draw (Efron 1979; stratified as in Agarwal et al. 2021, "Deep reinforcement learning at
 -- the edge of the statistical precipice").  Draw r is a function of the option `seed` and of r only, by the engine's
 -- counter-based random numbers, so equal seeds give equal intervals everywhere.
-local draws = require "mneme.stats.resampling"
+local resampling = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
 
@@ -10,12 +10,12 @@ local bootstrap = {}
 
 -- One number and its interval: the statistic of the sets, and of their draws.
 local function one(what, sets, enough, together, options, statistic)
-  local o = draws.options(what, options)
+  local o = resampling.options(what, options)
   local value = statistic(unpack(sets))
   if type(value) ~= "number" then errors.raise(("%s: the statistic gives %s, expected a number"):format(what, tostring(value))) end
   sample.number(value, what .. ": what the statistic gives")
   if not enough then return value end
-  local low, high = draws.bands(what, sets, together, 1, o, function(out, x, y) out[1] = statistic(x, y) end)
+  local low, high = resampling.bands(what, sets, together, 1, o, function(out, x, y) out[1] = statistic(x, y) end)
   return value, low[1], high[1]
 end
 
@@ -126,13 +126,13 @@ function bootstrap.profile(scores, thresholds, options)
   local what = "stats.profile"
   local rows, seeds = sample.rows(scores, what)
   sample.numbers(thresholds, what .. ": thresholds")
-  local o = draws.options(what, options, { of = "runs", reps = 2000 })
+  local o = resampling.options(what, options, { of = "runs", reps = 2000 })
   if o.of ~= "runs" and o.of ~= "tasks" then errors.unknown(what .. ": of =", o.of, { "runs", "tasks" }) end
   local by_task, value = o.of == "tasks", {}
   shares_above(value, rows, thresholds, by_task)
   local low, high
   if seeds > 1 then
-    low, high = draws.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds, by_task) end)
+    low, high = resampling.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds, by_task) end)
   end
   return { x = thresholds, value = value, low = low, high = high }
 end

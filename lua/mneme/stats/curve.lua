@@ -1,5 +1,5 @@
 -- curve.lua -- aggregates the learning curves of seeds: interpolates them on a common grid of steps, averages, adds bands.
-local draws = require "mneme.stats.resampling"
+local resampling = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
 
@@ -87,7 +87,7 @@ end
 ---  of one seed
 function curve.curve(curves, statistic, options)
   local what = "stats.curve"
-  local o = draws.options(what, options, { points = POINTS, grid = false, rule = "last", reps = 2000 })
+  local o = resampling.options(what, options, { points = POINTS, grid = false, rule = "last", reps = 2000 })
   if type(statistic) ~= "function" then
     errors.raise(("%s: the statistic is %s, expected a function of a list, such as mn.stats.iqm"):format(what, tostring(statistic)))
   end
@@ -102,7 +102,7 @@ function curve.curve(curves, statistic, options)
   end
   local all = { x = grid, value = {}, seeds = rows, n = n }
   work(all.value, { rows })
-  if n > 1 then all.low, all.high = draws.bands(what, { { rows } }, false, #grid, o, work) end
+  if n > 1 then all.low, all.high = resampling.bands(what, { { rows } }, false, #grid, o, work) end
   return all
 end
 

@@ -1,5 +1,5 @@
 -- init.lua -- statistics of runs: mn.stats.  A result should predict other seeds, so
--- samples here are seeds, not episodes: a list, or scores[environment][seed].  A function with
+-- samples here are seeds, not episodes: a list, or scores[task][seed].  A function with
 -- an interval returns the estimate, the lower and the upper end; for one seed the ends are nil.
 local stats = {}
 

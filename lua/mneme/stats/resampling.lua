@@ -5,7 +5,7 @@ local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
 local C = require("mneme.base.engine").C
 
-local draws = {}
+local resampling = {}
 local MOST = 1e6               -- draws: ends of intervals are then known to a thousandth of their distance
 
 ---The options of everything that draws.
@@ -13,7 +13,7 @@ local MOST = 1e6               -- draws: ends of intervals are then known to a t
 ---@param options table?
 ---@param others table? options of its own with their defaults
 ---@return table
-function draws.options(what, options, others)
+function resampling.options(what, options, others)
   local defaults = { reps = 10000, level = 0.95, seed = 1 }
   for key, value in pairs(others or {}) do defaults[key] = value end
   local o = sample.options(options, defaults, what)
@@ -25,7 +25,7 @@ function draws.options(what, options, others)
   return o
 end
 
--- The seeds of every environment drawn again, by numbers u in [0, 1).
+-- The seeds of every task drawn again, by numbers u in [0, 1).
 local function redraw(into, from, u)
   local at = 0
   for i = 1, #from do
@@ -39,14 +39,14 @@ end
 
 ---Percentile intervals of `width` numbers that are worked out of one set or two.
 ---@param what string the function that is asked
----@param sets any[][][] each set[environment][seed]
+---@param sets any[][][] each set[task][seed]
 ---@param together boolean the same seeds of both sets, which have one shape; false: each by itself
 ---@param width integer
 ---@param o table { reps, level, seed }
 ---@param work fun(out: number[], x: any[][], y: any[][]?) fills out[1 .. width]
 ---@return number[] low
 ---@return number[] high
-function draws.bands(what, sets, together, width, o, work)
+function resampling.bands(what, sets, together, width, o, work)
   local reps, drawn, most = o.reps, {}, 0
   for s, set in ipairs(sets) do
     local all = 0
@@ -80,4 +80,4 @@ function draws.bands(what, sets, together, width, o, work)
   return low, high
 end
 
-return draws
+return resampling

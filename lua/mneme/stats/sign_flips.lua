@@ -1,6 +1,6 @@
 -- sign_flips.lua -- tests many paired differences at once, by random signs of the cases and the largest statistic of all.
 local ffi = require "ffi"
-local draws = require "mneme.stats.resampling"
+local resampling = require "mneme.stats.resampling"
 local errors = require "mneme.base.errors"
 local sample = require "mneme.stats.sample"
 local C = require("mneme.base.engine").C
@@ -38,7 +38,7 @@ end
 ---@return number threshold of the statistic
 ---@return number[] statistic of each
 function sign_flips.max_sign_test(differences, cases, options)
-  local o = draws.options("stats.max_sign_test", options, { reps = 2000 })
+  local o = resampling.options("stats.max_sign_test", options, { reps = 2000 })
   sample.whole(cases, 1, "stats.max_sign_test: cases")
   if type(differences) ~= "table" or #differences == 0 then
     errors.raise(("stats.max_sign_test: %s, expected a list of lists of differences"):format(type(differences) == "table" and "an empty list"

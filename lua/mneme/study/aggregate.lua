@@ -6,7 +6,7 @@ local script = require "mneme.runs.script"
 local mn_stats = require "mneme.stats"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
-local seeds = { FEW = FEW }
+local aggregate = { FEW = FEW }
 local POINTS = 50              -- of a curve
 local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
@@ -16,7 +16,7 @@ local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 ---@return table[] list { seed, values = one for each kind of run, in the order of kinds }
 ---@param missing table<StudyRun, boolean> to which the runs are added of which nothing is known, and { name, status = "not swept" }
 ---  of those that other seeds have
-function seeds.collect(runs, value_of, missing)
+function aggregate.collect(runs, value_of, missing)
   local by_seed, order, kinds = {}, {}, grid.groups(runs, grid.kind)
   for k, kind in ipairs(kinds) do
     for _, c in ipairs(kind.runs) do
@@ -47,25 +47,25 @@ end
 ---One number for each seed.
 ---@return number[]
 ---@return integer[] of which seeds
-function seeds.numbers(runs, value_of, missing)
+function aggregate.numbers(runs, value_of, missing)
   local list, of = {}, {}
-  for i, entry in ipairs(seeds.collect(runs, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
+  for i, entry in ipairs(aggregate.collect(runs, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
   return list, of
 end
 
 ---Do numbers lie in a range?
 ---@param range number[]? { low, high }
-function seeds.within(list, range)
+function aggregate.within(list, range)
   for _, v in ipairs(range and list or {}) do if v < range[1] or v > range[2] then return false end end
   return range ~= nil
 end
 
 ---Has a range two ends?  { 0, math.huge } has one.
 ---@param range number[]? { low, high }
-function seeds.two_ends(range) return range ~= nil and range[1] > -math.huge and range[2] < math.huge end
+function aggregate.two_ends(range) return range ~= nil and range[1] > -math.huge and range[2] < math.huge end
 
 ---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
-function seeds.no_spread(list)
+function aggregate.no_spread(list)
   local low, high = math.huge, -math.huge
   for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
   return high - low <= NO_SPREAD * math.max(math.abs(low), math.abs(high))
@@ -91,15 +91,15 @@ end
 ---@return number value
 ---@return number? low nil of one seed
 ---@return number? high
-function seeds.interval(list, statistic, range)
+function aggregate.interval(list, statistic, range)
   local value, low, high
   if statistic == "geometric" then
     value, low, high = geometric(list)
     return value or mn_stats.mean(list), low, high
   end
   if statistic ~= "mean" or #list >= FEW then return mn_stats.interval(list, mn_stats[statistic]) end
-  local within = seeds.within(list, range)
-  if within and seeds.two_ends(range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
+  local within = aggregate.within(list, range)
+  if within and aggregate.two_ends(range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
   else value, low, high = mn_stats.t_interval(list) end
   if within and low then low, high = math.max(low, range[1]), math.min(high, range[2]) end
   return value, low, high
@@ -108,14 +108,14 @@ end
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
 ---@param list number[] a score per seed
 ---@param threshold number
-function seeds.solved(list, threshold)
+function aggregate.solved(list, threshold)
   local solved, n, low, high = mn_stats.solved(list, threshold)
   return ("solved by %d of %d seed%s (%.2f to %.2f)"):format(solved, n, n > 1 and "s" or "", low, high)
 end
 
 ---The stop_score of a run, from its config.json; nil: it has none.
 ---@param path string of the run
-function seeds.stop_score(path)
+function aggregate.stop_score(path)
   local config = script.peek(path).config
   local stop = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score)
   return stop and stop >= 0 and stop or nil
@@ -123,8 +123,8 @@ end
 
 ---Did a run end because it had reached its stop_score, before all its steps?
 ---@param c StudyRun that is done
-function seeds.stopped(c)
-  if not seeds.stop_score(c.path) then return false end
+function aggregate.stopped(c)
+  if not aggregate.stop_score(c.path) then return false end
   local config = script.peek(c.path).config
   local planned = tonumber(type(config.learner) == "table" and config.learner.steps or config.steps)
   return planned ~= nil and c.metrics.steps ~= nil and c.metrics.steps < planned
@@ -136,36 +136,36 @@ end
 ---@param name string of the metric
 ---@param runs StudyRun[]
 ---@return number?
-function seeds.threshold(spec, name, runs)
+function aggregate.threshold(spec, name, runs)
   local metric = (spec and spec.metrics or {})[name]
   if metric and metric.solved then return metric.solved end
   for _, claim in ipairs(spec and spec.claims or {}) do
     local test = claim.test
     if test and test.metric == name and test.above then return test.above end
   end
-  return name == "score" and runs[1] and seeds.stop_score(runs[1].path) or nil
+  return name == "score" and runs[1] and aggregate.stop_score(runs[1].path) or nil
 end
 
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
 ---@param most integer
----@param words table of mneme.studies.figure_words
-function seeds.count(least, most, words)
+---@param words table of study/figure_texts.lua
+function aggregate.count(least, most, words)
   if most == 1 then return words.one_seed end
   return least == most and words.seeds:format(most) or words.some_seeds:format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
 ---@param bounded boolean the metric has a range
-function seeds.how(statistic, least, most, bounded, words)
+function aggregate.how(statistic, least, most, bounded, words)
   if most == 1 then return words.no_interval end
-  if statistic == "geometric" then return words.how:format(words.geometric, seeds.count(least, most, words), words.of_logarithms) end
+  if statistic == "geometric" then return words.how:format(words.geometric, aggregate.count(least, most, words), words.of_logarithms) end
   local interval = words.bootstrap
   if statistic == "mean" and least < FEW then
     interval = bounded and words.bounded or words.student
     if most >= FEW then interval = interval .. words.from_ten end
   end
-  return words.how:format(statistic == "iqm" and words.iqm or words.mean, seeds.count(least, most, words), interval)
+  return words.how:format(statistic == "iqm" and words.iqm or words.mean, aggregate.count(least, most, words), interval)
 end
 
 local function same(a, b)
@@ -239,14 +239,14 @@ end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param name string of the line
----@param curve_of fun(run): { x, y, stopped }? stopped: it keeps its last value as long as others of the line go on
+---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
----@return table? line as mneme.figures.model has it; nil: nothing is known
+---@return table? line as figures/model.lua has it; nil: nothing is known
 ---@return integer n seeds
 ---@return boolean? carried a run kept its last value
-function seeds.line(name, runs, curve_of, o, missing)
+function aggregate.line(name, runs, curve_of, o, missing)
   local curves = {}
-  local entries, carried = carried_on(seeds.collect(runs, curve_of, missing))
+  local entries, carried = carried_on(aggregate.collect(runs, curve_of, missing))
   for _, entry in ipairs(entries) do
     if overlap(entry.values) then
       local x, rows = together(entry.values, o.rule)
@@ -267,7 +267,7 @@ function seeds.line(name, runs, curve_of, o, missing)
     for k = 1, #x do
       local column = {}
       for i = 1, #rows do column[i] = rows[i][k] end
-      local value, low, high = seeds.interval(column, o.statistic, o.range)
+      local value, low, high = aggregate.interval(column, o.statistic, o.range)
       line.y[k], whole = value, whole and low ~= nil
       if low then line.low[k], line.high[k] = low, high end
     end
@@ -282,10 +282,10 @@ end
 ---@param runs StudyRun[]
 ---@param threshold number
 ---@return string?
-function seeds.solved_of(list, runs, threshold)
+function aggregate.solved_of(list, runs, threshold)
   local all = { unpack(list) }
   for _, c in ipairs(runs) do if c.status == "failed" then all[#all + 1] = threshold - 1 end end
-  return all[1] and seeds.solved(all, threshold) or nil
+  return all[1] and aggregate.solved(all, threshold) or nil
 end
 
-return seeds
+return aggregate

@@ -19,11 +19,7 @@ local values = require "mneme.base.setting_types"
 
 local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
-local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
-  numbered = "boolean" }
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table" }
-local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true, solved = true }
-local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
 local function check_metric(name, metric)
   only(metric, metric_keys, "metric " .. tostring(name))
@@ -57,12 +53,7 @@ end
 -- Curves and series have names of their own, which only runs know; x and by of a series may be no axes.
 local function check_figure(f, i, spec)
   local what = "figure " .. i
-  only(f, figure_keys, what)
-  if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), tables.keys(kinds)) end
-  if not f.y then errors.raise(("study: %s has no y = the name of a metric"):format(what)) end
-  for key, known in pairs(words_of) do
-    if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], tables.keys(known)) end
-  end
+  only.figure(f, what)
   if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
   if f[1] == "solved" and not ((spec.metrics or {})[f.y] and spec.metrics[f.y].solved and spec.metrics.steps) then
     errors.raise(("study: %s: y = %s: expected a metric with solved = number, next to a metric steps"):format(what, f.y))

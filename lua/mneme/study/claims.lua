@@ -16,7 +16,7 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local only = require "mneme.study.declaration"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
 
@@ -268,7 +268,7 @@ end
 -- The interval of a mean, and p of its border.  Of numbers within a range the interval stays there, too; no difference of
 -- two such numbers is larger than the range.
 local function interval_of(test, list, border, range)
-  if test[1] == "at_least" and seeds.within(list, range) and seeds.two_ends(range) and border >= range[1] and border <= range[2] then
+  if test[1] == "at_least" and aggregate.within(list, range) and aggregate.two_ends(range) and border >= range[1] and border <= range[2] then
     return stats.bounded_interval(list, range[1], range[2], 1 - LEVEL, border)
   end
   local estimate, low, high = stats.t_interval(list)
@@ -301,7 +301,7 @@ local function decide(v, test, found, range)
     low, high = span(list)
     v.verdict = verdict_of(test, border, low, high) == "holds" and "holds" or "fails"
   elseif v.n == 1 then v.why = "one_seed" return
-  elseif seeds.no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
+  elseif aggregate.no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
     v.p = math.abs(estimate - border) <= AT_BORDER and test[1] ~= "equal" and 1 or stats.sign_test(v.n, 0)
     if v.p < LEVEL then v.verdict = verdict_of(test, border, low, high) else v.why = "no_spread" end
   else

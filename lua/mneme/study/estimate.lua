@@ -103,7 +103,7 @@ function estimate.of(runs, path, o)
     end,
     none_left = function() return at > #chosen end,
     log = function(kind) return place(kind) .. "/log.txt" end,
-    live = function(kind) return try(kind, path, place(kind)) end,
+    run = function(kind) return try(kind, path, place(kind)) end,
     ended = function(kind, about)
       local file = place(kind) .. "/tried.json"
       model_sizes.read(parameters, { kind.run }, function() return place(kind) .. "/run" end)
@@ -114,7 +114,7 @@ function estimate.of(runs, path, o)
     tick = function() end,
   }
   files.remove_folder(base)
-  local sum, known = { tried = #chosen, seconds = 0, peak_mib = 0, parameters = parameters }, true
+  local sum, known, seconds, longest = { tried = #chosen, peak_mib = 0, parameters = parameters }, true, 0, 0
   for _, kind in ipairs(kinds) do
     if not kind.seconds then follow(kind, chosen) end
     if kind.seconds and kind.least then kind.seconds = math.max(kind.seconds, kind.least) end
@@ -122,10 +122,10 @@ function estimate.of(runs, path, o)
   for _, c in ipairs(runs) do
     local kind = c.kind
     known = known and kind.seconds ~= nil
-    sum.seconds, sum.peak_mib = sum.seconds + (kind.seconds or 0) / o.jobs, math.max(sum.peak_mib, kind.peak or 0)
+    seconds, longest, sum.peak_mib = seconds + (kind.seconds or 0), math.max(longest, kind.seconds or 0), math.max(sum.peak_mib, kind.peak or 0)
     c.estimate, c.kind = kind.seconds and { wall_s = kind.seconds, peak_mib = kind.peak } or nil, nil
   end
-  if not known then sum.seconds = nil end
+  sum.seconds = known and pool.seconds(seconds, #runs, o.jobs, longest) or nil
   return sum
 end
 
@@ -134,9 +134,10 @@ end
 ---@param n integer runs
 ---@param jobs integer
 function estimate.text(sum, n, jobs)
-  if not sum.seconds then return ("%d runs: how long they take is not known before"):format(n) end
-  return ("%d run%s in %d process%s: about %s, up to %.0f MiB each (%d kinds were tried)"):format(n, n > 1 and "s" or "", jobs,
-    jobs > 1 and "es" or "", progress.clock(sum.seconds), sum.peak_mib, sum.tried)
+  local runs, wide = ("%d run%s"):format(n, n > 1 and "s" or ""), math.min(jobs, n)
+  if not sum.seconds then return ("%s: how long %s is not known before"):format(runs, n > 1 and "they take" or "it takes") end
+  return ("%s in %d process%s: about %s, up to %.0f MiB each (%d kind%s tried)"):format(runs, wide, wide > 1 and "es" or "",
+    progress.clock(sum.seconds), sum.peak_mib, sum.tried, sum.tried > 1 and "s were" or " was")
 end
 
 return estimate

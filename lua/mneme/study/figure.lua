@@ -10,6 +10,7 @@
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local costs = require "mneme.models.costs"
+local declaration = require "mneme.study.declaration"
 local errors = require "mneme.base.errors"
 local figure_words = require "mneme.study.figure_texts"
 local tables = require "mneme.base.tables"
@@ -17,7 +18,7 @@ local folder = require "mneme.study.folder"
 local figure_rows = require "mneme.study.figure_rows"
 local references = require "mneme.study.references"
 local run_folder = require "mneme.runs.folder"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
 local solved_curves = require "mneme.study.solved_curves"
 local mn_stats = require "mneme.stats"
@@ -28,8 +29,6 @@ local TICKS = 8                -- places that an axis may name all of
 local FEW_SEEDS = require("mneme.figures.style").FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
 
-local known = { [1] = true, y = true, x = true, by = true, where = true, title = true, log = true, statistic = true, numbered = true }
-local statistics = { mean = true, iqm = true, geometric = true }
 local makers = {}
 
 -- ---- what is measured ----
@@ -45,7 +44,7 @@ local function axis_of(spec, name, words)
   local unit = m.unit ~= "" and m.unit or nil
   local label = m[1] or name:gsub("_", " ")
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
-  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = seeds.two_ends(m.range) and m.range or nil }
+  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = aggregate.two_ends(m.range) and m.range or nil }
 end
 
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
@@ -114,7 +113,7 @@ end
 local function lines_of(groups, curve_of, o, missing)
   local lines, counts, any = {}, {}, false
   for k, group in ipairs(groups) do
-    local line, n, carried = seeds.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
+    local line, n, carried = aggregate.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
     if line then line.style = k end
     lines[#lines + 1] = line
     if n > 0 then counts[#counts + 1] = n end
@@ -187,7 +186,7 @@ function makers.curves(pick, spec, f, o)
   need(f, pick.runs, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
   local function steps(c)
     local curve = c:curves()[f.y]
-    return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = seeds.stopped(c) } or nil
+    return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
   end
   local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references.levels(spec, f.y) }
   o.rule = "last"
@@ -220,11 +219,11 @@ function makers.bars(pick, spec, f, o)
   for k, group in ipairs(f.by and select_runs.groups(pick.runs, f.by) or {}) do style[group.name] = k end
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
     for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
-      local list, of = seeds.numbers(group.runs, number_of(f.y), pick.missing)
+      local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
       local bar = { name = group.name, group = column.name, seeds = list, of = of, style = style[group.name] }
       if #list > 0 then
         counts[#counts + 1] = #list
-        bar.y, bar.low, bar.high = seeds.interval(list, o.statistic, o.range)
+        bar.y, bar.low, bar.high = aggregate.interval(list, o.statistic, o.range)
         if bar.low == bar.high then bar.low, bar.high = nil, nil end       -- all the same: their spread is not known
       end
       fig.bars[#fig.bars + 1] = bar
@@ -264,9 +263,9 @@ local function by_number(pick, f, o, fig)
       end
       table.insert(by_name[name].columns, { x = tonumber(x), runs = group.runs })
     else
-      local numbers = seeds.numbers(group.runs, number_of(f.y), pick.missing)
+      local numbers = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
       fig.references = fig.references or {}
-      if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (seeds.interval(numbers, o.statistic, o.range)) }) end
+      if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (aggregate.interval(numbers, o.statistic, o.range)) }) end
     end
   end
   if #list == 0 then errors.raise(("study: figure of lines, numbered = true: no value of %s has a number at its end"):format(f.by)) end
@@ -281,7 +280,7 @@ local function against_numbers(groups, pick, f, o)
     local columns, whole = group.columns, true
     table.sort(columns, function(a, b) return a.x < b.x end)
     for _, column in ipairs(columns) do
-      local list, of = seeds.numbers(column.runs, number_of(f.y), pick.missing)
+      local list, of = aggregate.numbers(column.runs, number_of(f.y), pick.missing)
       if #list > 0 then
         local i = #line.x + 1
         for s, seed in ipairs(of) do
@@ -293,7 +292,7 @@ local function against_numbers(groups, pick, f, o)
           table.insert(of_seed[seed].y, list[s])
         end
         line.x[i], counts[#counts + 1] = column.x, #list
-        line.y[i], line.low[i], line.high[i] = seeds.interval(list, o.statistic, o.range)
+        line.y[i], line.low[i], line.high[i] = aggregate.interval(list, o.statistic, o.range)
         whole = whole and line.low[i] ~= nil
       end
     end
@@ -360,7 +359,7 @@ function makers.heat(pick, spec, f, o)
       local by_name = {}
       for _, column in ipairs(select_runs.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
       for c, name in ipairs(columns) do
-        local list = seeds.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
+        local list = aggregate.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
         cells[r][c] = #list > 0 and mn_stats[o.statistic](list) or false
         if #list > 0 then counts[#counts + 1] = #list end
       end
@@ -377,7 +376,7 @@ function makers.profile(pick, spec, f, o)
   local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
   for k, group in ipairs(pick.groups) do
     local rows = {}
-    for i, entry in ipairs(seeds.collect(group.runs, number_of(f.y), pick.missing)) do
+    for i, entry in ipairs(aggregate.collect(group.runs, number_of(f.y), pick.missing)) do
       for task, v in ipairs(entry.values) do
         rows[task] = rows[task] or {}
         rows[task][i] = v
@@ -412,10 +411,10 @@ local function count_note(counts, o)
   if #counts == 0 then return words.none end
   local least, most = math.huge, 0
   for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
-  local n = seeds.count(least, most, words)
+  local n = aggregate.count(least, most, words)
   if o.how then return o.how:format(n) end
   if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
-  return seeds.how(o.statistic, least, most, o.range ~= nil, words)
+  return aggregate.how(o.statistic, least, most, o.range ~= nil, words)
 end
 
 -- Where the drawing shows seeds in place of intervals, the note says so.
@@ -429,7 +428,7 @@ local function few_note(fig, words)
 end
 
 ---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
----@param fig table as mneme.figures.model has it
+---@param fig table as figures/model.lua has it
 ---@return number? value
 ---@return integer? n how often
 function figure.only_value(fig)
@@ -447,25 +446,17 @@ function figure.only_value(fig)
 end
 
 ---A figure of a study.
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param spec table what mn.study was given: metrics, references
 ---@param f table one of spec.figures, see above
----@param words table? of mneme.studies.figure_words
----@return table fig as mneme.figures.model has it
+---@param words table? of study/figure_texts.lua
+---@return table fig as figures/model.lua has it
 function figure.new(study, spec, f, words)
   words = words or figure_words
-  for key in pairs(type(f) == "table" and f or {}) do
-    if not known[key] then errors.unknown("key of a figure:", tostring(key), { "by", "log", "numbered", "statistic", "title", "where", "x", "y" }) end
-  end
-  local make = type(f) == "table" and makers[f[1]]
-  if not make then errors.unknown("kind of figure", tostring(type(f) == "table" and f[1] or f), tables.keys(makers)) end
-  if type(f.y) ~= "string" then errors.raise(("study: a figure of %s has no y = the name of a metric"):format(f[1])) end
-  local o = { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
-  if not statistics[o.statistic] then errors.unknown("statistic of a figure", tostring(o.statistic), tables.keys(statistics)) end
+  declaration.figure(f, "a figure")
+  local make, o = makers[f[1]], { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
-  if f.log and f.log ~= "x" and f.log ~= "y" and f.log ~= "xy" then errors.unknown("log of a figure", tostring(f.log), { "x", "y", "xy" }) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
-  if f.where ~= nil and type(f.where) ~= "table" then errors.raise("study: where of a figure is " .. tostring(f.where) .. ", expected { axis = value }") end
   local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   local fig, counts = make(pick, spec, f, o)
   fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)

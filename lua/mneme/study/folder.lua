@@ -7,7 +7,7 @@ local json = require "mneme.base.json"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
-local curves = require "mneme.runs.metrics_reader"
+local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
 local sealed = require "mneme.base.sealed"
 local values = require "mneme.base.setting_types"
@@ -117,7 +117,7 @@ StudyRun.__index = StudyRun
 function folder.run(fields) return setmetatable(fields, StudyRun) end
 
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
-function StudyRun:curves() return curves.read(self.path) end
+function StudyRun:curves() return metrics_reader.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
 ---@param run StudyRun

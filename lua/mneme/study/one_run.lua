@@ -61,7 +61,7 @@ end
 ---@param path string of the run
 ---@param script_path string
 ---@param c table { labels, seed, words }
-function one_run.live(path, script_path, c)
+function one_run.run(path, script_path, c)
   take(path)
   if (folder.result(path) or {}).status == "done" then return end
   run_folder.finished_goes_on = true            -- killed between its last checkpoint and its result
@@ -83,7 +83,7 @@ end
 
 ---The body of a process that runs one run; returns its exit status.
 function one_run.process(path, script_path, c)
-  local ok, problem = xpcall(one_run.live, errors.handler, path, script_path, c)
+  local ok, problem = xpcall(one_run.run, errors.handler, path, script_path, c)
   if ok then return 0 end
   io.stdout:flush()                             -- so that what failed is the last thing said
   if not problem.silent then terminal.note("mneme: " .. (tostring(problem):gsub("%s*\n%s*", " "))) end

@@ -1,9 +1,11 @@
 -- power.lua -- what the claims of a study can decide with their number of seeds, before anything runs: mneme sweep SCRIPT power=1.
 -- Differences are those that are found in four of five studies, at 5 % after Holm's correction for all claims (the first of m: 5 % / m).
+-- Those of means hold for normal numbers; at_least of a metric with a range has a test that needs somewhat more.
 local claim_verdicts = require "mneme.study.claims"
 local stats = require "mneme.stats"
 
-local POWER = 0.8
+local POWER, LEVEL = 0.8, 0.05
+local PIECES = 2000                -- of the integral over deviations
 
 local power = {}
 
@@ -46,10 +48,48 @@ function of.sooner(n, level)
   return ("if all seeds solve it, times whose rates differ by a factor of %.1f"):format(ratio)
 end
 
--- Student's t of n paired seeds: the difference in deviations of the differences, by the normal approximation with t's quantiles.
-local function paired(n, level)
-  local d = (stats.student_quantile(1 - level / 2, n - 1) + stats.normal_quantile(POWER)) / math.sqrt(n)
-  return ("a difference of %.2g standard deviations between seeds"):format(d)
+-- The mean of f(s) over s, the standard deviation of n normal numbers whose deviation is 1.
+local function over_deviations(n, f)
+  local most, sum, all = 1 + 10 / math.sqrt(n - 1), 0, 0
+  for i = 0, PIECES - 1 do
+    local s = (i + 0.5) / PIECES * most
+    local weight = math.exp((n - 2) * math.log(s) - (n - 1) * (s * s - 1) / 2)
+    sum, all = sum + weight * f(s), all + weight
+  end
+  return sum / all
+end
+
+-- The least d for which share(d * sqrt(n), s), a share of studies that rises with d, has enough power over all deviations s.
+local function least(n, share)
+  local low, high = 0, 1
+  local function found_at(d) return over_deviations(n, function(s) return share(d * math.sqrt(n), s) end) end
+  while found_at(high) < POWER do low, high = high, 2 * high end
+  for _ = 1, 30 do
+    local d = (low + high) / 2
+    if found_at(d) < POWER then low = d else high = d end
+  end
+  return high
+end
+
+-- The least mean that Student's t test of n numbers finds to differ from 0, in deviations of these numbers.
+local function least_mean(n, level)
+  local t = stats.student_quantile(1 - level / 2, n - 1)
+  return least(n, function(x, s) return stats.normal_cdf(x - t * s) end)
+end
+
+function of.better(n, level) return ("a difference of %#.2g standard deviations of the differences between paired seeds"):format(least_mean(n, level)) end
+
+function of.ratio(n, level)
+  return ("a mean ratio %#.2g standard deviations from at_least, those of the logarithms of the ratios of paired seeds"):format(least_mean(n, level))
+end
+
+function of.at_least(n, level) return ("a mean %#.2g standard deviations between seeds from the value"):format(least_mean(n, level)) end
+
+-- Two one-sided tests at `level`, and the interval at 5 % must lie within: the stricter one decides.
+function of.equal(n, level)
+  local t = stats.student_quantile(1 - math.min(level, LEVEL / 2), n - 1)
+  local within = least(n, function(x, s) return math.max(0, 2 * stats.normal_cdf(x - t * s) - 1) end)
+  return ("if nothing differs, equal within %#.2g standard deviations of the differences between paired seeds"):format(within)
 end
 
 ---One line for each claim: what it can decide.
@@ -62,7 +102,7 @@ function power.lines(claims, n)
   for i, claim in ipairs(claims or {}) do
     local test = claim.test
     local text = not test and "no test" or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and
-      "no verdict with fewer than five seeds" or (of[test[1]] or paired)(n, 0.05 / tested)
+      "no verdict with fewer than five seeds" or of[test[1]](n, LEVEL / tested)
     lines[i] = ("  %s: %s"):format(claim.id or tostring(i), text)
   end
   return lines

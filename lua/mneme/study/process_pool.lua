@@ -13,10 +13,18 @@ local function check(result)
   return result
 end
 
+---The seconds that jobs take side by side: shared out among as many processes as there are jobs for, and no less than the longest.
+---@param seconds number of all jobs, one after another
+---@param n integer jobs
+---@param jobs integer how many at a time
+---@param longest number seconds of the longest of them
+---@return number
+function pool.seconds(seconds, n, jobs, longest) return n > 0 and math.max(seconds / math.min(jobs, n), longest) or 0 end
+
 ---Do the jobs.
 ---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
 ---  next() -> a job, nil: none now; log(job) -> file for what it prints;
----  live(job) -> status, in a child process; ended(job, about), about = { status, signal, cpu, peak, wall };
+---  run(job) -> status, in a child process; ended(job, about), about = { status, signal, cpu, peak, wall };
 ---  tick(running) now and then, running = list of { job, since }; none_left() -> no more will come
 ---@return integer signal that ended it early; 0: none did
 function pool.run(o)
@@ -27,7 +35,7 @@ function pool.run(o)
     local pid = check(C.mn_process_fork(nil, o.log(job)))
     if pid == 0 then
       C.mn_watch_signals(false)
-      local ok, status = pcall(o.live, job)
+      local ok, status = pcall(o.run, job)
       io.stdout:flush()
       io.stderr:flush()
       C.mn_process_exit(ok and status or 1)

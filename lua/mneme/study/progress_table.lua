@@ -2,16 +2,19 @@
 -- a line for each run that ends.  It writes to stderr, so that stdout stays free for results.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
+local pool = require "mneme.study.process_pool"
 local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.folder"
 local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local Table = {}
 Table.__index = Table
 
----@param plan table of mneme.studies.sweep
+---@param plan table of sweep.plan
 ---@param o table run, jobs
 ---@param count table { done, failed, all }, kept by the sweep
 ---@param options table? { tty, columns = function() -> the terminal's width }
@@ -19,7 +22,7 @@ local function new(plan, o, count, options)
   local tty = options and options.tty
   if tty == nil then tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb" end
   return setmetatable({ plan = plan, run = o.run, jobs = o.jobs, count = count, tty = tty, lines = 0, shown = -math.huge, times = {},
-    spent = 0, ended_runs = 0, columns = options and options.columns or function() return terminal.columns(2) or 80 end }, Table)
+    steps = {}, spent = 0, ended_runs = 0, columns = options and options.columns or function() return terminal.columns(2) or 80 end }, Table)
 end
 
 -- Seconds that a run takes in the mean: of those that ended, else as was estimated; nil: nothing is known.
@@ -34,20 +37,35 @@ end
 
 -- Seconds that are left, if runs take as long as those of their kind did, or as was estimated, or as all did.
 local function left(self, running, waiting)
-  local mean, total = mean_of(self), 0
+  local mean, total, n = mean_of(self), 0, waiting
   if not mean then return nil end
+  local longest = waiting > 0 and mean or 0
   local function expected(c)
     local t = self.times[grid.kind(c)]
     return t and t.sum / t.n or c.estimate and c.estimate.wall_s or mean
   end
   local now = C.mn_clock(false)
-  for _, r in pairs(running) do total = total + math.max(0, expected(r.job) - (now - r.since)) end
-  return (total + waiting * mean) / self.jobs
+  for _, r in pairs(running) do
+    local seconds = math.max(0, expected(r.job) - (now - r.since))
+    n, total, longest = n + 1, total + seconds, math.max(longest, seconds)
+  end
+  return pool.seconds(total + waiting * mean, n, self.jobs, longest)
+end
+
+-- The steps that a run is to take, as it wrote them down; before it did, the script's.
+local function steps_of(self, name, path)
+  if not self.steps[name] and files.is_file(path .. "/config.json") then
+    local read, info = pcall(run_folder.read_info, path)
+    local steps = read and tonumber(info.config.steps) or 0
+    self.steps[name] = steps > 0 and steps or nil
+  end
+  return self.steps[name] or self.plan.cfg.steps
 end
 
 -- The part of a run's steps that is done, and its last score, from its log.
 local function so_far(self, c)
-  local f = io.open((c.path or folder.run_path(self.run, c.name)) .. "/metrics.jsonl")
+  local path = c.path or folder.run_path(self.run, c.name)
+  local f = io.open(path .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step, score = 0, nil
@@ -55,7 +73,7 @@ local function so_far(self, c)
   for s in text:gmatch '"step":%s*(%d+)' do step = tonumber(s) end
   for s in text:gmatch '"charts/score":%s*([%d.e+-]+)' do score = tonumber(s) end
   f:close()
-  return math.min(1, step / self.plan.cfg.steps), score
+  return math.min(1, step / steps_of(self, c.name, path)), score
 end
 
 -- A line that does not wrap: what is too long ends in "...".

@@ -63,7 +63,7 @@ function archive.curve_names(spec)
   return tables.keys(names)
 end
 
--- Is this a line that kept.write wrote?
+-- Is this a line that archive.write wrote?
 local function is_line(entry)
   if type(entry) ~= "table" or type(entry.run or entry.cell) ~= "string" then return false end          -- cell: files of earlier versions
   if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end

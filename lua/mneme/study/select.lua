@@ -123,7 +123,7 @@ function select_runs.title(title, pick)
 end
 
 ---What a note says of the choice of runs.
----@param words table of mneme.studies.figure_words
+---@param words table of study/figure_texts.lua
 ---@return string begins with a blank, or is empty
 function select_runs.note(pick, f, words)
   local parts = {}

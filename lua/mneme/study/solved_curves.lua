@@ -2,7 +2,7 @@
 -- ended without having solved it counts until its end, one that failed as not solved to the end of all.
 local errors = require "mneme.base.errors"
 local folder = require "mneme.study.folder"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local values = require "mneme.base.setting_types"
 local kaplan_meier = require("mneme.stats").kaplan_meier
 
@@ -13,7 +13,7 @@ local function staircase(group, y, above, missing)
     local score, steps = folder.number(c, y), folder.number(c, "steps")
     return score and steps and { score, steps } or nil
   end
-  for i, entry in ipairs(seeds.collect(group.runs, result_of, missing)) do
+  for i, entry in ipairs(aggregate.collect(group.runs, result_of, missing)) do
     if #entry.values > 1 then
       errors.raise(("study: figure of who solved it: seed %d of %s has %d runs, expected one: narrow with where = { axis = label }"):format(
         entry.seed, group.name, #entry.values))

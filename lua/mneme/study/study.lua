@@ -29,7 +29,7 @@ local user_file = require "mneme.base.user_file"
 
 local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
 
--- What a study may say; those that are texts and tables for the report are read by mneme.studies.report.
+-- What a study may say; those that are texts and tables for the report are read by reports/report.lua.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
   run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
 
@@ -173,7 +173,7 @@ end
 ---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
 ---  where nobody says (1 for what measures time);
 ---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
----  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see mneme.studies.report
+---  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see docs/studies.md
 ---@return table result what run gave, and `path`, the folder of the run
 function study.new(spec)
   check(spec)

@@ -35,7 +35,7 @@ local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local settings = require "mneme.study.settings_diff"
-local over_seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
@@ -227,7 +227,7 @@ local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0
 
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
 -- ended it.
-local function live(o, plan, queue)
+local function run_queue(o, plan, queue)
   local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
     local sum = estimate.of(queue, plan.script, o)
@@ -257,7 +257,7 @@ local function live(o, plan, queue)
     end,
     none_left = function() return count.gave_up or at >= #queue end,
     log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
-    live = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
+    run = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
     tick = function(running)
       shown:update(running, #queue - at)
       look()
@@ -371,9 +371,9 @@ local function show_solved(o, plan)
   folder.add_means(swept, plan.spec)
   for _, group in ipairs(folder.groups(swept.runs)) do
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
-      local threshold = over_seeds.threshold(plan.spec, name, group.runs)
-      local list = threshold and over_seeds.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
-      local text = threshold and over_seeds.solved_of(list, group.runs, threshold)
+      local threshold = aggregate.threshold(plan.spec, name, group.runs)
+      local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      local text = threshold and aggregate.solved_of(list, group.runs, threshold)
       if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold), text)) end
     end
   end
@@ -430,7 +430,7 @@ function sweep.main(words)
   note(o, plan)
   plan.runs = chosen
   if o.import then
-    local others = archive.other_code(wanted, plan.script)
+    local others = archive.other_code(wanted)
     if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
     archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
@@ -444,7 +444,7 @@ function sweep.main(words)
   local open_now = open_runs(o, plan)
   if differ and open_now[1] then terminal.note(differ) end
   C.mn_watch_signals(true)
-  local count, signal = live(o, plan, open_now)
+  local count, signal = run_queue(o, plan, open_now)
   C.mn_watch_signals(false)
   if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed

@@ -402,8 +402,18 @@ function Tuning:is_over()
   return true
 end
 
+-- Trials that can run at a time after the start, where each waits for earlier ones.
+function Tuning:wide() return self.ahead * self.seeds * #self.points end
+
+-- The seconds that trials and fresh runs of `each` seconds take.
+function Tuning:seconds_left(each, trials, fresh)
+  local waiting = math.min(trials, (self.trials - schedule.parts(self.space, self).start * self.seeds) * #self.points)
+  local function of(n, jobs) return pool.seconds(each * n, n, jobs, each) end
+  return of(trials - waiting, self.jobs) + of(waiting, math.min(self.jobs, self:wide())) + of(fresh, self.jobs)
+end
+
 -- Before the first trial: how much there is to do, and about how long what is left of it takes.
-function Tuning:announce(fresh, left)
+function Tuning:announce(fresh, trials_left, fresh_left)
   local points = #self.points
   local about = ("%d trials%s%s"):format(self.trials, points > 1 and (" for each of %d"):format(points) or "",
     fresh > 0 and (", then %d fresh runs"):format(fresh) or "")
@@ -415,11 +425,12 @@ function Tuning:announce(fresh, left)
       runs[i] = { name = point.name .. ",seed=1", words = point.proposals[1].runs[1].words }
     end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
-    if sum.seconds then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(sum.seconds / points * left / self.jobs),
-      self.jobs, self.jobs > 1 and "es" or "", sum.peak_mib) end
+    local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
+    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(self:seconds_left(each, trials_left, fresh_left)),
+      jobs, jobs > 1 and "es" or "", sum.peak_mib) end
   end
   terminal.note(("%s: %s%s"):format(self.run, about, cost))
-  local wide = self.ahead * self.seeds * points
+  local wide = self:wide()
   if self.jobs > wide then
     terminal.note(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later"):format(wide,
       math.ceil(self.jobs / points / self.seeds), self.jobs))
@@ -434,7 +445,7 @@ function Tuning:work(fresh)
   self.running = {}
   one_run.patience = PATIENCE
   files.make_folder(self.base .. "/runs")
-  local count = { done = 0, failed = 0, all = 0 }
+  local count, trials = { done = 0, failed = 0, all = 0 }, self.trials * #self.points
   local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
   local function left() return count.all - count.done - count.failed end
@@ -446,10 +457,11 @@ function Tuning:work(fresh)
       count.trials, count.trials_failed = count.trials + c.measured, count.trials_failed + c.failed
     end
     count.failed = count.trials_failed + count.fresh_failed
-    count.done, count.all = count.trials + count.fresh - count.failed, self.trials * #self.points + (fresh and fresh:size() or 0)
+    count.done, count.all = count.trials + count.fresh - count.failed, trials + (fresh and fresh:size() or 0)
+    shown.jobs = count.trials < trials and math.min(self.jobs, self:wide()) or self.jobs
   end
   recount()
-  if left() > 0 then self:announce(fresh and fresh:size() or 0, left()) end
+  if left() > 0 then self:announce(count.all - trials, trials - count.trials, count.all - trials - count.fresh) end
   local signal = pool.run {
     jobs = self.jobs,
     next = function()
@@ -463,7 +475,7 @@ function Tuning:work(fresh)
     end,
     none_left = function() return self:is_over() and (not fresh or fresh:over()) end,
     log = function(job) return job.path .. "/log.txt" end,
-    live = function(job) return one_run.process(job.path, self.script, job) end,
+    run = function(job) return one_run.process(job.path, self.script, job) end,
     tick = function(running)
       local n = 0
       for _ in pairs(running) do n = n + 1 end

@@ -135,7 +135,7 @@ function Plan:find_nan()
 end
 
 ---Seconds spent so far in each of its calls; profiling starts at the first use.
----@return { name: string, seconds: number, place: integer }[] place: see mneme.places
+---@return { name: string, seconds: number, place: integer }[] place: see tensor/op_locations.lua
 function Plan:costs()
   C.mn_plan_set_profile(handle_of(self), true)
   local list, seconds = {}, ffi.new "double[1]"

@@ -4,15 +4,15 @@
 --   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
 --   memory       the rate of an environment that no cache holds
 local ffi = require "ffi"
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local figures = require "mneme.figures"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local kernels = require "mneme.commands.bench.kernels"
-local meter = require "mneme.measure.timing"
+local kernels = require "mneme.commands.bench.parts.kernels"
+local timing = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
@@ -30,7 +30,7 @@ local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
 -- measured again before every figure.
 local function look(machine)
   engine.open("cpu", 1)
-  machine.flops = math.max(machine.flops, 1e9 * machine.threads * math.max(bench.gemm_rates(1)))
+  machine.flops = math.max(machine.flops, 1e9 * machine.threads * math.max(published_agents.gemm_rates(1)))
   machine.lanes = machine.flops / 2
   machine.bytes = math.max(machine.bytes, 2 * machine.n / stopwatch.least(2, function() ffi.copy(machine.to, machine.from, machine.n) end))
   engine.open("cpu", machine.threads)
@@ -65,7 +65,7 @@ end
 local function train(name, config, machine)
   mn.manual_seed(1)
   local c = core.new(name, config)
-  local x, done, state = meter.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
+  local x, done, state = timing.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
   local forward = plan(function() return (c(x, done, state)) end)
   local y = forward()
   local backward = plan(function() ops.mean({ x = y }):backward() end)
@@ -83,10 +83,10 @@ end
 local function latency(name, config)
   local result, typical, self = {}, nil, nil
   for i, N in ipairs(CONTEXTS) do
-    bench.progress(("%s, a step after %d"):format(name, N))
-    if not self or self.bounded then self = meter.stepper(name, config, N) end
-    while self.seen < N - meter.ROWS do self.step() end
-    result[i], typical = meter.one_step(self)
+    published_agents.progress(("%s, a step after %d"):format(name, N))
+    if not self or self.bounded then self = timing.stepper(name, config, N) end
+    while self.seen < N - timing.ROWS do self.step() end
+    result[i], typical = timing.one_step(self)
     tensor.clear_tape()
     collectgarbage()
   end
@@ -118,7 +118,7 @@ local function train_all(list, machine, results)
   print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and the memory's own operations):"):format(T, B))
   print(("%-18s %11s %8s %9s %8s %6s %14s"):format("", "parameters", "forward", "backward", "bound", "share", "steps/s"))
   for _, entry in progress.each(list, "cores") do
-    bench.progress(entry[1])
+    published_agents.progress(entry[1])
     local r = train(entry[2], entry[3], machine)
     print(("%-18s %11d %5.0f ms %6.0f ms %5.0f ms %4.0f %% %14.0f"):format(entry[1], r.parameters, 1e3 * r.forward, 1e3 * r.backward,
       1e3 * r.bound, 100 * r.share, T * B / (r.forward + r.backward)))
@@ -193,7 +193,7 @@ function cores.main(words)
   local o, names = parse(words)
   local function wanted(part) return o.part == "all" or o.part == part end
   local list = chosen(names)
-  bench.progress "speed of the machine"
+  published_agents.progress "speed of the machine"
   local machine = cores.machine(o.threads)
   print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
     o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))

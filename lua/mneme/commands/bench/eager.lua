@@ -1,7 +1,7 @@
 -- eager.lua -- `mneme bench eager [threads=1]`: what a call from Lua costs, for tensors of 64 floats: without a tape, and with tape
 -- and backward, which is the time of a chain of eight ops with its backward pass, over the number of ops.  Both compiled by LuaJIT
 -- and interpreted.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local mn = require "mneme"
@@ -35,7 +35,7 @@ local function cost(f)
     for _ = 1, CALLS do f() end
     times[i] = (os.clock() - start) / CALLS * 1e6
   end
-  return stopwatch.median(times)
+  return stopwatch.lower_median(times)
 end
 
 local function measure(entry)
@@ -66,7 +66,7 @@ function eager.main(words)
   engine.open(nil, threads)
   print(("a call from Lua, %d floats, us of processor time: compiled, with tape and backward; interpreted, with tape and backward"):format(N))
   for _, entry in progress.each(list, "ops") do
-    bench.progress(entry[1])
+    published_agents.progress(entry[1])
     local plain, taped = measure(entry)
     jit.off()
     jit.flush()

@@ -1,8 +1,9 @@
--- peers.lua -- training next to other programs, by turns, on one machine; medians of rounds, start and imports left out:
---   mneme bench peers torch=PYTHON [rounds=5] [threads=1] [steps=10000]: PPO and A2C with a GRU of 64 on CartPole without velocities, 8
---     environments x 128 steps, 4 epochs and minibatches.  PYTHON has torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)
---   mneme bench peers official=PYTHON agalite=FOLDER [rounds=5]: A2C with AGaLiTe on the T-Maze in published size next to the released
---     code, which FOLDER has and PYTHON can run (tests/reference/bench_official.py); it compiles for minutes first
+-- peers.lua -- `mneme bench peers torch=PYTHON|official=PYTHON [agalite=FOLDER] [rounds=5] [threads=1] [steps=10000]`: training next to other
+-- programs, by turns, on one machine.  Medians of rounds, start and imports left out.
+--   torch=      PPO and A2C with a GRU of 64 on CartPole without velocities, 8 environments x 128 steps, 4 epochs and minibatches.  PYTHON has
+--               torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)
+--   official=   A2C with AGaLiTe on the T-Maze in published size next to the released code, which the FOLDER agalite= has and PYTHON can run
+--               (tests/reference/bench_official.py); it compiles for minutes first
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -10,7 +11,7 @@ local registry = require "mneme.base.registry"
 local shell_word = require "mneme.base.shell_word"
 local small = require "mneme.commands.bench.small"
 local stats = require "mneme.stats"
-local train = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 
 local C = engine.C
 local peers = {}
@@ -76,7 +77,7 @@ local function official(o)
     shell_word(registry.root .. "tests/reference/bench_official.py"), UPDATES, pipe, pipe))
   local go = io.open(pipe, "w")                                    -- waits for the reader
   told(process)                                                     -- "ready"
-  local l = train.published_learner "agalite"
+  local l = published_agents.learner(published_agents.find "agalite")
   l:begin()
   for _ = 1, 3 do l:rollout() l:update() end
   by_turns(o.rounds, "A2C, agalite", function() return ours(l, 10) end, "AGaLiTe's released code", function()

@@ -2,7 +2,7 @@
 -- with one thread each, alternating, at the published sizes of AGaLiTe in T-Maze.  The fastest part of each counts, since
 -- other programs only slow it down.  Two ranks slow each other as two programs on one machine do; so it is for users.
 local lfs = require "lfs"
-local curves = require "mneme.runs.metrics_reader"
+local metrics_reader = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local word = require "mneme.base.shell_word"
@@ -20,7 +20,7 @@ local function speed(run, ranks, num_envs, updates)
   if os.execute("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " .. line) ~= 0 then
     errors.fail("bench ranks: '" .. line .. "' failed: " .. files.read(run .. ".txt"))
   end
-  local sps = curves.read(run)["charts/SPS"]
+  local sps = metrics_reader.read(run)["charts/SPS"]
   local best, before = 0, nil
   for i = 1, sps.n do
     local at = sps.x[i] / sps.y[i]               -- seconds since the beginning

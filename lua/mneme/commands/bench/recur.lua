@@ -1,9 +1,9 @@
 -- recur.lua -- `mneme bench recur [threads=1] [torch=PYTHON]`: recurrences written with mn.recur, forward and backward, next to the
 -- engine's own op where there is one, and to a PyTorch loop and JAX's lax.scan in the same run.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local kernels = require "mneme.commands.bench.kernels"
+local kernels = require "mneme.commands.bench.parts.kernels"
 local mn = require "mneme"
 local stopwatch = require "mneme.measure.stopwatch"
 local progress = require "mneme.base.progress"
@@ -83,11 +83,11 @@ function recur.main(words)
     else errors.unknown("setting of bench recur", key or word, { "threads", "torch" }) end
   end
   engine.open(nil, o.threads)
-  bench.progress "recurrences"
+  published_agents.progress "recurrences"
   local others = o.torch and kernels.torch(o.torch, o.threads, "bench_recur.py")
   print(("mn.recur, forward + backward, T=%d B=%d D=%d, %d thread%s:"):format(T, B, D, o.threads, o.threads > 1 and "s" or ""))
   for _, case in progress.each(cases(), "recurrences") do
-    bench.progress(case[1])
+    published_agents.progress(case[1])
     local times = by_turns { case[2], case.own }
     local beside = case.own and ("   %.2f times the op's %.1f ms"):format(times[1] / times[2], 1e3 * times[2]) or ""
     for _, form in ipairs { "torch", "jax" } do

@@ -4,7 +4,7 @@
 -- times, so other programs do not count; 60 pages per second leave 16.7 ms for each.  window.lua measures what a window
 -- costs a training.
 local ffi = require "ffi"
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
@@ -38,7 +38,7 @@ end
 -- A core as published, or a small one of its kind.
 local function core_of(spec, size)
   local core = {}
-  for _, setup in ipairs(bench.published) do
+  for _, setup in ipairs(published_agents.list) do
     if setup[1] == spec[1] then spec = setup.core end
   end
   for key, value in pairs(spec) do core[key] = value end
@@ -103,7 +103,7 @@ end
 
 -- One scene and core: early, late, larger, and side by side with another.
 local function measure(name, spec, o, small, large)
-  bench.progress(("%s, %s"):format(name, spec[1]))
+  published_agents.progress(("%s, %s"):format(name, spec[1]))
   local what, core = scene.load(name), core_of(spec, o.size)
   local alone, pair = tracks_of(what, core, 1), tracks_of(what, core, 2)
   for _, step in ipairs { math.floor(o.steps / 5), o.steps } do
@@ -174,7 +174,7 @@ function scenes.main(words)
   io.stdout:setvbuf "line"                         -- show progress while it runs
   local o = parse(words)
   if o.part ~= "training" then all_pages(o) end
-  if o.part ~= "pages" then require("mneme.commands.bench.window").main(o.updates, o.core) end
+  if o.part ~= "pages" then require("mneme.commands.bench.parts.window").main(o.updates, o.core) end
   return 0
 end
 

@@ -57,7 +57,7 @@ local function one(here, task, seed, o)
       return place
     end,
     none_left = function() return begun end,
-    live = function() return train(words, task[2], place .. ".json") end,
+    run = function() return train(words, task[2], place .. ".json") end,
     ended = function(_, told) about = told end,
   }
   if about.status ~= 0 then errors.fail(("bench solve: %s failed: %s"):format(task[1], files.read(place .. ".log"))) end

@@ -1,4 +1,4 @@
--- sweep.lua -- `mneme bench sweep [cells=1000] [jobs=2] [seconds=1]`: the overhead of a sweep over the work of its runs.
+-- sweep.lua -- `mneme bench sweep [runs=1000] [jobs=2] [seconds=1]`: the overhead of a sweep over the work of its runs.
 -- Empty runs measure the overhead of one, in CPU time and wall time.  Runs that only count measure the speed-up of several
 -- jobs and how busy the sweep keeps them: the time that runs worked, by their own clocks, divided by the sweep's time.
 -- Other programs slow both alike, so that this share holds on a busy machine too.  A small training measures the share of
@@ -44,7 +44,7 @@ local function spent(here, runs, jobs, work)
       return here
     end,
     none_left = function() return begun end,
-    live = function()
+    run = function()
       return sweep.main { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
     end,
     ended = function(_, about)

@@ -1,10 +1,10 @@
 -- torsos.lua -- `mneme bench torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]`: the torsos for pictures, acting
 -- in 8 environments and learning from a batch (forward and backward), next to the rate of a large matrix product and to
 -- PyTorch with the same number of threads.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local bench_cores = require "mneme.commands.bench.cores"
 local errors = require "mneme.base.errors"
-local kernels = require "mneme.commands.bench.kernels"
+local kernels = require "mneme.commands.bench.parts.kernels"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
@@ -46,7 +46,7 @@ local function learning(m, side, images)
 end
 
 local function one(name, side, images, machine, torch)
-  bench.progress(("%s, %d pixels"):format(name, side))
+  published_agents.progress(("%s, %d pixels"):format(name, side))
   mn.manual_seed(1)
   local m = torso.new(name, { space = { shape = { side, side, 3 }, dtype = "u8" } })
   machine:look()
@@ -90,7 +90,7 @@ end
 function torsos.main(words)
   local o, names = parse(words)
   if o.torch and o.images then errors.usage "images= and torch=: the batches of torch= are fixed, expected one of them" end
-  bench.progress "speed of the machine"
+  published_agents.progress "speed of the machine"
   local machine = bench_cores.machine(o.threads)
   local torch = o.torch and kernels.torch(o.torch, o.threads, "bench_images.py")
   print(("%d thread%s; shares are of the rate of a large product, %.0f GFLOP/s\n"):format(o.threads, o.threads > 1 and "s" or "",

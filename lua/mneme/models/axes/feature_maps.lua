@@ -5,7 +5,7 @@ local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local features = {}
+local feature_maps = {}
 
 ---@class Feature
 ---@field doc string? the map as an equation
@@ -49,7 +49,7 @@ local function project(a, about, act)
   return (ops.head_linear { x = a, w = w, act = act })
 end
 
-features.list = {
+feature_maps.list = {
   -- Pramanik et al. 2023, eq. 10 and 11: phi = act(p) (x) act(a)
   outer_relu = { doc = "phi = relu(p) (x) relu(a)", act = "relu", outer = true, rows = d_head, keys = { "eta" } },
   outer_elu1 = { doc = "phi = elu1(p) (x) elu1(a)", act = "elu1", outer = true, rows = d_head, keys = { "eta" } },
@@ -108,21 +108,21 @@ features.list = {
 }
 
 ---K: how many numbers phi has a head.
-function features.size(cfg)
-  local f = features.list[cfg.feature]
+function feature_maps.size(cfg)
+  local f = feature_maps.list[cfg.feature]
   if f.size then return f.size(cfg) end
   return (f.outer and cfg.eta or 1) * f.rows(cfg)
 end
 
 ---The activation of a map, as the name of an op; nil: none.
-function features.act(cfg)
-  local act = features.list[cfg.feature].act
+function feature_maps.act(cfg)
+  local act = feature_maps.list[cfg.feature].act
   if type(act) == "function" then act = act(cfg) end
   return act
 end
 
 ---A memory's arguments with k and q as they are, not as factors.
-function features.whole(args)
+function feature_maps.whole(args)
   if args.p_k then
     args.k, args.q = ops.outer(args.p_k, args.k), ops.outer(args.p_q, args.q)
     args.p_k, args.p_q = nil, nil
@@ -131,7 +131,7 @@ function features.whole(args)
 end
 
 -- Those of the library; a script may put others into the list, also under these names.
-features.ours = {}
-for name, entry in pairs(features.list) do features.ours[name] = entry end
+feature_maps.ours = {}
+for name, entry in pairs(feature_maps.list) do feature_maps.ours[name] = entry end
 
-return features
+return feature_maps

@@ -1,6 +1,6 @@
 -- gates.lua -- gates of the gated linear family: they decide how much a step writes and forgets.
 -- One entry is one gate; a user adds one to the same table: mn.gates.mine = { ... }.
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -60,7 +60,7 @@ gates.list = {
     law = "C = (1 - (B*B')(G*G')^T) * C + (B*v)(G*k)^T,  s = (1 - G*G')*s + G*k",
     module = mega, decay = "joint",
     apply = function(m, args)
-      features.whole(args)
+      feature_maps.whole(args)
       local beta, gamma = ops.sigmoid(m.beta), ops.sigmoid(m.gamma)
       args.v, args.k = args.v * beta, args.k * gamma
       args.keep_v = ops.expand_time { x = 1 - beta * ops.sigmoid(m.beta_damp), like = args.v }

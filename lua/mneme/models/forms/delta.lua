@@ -1,7 +1,7 @@
 -- delta.lua -- the released gated delta rule: a decaying matrix, corrected by the error of what a key returns.
 -- Keys and queries have length 1.  An all-zero key (relu can make one) stays zero and writes nothing; the released
 -- code divides by its length.
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -17,7 +17,7 @@ return {
   complexity = function() return { step = "3*L*H*V*K" } end,
   lanes = function(V, K) return 3 * V * K end,
   run = function(cfg, args, state, new, done, prefix)
-    features.whole(args)
+    feature_maps.whole(args)
     local shape = args.beta:shape()
     local function number(t) return ops.reshape(t, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }) end
     local gamma = number(args.gamma)

@@ -1,7 +1,7 @@
 -- fastweight.lua -- the delta rule of fast weight programmers: a write replaces what its key holds; nothing decays.
 -- Schlag, Irie, Schmidhuber 2021, Linear Transformers Are Secretly Fast Weight Programmers, section 4.2: keys and
 -- queries sum to 1, so that no normaliser is needed.
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -25,7 +25,7 @@ return {
   complexity = function() return { step = "3*L*H*V*K" } end,
   lanes = function(V, K) return 3 * V * K end,
   run = function(cfg, args, state, new, done, prefix)
-    features.whole(args)
+    feature_maps.whole(args)
     local shape = args.beta:shape()
     local y, C = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "sum", eps = cfg.norm_eps }, k = ops.normalise { x = args.k, by = "sum", eps = cfg.norm_eps },

@@ -1,6 +1,6 @@
 -- full.lua -- the state as one full matrix of values by keys, and the sum of its keys.
 local element_decay = require "mneme.models.axes.element_decay"
-local features = require "mneme.models.axes.feature_maps"
+local feature_maps = require "mneme.models.axes.feature_maps"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -36,7 +36,7 @@ return {
     local C, s, y = state[prefix .. "C"], state[prefix .. "s"]
     if use.kept_v == "element" then
       recurrences[use.entry] = recurrences[use.entry] or element_decay(use.entry.keep)
-      y, C, s = recurrences[use.entry](cfg, features.whole(args), C, s)
+      y, C, s = recurrences[use.entry](cfg, feature_maps.whole(args), C, s)
     else
       args.C, args.s = C, s
       y, C, s = (use.entry.joint and ops.joint_gate_attention or ops.linear_attention)(args)

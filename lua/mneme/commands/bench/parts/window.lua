@@ -1,7 +1,7 @@
 -- window.lua -- the second part of `mneme bench scenes`: what a window costs the training that it shows, at
 -- 20 refreshes per second.  The window is a separate process, as with view=1; one training process alternates between
 -- updates with and without snapshots (the window then waits), since the speed of machines drifts.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local live_channel = require "mneme.episodes.live_channel"
 local scene = require "mneme.view.scene"
@@ -56,7 +56,7 @@ end
 
 local function measure(setup, threads, updates)
   engine.open("cpu", threads)
-  local learner = bench.learner(setup)
+  local learner = published_agents.learner(setup)
   learner:begin()
   local path = os.tmpname()
   local writer = live_publisher.writer(learner, path, setup[1], function() return 0 end)
@@ -72,10 +72,10 @@ local function measure(setup, threads, updates)
   for i = 1, updates do
     ratios[i], of_processor[i] = times[3][i] / times[1][i], times[4][i] / times[2][i]
   end
-  local function percent(list) return ("%+.1f %%"):format(100 * (stopwatch.median(list) - 1)) end
+  local function percent(list) return ("%+.1f %%"):format(100 * (stopwatch.lower_median(list) - 1)) end
   local steps = learner.T * learner.B
-  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / stopwatch.median(times[1])),
-    ("%.0f"):format(steps / stopwatch.median(times[3])), percent(ratios), percent(of_processor),
+  print(FORM:format(setup[1], threads, ("%.0f"):format(steps / stopwatch.lower_median(times[1])),
+    ("%.0f"):format(steps / stopwatch.lower_median(times[3])), percent(ratios), percent(of_processor),
     pages and ("%.0f"):format(pages / (warm + shown_for)) or "no window"))
 end
 
@@ -85,7 +85,7 @@ function cost.main(updates, core)
   print "\ntraining, published sizes, without and with a window on it (T-Maze, 1280x800); medians of updates in turn:"
   print(FORM:format("", "threads", "steps/s", "with it", "longer", "processor", "refreshes/s"))
   for _, name in ipairs(core and { core } or { "agalite", "gru" }) do
-    for _, setup in ipairs(bench.published) do
+    for _, setup in ipairs(published_agents.list) do
       if setup[1] == name then
         for threads = 1, 2 do measure(setup, threads, updates) end
       end

@@ -2,14 +2,15 @@
 -- [rounds=5] [torch=PYTHON]`: how fast agents, cores and kernels train on a device, for several numbers of
 -- environments; kernels next to PyTorch's and flash-linear-attention's, if torch= has them.  No bound is printed:
 -- docs/results/gpu.md has what is expected of each GPU.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local kernels = require "mneme.commands.bench.kernels"
+local learning_speed = require "mneme.measure.learning_speed"
+local kernels = require "mneme.commands.bench.parts.kernels"
 local renamed = require "mneme.base.renamed"
 local tables = require "mneme.base.tables"
-local meter = require "mneme.measure.timing"
+local timing = require "mneme.measure.timing"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
 local stopwatch = require "mneme.measure.stopwatch"
@@ -24,7 +25,7 @@ local function train(setup, num_envs, o)
   mn.manual_seed(1)
   local env = mn.env("tmaze", { corridor = 160, num_envs = num_envs, seed = 1 })
   local agent = mn.agent { env = env, core = mn.core(setup.core), hidden = 128 }
-  local r = bench.learning(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, env, agent), o.rounds)
+  local r = learning_speed.of(mn.a2c({ seed = 1, lr = setup.lr, bootstrap_truncated = 0, num_steps = o.steps }, env, agent), o.rounds)
   print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], num_envs, r.rate, 1e3 * r.act, 1e3 * r.update))
 end
 
@@ -34,7 +35,7 @@ local function pass(setup, num_envs, o)
   for key, value in pairs(setup.core) do if key ~= 1 then options[key] = value end end
   mn.manual_seed(1)
   local c = core.new(setup.core[1], options)
-  local x = meter.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
+  local x = timing.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
   local state, y = c:initial(num_envs), nil
   local forward = plan(function() y = c(x, nil, state) return y end)
   forward()
@@ -91,7 +92,7 @@ function device.main(words)
     elseif o[key] then o[key] = whole(key, text)
     elseif key ~= "device" then errors.unknown("setting of bench " .. words[1], key, { "device", "num_envs", "precision", "rounds", "steps", "torch" }) end
   end
-  local all, chosen = words[1] == "kernels" and kernels.list or bench.published, {}
+  local all, chosen = words[1] == "kernels" and kernels.list or published_agents.list, {}
   for _, setup in ipairs(all) do
     known[setup[1]] = true
     if next(names) == nil or names[setup[1]] then chosen[#chosen + 1] = setup end

@@ -1,6 +1,6 @@
 -- kernels.lua -- every attention and recurrence alone: one layer, T=256, B=8, H=4, forward and backward, next to
 -- the time of its arithmetic and memory traffic at the machine's measured rates, and to PyTorch's best form.
-local bench = require "mneme.commands.bench.train"
+local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
@@ -206,7 +206,7 @@ function kernels.torch(python, words, file, each)
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
     said = line
     if name then
-      bench.progress("PyTorch: " .. name)
+      published_agents.progress("PyTorch: " .. name)
       if each then each(name, tonumber(ms), form) end
       if not best[name] or tonumber(ms) < best[name].ms then best[name] = { ms = tonumber(ms), form = form } end
     end
@@ -229,7 +229,7 @@ function kernels.run(machine, torch)
   print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
   for _, k in progress.each(kernels.list, "kernels") do
     if ops[k.op] then
-      bench.progress(k[1])
+      published_agents.progress(k[1])
       local r = kernels.measure(k, machine)
       local total, other = r.forward + r.backward, torch and torch[r.name]
       r.share = r.least / total
