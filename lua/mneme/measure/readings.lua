@@ -145,7 +145,10 @@ local function read_number(products, n, question, list, learn, l, dice, controls
   for i = 1, learn do fits = fits - (found.a[i - 1] / diagonal[i - 1]) ^ 2 / learn end          -- as predicted by a fit without this sample
   local p, control = ridge.explained(found.said, y, learn), 0
   if not p then return nil end
-  for _ = 1, controls do control = control + ridge.explained(ridge.fit(products, n, list, learn, l, ridge.shuffled(y, learn, dice)).said, y, learn) / controls end
+  for _ = 1, controls do
+    local fit = ridge.fit(products, n, list, learn, l, ridge.shuffled(y, learn, dice))
+    control = control + ridge.explained(fit.said, y, learn) / controls
+  end
   return { p = p, control = control, test = #list - learn }, { found, fit = fits }
 end
 
