@@ -25,7 +25,7 @@ local mixed_code = require "mneme.study.mixed_code"
 local resources = require "mneme.runs.resources"
 local run = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
-local seeds = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local terminal = require "mneme.base.terminal"
@@ -194,7 +194,7 @@ end
 local function mean_text(list, name)
   if #list == 0 then return "–" end
   local share = name == RESULT or name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
-  if share and seeds.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
+  if share and aggregate.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
   local estimate, low, high = stats.t_interval(list)
   if low and (name:find "episodes$" or name:find "length$") then low = math.max(0, low) end          -- counts
   return with_interval(estimate, low, high)
@@ -241,7 +241,7 @@ local function differences(groups, name)
       local by_seed = {}
       for k = 1, #x do by_seed[k] = x[k] - y[k] end
       d, low, high, p = stats.t_interval(by_seed)
-      if #x > 1 and seeds.no_spread(by_seed) then low, high, p, how = nil, nil, stats.sign_test(stats.wins(x, y)), how .. ", which all differ by this" end
+      if #x > 1 and aggregate.no_spread(by_seed) then low, high, p, how = nil, nil, stats.sign_test(stats.wins(x, y)), how .. ", which all differ by this" end
     else
       x, y, how = finals(g, name), finals(first, name), "other seeds"
       if #x > 0 and #y > 0 then d, low, high, p = stats.welch_interval(x, y) end
@@ -258,9 +258,9 @@ end
 local function solved(groups)
   local rows = {}
   for _, g in ipairs(groups) do
-    local threshold, list, by = seeds.stop_score(g.runs[1].path), finals(g, RESULT), ""
+    local threshold, list, by = aggregate.stop_score(g.runs[1].path), finals(g, RESULT), ""
     if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
-    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), seeds.solved(list, threshold), by) } end
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold), by) } end
   end
   return rows
 end
