@@ -115,7 +115,7 @@ end
 ---Run a script as far as its declaration of settings: see `survey` in runs/config.lua.
 ---@param path string
 ---@param words string[] key=value, where a value may be several with commas between
----@param one boolean? the words mean one cell, whose settings are asked for, as script.run would read them
+---@param one boolean? the words mean one run, whose settings are asked for, as script.run would read them
 ---@return table survey { cfg, schema, sizing = what the core's size is to be, axes = the lists among the words: { name, texts },
 ---  spec = what mn.study was given, or nil }
 function script.survey(path, words, one)

@@ -78,7 +78,7 @@ local function seconds_at(c, step)
   return rate.y[i] > 0 and step / rate.y[i] or nil
 end
 
--- The operations of as many steps of a cell's core; nil: it has no core that is known.
+-- The operations of as many steps of a run's core; nil: it has no core that is known.
 local function operations_at(c, step)
   if c.operations == nil then
     local ok, flops = pcall(function()
