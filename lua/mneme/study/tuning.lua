@@ -337,12 +337,7 @@ function Tuning:take(tuned)
   local there = journal.tuned(self.run)
   local from = there and there.kept and there or not folder.info(self.base) and tuned
   if not from then return nil end
-  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
-    if values.show(from.tune[key]) ~= values.show(self.about[key]) then
-      errors.usage(("%s: it was tuned with %s=%s, not %s"):format(from.kept, key, values.show(from.tune[key]), values.show(self.about[key])),
-        "without import= it is tuned again")
-    end
-  end
+  journal.need_same(from, self.about)
   files.make_folder(self.base)
   files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
   return from.points
@@ -414,10 +409,9 @@ end
 
 -- Before the first trial: how much there is to do, and about how long what is left of it takes.
 function Tuning:announce(fresh, trials_left, fresh_left)
-  local points = #self.points
+  local points, cost = #self.points, ""
   local about = ("%d trials%s%s"):format(self.trials, points > 1 and (" for each of %d"):format(points) or "",
     fresh > 0 and (", then %d fresh runs"):format(fresh) or "")
-  local cost = ""
   if self.estimate ~= "0" then
     local runs = {}
     for i, point in ipairs(self.points) do

@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local values = require "mneme.base.setting_types"
 
 local journal = {}
 
@@ -67,6 +68,18 @@ function journal.tuned(path)
     errors.fail(path .. "/tune/tuned.json: not the end of a tuning", "remove it: mneme tune writes it again")
   end
   return t
+end
+
+---An error unless what an imported file picked was tuned as `about` says.
+---@param tuned table of journal.tuned, with its `kept`
+---@param about table { ranges, budget, seeds, top, by, minimise, cost }
+function journal.need_same(tuned, about)
+  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
+    if values.show(tuned.tune[key]) ~= values.show(about[key]) then
+      errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, values.show(tuned.tune[key]), values.show(about[key])),
+        "without import= it is tuned again")
+    end
+  end
 end
 
 return journal
