@@ -16,7 +16,7 @@ files.write(folder .. "/s.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { core = { "gru", d_model = 16 }, steps = 2048, num_envs = 4, num_steps = 32, lr = 1e-3, learner = "a2c",
   minibatches = 1, epochs = 2, target_kl = 0.0, own = false, previous = "", context = 0 }
-local rank = require("mneme.tensor.mpi").rank
+local rank = require("mneme.tensor.ranks").rank
 local f = assert(io.open("pid-" .. rank, "w"))
 f:write((assert(io.open "/proc/self/stat"):read "*n"))
 f:close()
@@ -241,7 +241,7 @@ local dataset = mn.dataset(cfg.set, { batch = cfg.batch, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local model = mn.sequence_model { dataset = dataset, core = mn.core(cfg.core) }
 mn.supervised(cfg, dataset, model):train()
-local out = assert(io.open(cfg.run .. "-" .. require("mneme.tensor.mpi").rank, "wb"))
+local out = assert(io.open(cfg.run .. "-" .. require("mneme.tensor.ranks").rank, "wb"))
 for _, p in ipairs(model:parameters()) do out:write(ffi.string(p:data(), 4 * p:size())) end
 out:close()
 ]] })
@@ -288,7 +288,7 @@ end)
 files.write(folder .. "/exchange.lua", { [[
 local ffi, mn = require "ffi", require "mneme"
 local cfg = mn.config { out = "" }
-local rank = require("mneme.tensor.mpi").rank
+local rank = require("mneme.tensor.ranks").rank
 local function leaf(grad, ...)
   local t = mn.tensor { shape = { ... }, grad = grad }
   for k = 0, t:size() - 1 do t:data()[k] = ((k * 37 + (grad and 0 or 11 * rank)) % 19 - 9) / 9 end

@@ -27,7 +27,7 @@ end
 -- ---- run ----
 
 local function join_ranks()
-  ranks = require "mneme.tensor.mpi"
+  ranks = require "mneme.tensor.ranks"
   ranks.begin()
 end
 

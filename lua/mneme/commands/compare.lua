@@ -6,7 +6,7 @@
 --   out=F     also that curve with bands as a figure: F.svg, .png, .pdf, .csv, .tex or .gp; F.html: a report of these runs
 --   width=84mm font="Times New Roman" title=0 panels=1   of that figure, as in mneme help report
 local braille = require "mneme.figures.braille"
-local curves = require "mneme.runs.metrics_reader"
+local metrics_reader = require "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local export = require "mneme.figures.export"
 local figure = require "mneme.study.figure"
@@ -30,7 +30,7 @@ local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
-local columns = require("mneme.commands.layout").table
+local columns = require("mneme.base.layout").table
 
 local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
@@ -65,7 +65,8 @@ local function load_run(path, name, together)
     if apart[key] then flat[key] = nil end
   end
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score_of(path), seed = info.seed or 0, key = together or table.concat(same, "\n"), curves = curves.read(path), used = resources.read(path) or {} }
+    score = score_of(path), seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 
 -- The runs that a command-line argument names.

@@ -5,7 +5,7 @@ local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 

@@ -23,13 +23,13 @@ local cluster = require "mneme.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local fresh_runs = require "mneme.study.fresh_runs"
-local layout = require "mneme.commands.layout"
+local layout = require "mneme.base.layout"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local seed_list = require "mneme.runs.seed_list"
-local seeds_of = require "mneme.study.aggregate"
+local aggregate = require "mneme.study.aggregate"
 local space = require "mneme.search.space"
 local sweep = require "mneme.study.sweep"
 local tuning = require "mneme.study.tuning"
@@ -103,7 +103,7 @@ end
 local function words_text(t, values) return table.concat((t.space:words(values)), " ") end
 
 local function interval(list)
-  local value, low, high = seeds_of.interval(list, "mean", seeds_of.within(list, { 0, 1 }) and { 0, 1 } or nil)
+  local value, low, high = aggregate.interval(list, "mean", aggregate.within(list, { 0, 1 }) and { 0, 1 } or nil)
   local text = numbers.short(value)
   return low and low < high and ("%s (%s to %s)"):format(text, numbers.short(low), numbers.short(high)) or text
 end
@@ -126,12 +126,12 @@ local function show(t, fresh)
     for _, row in ipairs(fresh and fresh:rows(point) or {}) do
       local list, failed = scores_of(t, row.runs)
       local pick = row.pick
-      local threshold = seeds_of.stop_score(row.runs[1].path)
+      local threshold = aggregate.stop_score(row.runs[1].path)
       local fresh_text = #list > 0 and ("%s, %d seed%s"):format(interval(list), #list, #list > 1 and "s" or "") or "–"
       if failed > 0 then fresh_text = ("%s, %d failed"):format(fresh_text, failed) end
       if #list > 0 and threshold and t.by == "score" then
         for _ = 1, failed do list[#list + 1] = threshold - 1 end             -- which have not solved it
-        fresh_text = fresh_text .. ", " .. seeds_of.solved(list, threshold)
+        fresh_text = fresh_text .. ", " .. aggregate.solved(list, threshold)
       end
       rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(numbers.short(pick.mean), pick.seeds,
         pick.seeds > 1 and "s" or "") or "–", fresh_text }

@@ -6,7 +6,7 @@ local files = require "mneme.base.files"
 local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local rig = require "mneme.models.contract_rig"
 local terminal = require "mneme.base.terminal"
 

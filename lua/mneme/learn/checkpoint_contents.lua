@@ -1,7 +1,7 @@
 -- checkpoint_contents.lua -- what a checkpoint holds of a learner that acts, and how training continues from it: methods of OnPolicy.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local episodes = require "mneme.learn.episode_stats"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 
 local C, check = engine.C, engine.check
 local Episodes = getmetatable(episodes())

@@ -8,7 +8,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 

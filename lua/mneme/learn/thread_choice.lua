@@ -1,7 +1,7 @@
 -- thread_choice.lua -- threads=0: as many threads as pay, measured while a learner trains.  Small agents are slower with two threads than with
 -- one where another program wants a processor, and the bits are the same for any number.
 local engine = require "mneme.base.engine"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 
 local C = engine.C
 local thread_choice = {}

@@ -8,7 +8,7 @@
 --   headline()            a text: what is being trained;  warning()  optional: a text for stderr before training starts, or nil
 --   contents()            the tensors of a checkpoint, a list of { name, tensor }; with own = true in an item, the tensor is
 --                         made for the checkpoint and `restored` reads it back, else the trainer does; batch_axis = n if
---                         its axis n (from 1) is divided among ranks: see tensor/mpi.lua
+--                         its axis n (from 1) is divided among ranks: see tensor/ranks.lua
 --   counters()            the rest of a checkpoint, for JSON;  restored(checkpoint): checkpoint.tensors,
 --                         .counters and .step have been read back
 --   metrics(m)            puts values to log into m
@@ -30,7 +30,7 @@ local match = require "mneme.models.match_parameters"
 local outcome = require "mneme.runs.outcome"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local plan = require "mneme.tensor.plan"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local stats = require "mneme.stats"
 local tensor = require "mneme.tensor.tensor"
 local C, check, ops = engine.C, engine.check, tensor.ops

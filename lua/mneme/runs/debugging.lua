@@ -11,7 +11,7 @@ local files = require "mneme.base.files"
 local flame = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
 local places = require "mneme.tensor.op_locations"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
 local traces = require "mneme.runs.jit_report"
 

@@ -4,7 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local folder = require "mneme.runs.folder"
 local json = require "mneme.base.json"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 
 local C = engine.C
 

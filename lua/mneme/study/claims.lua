@@ -405,7 +405,7 @@ local function p_of_verdict(v)
 end
 
 ---Judge the claims of a study.
----@param study table of mneme.studies.folder
+---@param study table of study/folder.lua
 ---@param list table[]? claims as in mn.study
 ---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |

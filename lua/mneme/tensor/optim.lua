@@ -2,7 +2,7 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local module = require "mneme.tensor.module"
-local ranks = require "mneme.tensor.mpi"
+local ranks = require "mneme.tensor.ranks"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

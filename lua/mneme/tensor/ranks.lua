@@ -1,4 +1,4 @@
--- mpi.lua -- several processes that train one agent: `mpirun -n 4 mneme run SCRIPT`.  Each rank steps its share of the
+-- ranks.lua -- several processes that train one agent: `mpirun -n 4 mneme run SCRIPT`.  Each rank steps its share of the
 -- environments; gradients are averaged, so all keep the same parameters, bit for bit.  Only rank 0 has the run folder, the
 -- log and the terminal.  Without mpirun there is one rank, and these functions return their arguments.
 local ffi = require "ffi"
