@@ -71,10 +71,18 @@ t.test("findings: which memory solves long corridors", function()
   says("AGaLiTe as published %d, with 21 steps %d (**holds**, p < 0.001), GTrXL %d, GRU %d, LSTM %d.", tuned "agalite", tuned "agalite_long",
     tuned "gtrxl", tuned "gru", tuned "lstm")
   local function large(core) return solved("tmaze_solved_full", ("core=%s,corridor=200"):format(core)) end
-  says("AGaLiTe with 21 steps solves it in %d seeds of %d,", large "agalite_long", #runs("tmaze_solved_full", "core=agalite_long,corridor=200"))
-  says("acting as released, in %d of %d,", large "gtrxl", #runs("tmaze_solved_full", "core=gtrxl,corridor=200"))
-  says("a GRU in %d of %d,", large "gru", #runs("tmaze_solved_full", "core=gru,corridor=200"))
-  says("solves it in %d of %d,", large "gtrxl_256", #runs("tmaze_solved_full", "core=gtrxl_256,corridor=200"))
+  local cells = {}
+  for i, core in ipairs { "agalite", "agalite_long", "galite_released", "galite", "gtrxl", "gtrxl_256", "gru", "gru_chrono", "lstm", "lstm_chrono" } do
+    cells[i] = ("%d of %d"):format(large(core), #runs("tmaze_solved_full", ("core=%s,corridor=200"):format(core)))
+  end
+  says("| %s |", table.concat(cells, " | "))
+  local function ends(name, of)
+    local list = {}
+    for i, metrics in ipairs(runs(name, of)) do list[i] = ("%g %d"):format(metrics.score, metrics.steps) end
+    table.sort(list)
+    return table.concat(list, ", ")
+  end
+  t.eq(ends("tmaze_solved_full", "core=agalite,corridor=200"), ends("gate_start_full", "core=published,corridor=200"), "the same runs in two studies")
   local word = { [0] = "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten" }
   local readme = ("and %s seed of ten learns this corridor; where they begin nearly closed, after 21 steps, and %s of ten do. GTrXL with a window of "
     .. "128 steps learns it in %s of ten, with 256 in %s of %s:"):format(word[solved("gate_start_full", "core=published,corridor=200")],
