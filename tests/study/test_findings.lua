@@ -78,7 +78,7 @@ t.test("findings: which memory solves long corridors", function()
   says("| %s |", table.concat(cells, " | "))
   local function ends(name, of)
     local list = {}
-    for i, metrics in ipairs(runs(name, of)) do list[i] = ("%g %d"):format(metrics.score, metrics.steps) end
+    for i, metrics in ipairs(runs(name, of)) do list[i] = ("%.17g %.17g %d"):format(metrics.score, metrics.mean_return, metrics.steps) end
     table.sort(list)
     return table.concat(list, ", ")
   end

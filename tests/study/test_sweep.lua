@@ -424,7 +424,7 @@ t.test("the part of a run that is done is of its own steps, which may be an axis
   t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
 end)
 
-t.test("how long a sweep will take is told from the estimates before a run has ended", function()
+t.test("before a run has ended, how long a sweep will take comes from the estimates", function()
   local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }
   local function eta(jobs, waiting)
     local minutes, seconds = shown(runs, jobs, waiting):match "ETA (%d+):(%d+)"

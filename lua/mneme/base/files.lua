@@ -59,13 +59,16 @@ function files.write(path, pieces, after)
   end
 end
 
----A name that no file has: STEM.KIND, or with a number, STEM-2.KIND.
+---A name that no file or folder has: STEM.KIND, or with a number, STEM-2.KIND; of a folder, without a kind: STEM, STEM-2.
+---@param stem string
+---@param kind string?
 ---@return string path
 function files.free_name(stem, kind)
-  local path, n = ("%s.%s"):format(stem, kind), 1
-  while files.is_file(path) do
+  local ending, n = kind and "." .. kind or "", 1
+  local path = stem .. ending
+  while files.is_file(path) or files.is_folder(path) do
     n = n + 1
-    path = ("%s-%d.%s"):format(stem, n, kind)
+    path = ("%s-%d%s"):format(stem, n, ending)
   end
   return path
 end

@@ -221,14 +221,8 @@ end
 
 -- Puts the folder of a run that has begun where no command looks for runs: what it has trained stays, and is none of an imported run's.
 local function set_aside(run, name)
-  local place, n = run .. "/set_aside/" .. name, 1
-  local to = place
-  while files.is_folder(to) or files.is_file(to) do
-    n = n + 1
-    to = ("%s-%d"):format(place, n)
-  end
   files.make_folder(run .. "/set_aside")
-  files.rename(folder.run_path(run, name), to)
+  files.rename(folder.run_path(run, name), files.free_name(run .. "/set_aside/" .. name))
 end
 
 -- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
