@@ -113,27 +113,53 @@ void cu_agalite_waves(const Agalite *g) {
             cu_divisor(g->p.t1 - g->p.t0), all);
 }
 
-/* A warp is 32 features of a group of channels of a head: through all chunks, or `again` of one. */
-CU_KERNEL keys_forward(const Agalite &g, bool again) {
+/* A thread is a number of a channel's state: from chunk to chunk, from the state that is given. */
+CU_KERNEL scan(const Agalite &g, bool keys, bool back, cu_divisor numbers, cu_divisor channels, long all) {
   const CuChunks &p = g.p;
-  const int parts = again ? p.chunks : 1, lane = (int)threadIdx.x % 32, M = g.waves.M;
+  const int wide = keys ? g.Kp : g.Vp, count = (int)channels.by;
+  CU_LOOP(i, all) {
+    long j, channel;
+    const int bh = p.head + (int)channels.divide(numbers.divide(i, &j), &channel), m = (int)channel;
+    const float *given = keys ? cu_keys_at(g, g.first, bh, m, (int)j) : cu_values_at(g, g.first, bh, m, (int)j);
+    float x = given ? *given : 0.0f;
+    for (int k = 0; k < p.chunks; k++) {
+      const int c = back ? p.chunks - 1 - k : k;
+      float *at = cu_between(g, bh, c, count, m, wide) + j;
+      const float own = *at;
+      *at = x;
+      x = cu_resets(p, bh, cu_begin(p, c), cu_tokens(p, c)) ? own : fmaf(g.kept[cu_place(p, bh, c) * wide + j], x, own);
+    }
+  }
+}
+
+void cu_agalite_scan(const Agalite *g, bool keys, bool back) {
+  const long numbers = keys ? g->a.K : g->a.V, channels = g->waves.M + (keys ? 1L : 0L), all = g->p.heads * channels * numbers;
+  CU_LAUNCH(scan, cu_blocks(all), CU_THREADS, 0, *g, keys, back, cu_divisor(numbers), cu_divisor(channels), all);
+}
+
+/* A warp is 32 features of a group of channels of a head. */
+template <Walk WALK> CU_KERNEL keys_forward(const Agalite &g) {
+  const CuChunks &p = g.p;
+  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long i = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   if (i >= (long)p.heads * parts * g.groups * g.key_parts) return;
   const int part = (int)(i % g.key_parts), j = part * 32 + lane, m0 = (int)(i / g.key_parts % g.groups) * GROUP;
   const int from = (int)(i / g.key_parts / g.groups % parts), bh = p.head + (int)(i / g.key_parts / g.groups / parts);
-  const int b = bh / g.a.H, end = again ? from + 1 : p.chunks;
+  const int b = bh / g.a.H, end = WALK == ALONG ? p.chunks : from + 1;
   const bool real = j < g.a.K;
   const CuFeature f = cu_feature(g.a, real ? j : 0);
-  float x[GROUP];
+  float x[GROUP], kept = 1.0f;
 CU_UNROLL
   for (int m = 0; m < GROUP; m++) {
-    const float *at = again ? cu_agalite_saved(g, bh, from * CU_L) + HEADER + (m0 + m) * (long)g.Kp + j
-                    : m0 + m <= M ? cu_keys_at(g, g.first, bh, m0 + m, j) : NULL;
+    const float *at = WALK == AGAIN ? cu_agalite_saved(g, bh, from * CU_L) + HEADER + (m0 + m) * (long)g.Kp + j
+                    : WALK == MAKE || m0 + m > M ? NULL
+                    : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j
+                    : cu_keys_at(g, g.first, bh, m0 + m, j);
     x[m] = real && m0 + m <= M && at ? *at : 0.0f;
   }
   for (int c = from; c < end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
-    float sum[GROUP * CU_L], *saved = again || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
+    float sum[GROUP * CU_L], *saved = WALK == AGAIN || WALK == MAKE || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
 CU_UNROLL
     for (int m = 0; m < GROUP; m++)
       if (saved && real && m0 + m <= M) saved[HEADER + (m0 + m) * (long)g.Kp + j] = x[m];
@@ -146,6 +172,7 @@ CU_UNROLL
         reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
         if (real) key = cu_key(g.a, f, token, cu_keep(g.a, begin + t, b, token));
       }
+      kept *= key.decay;
 CU_UNROLL
       for (int m = 0; m < GROUP; m++) {
         const float w = t < n && m0 + m < M ? g.w[((long)b * g.a.T + begin + t) * M + m0 + m] : 1.0f;
@@ -153,17 +180,19 @@ CU_UNROLL
         sum[m * CU_L + t] = x[m] * key.q;
       }
     }
-    cu_warp_sums(sum, lane);
+    if (WALK != MAKE) cu_warp_sums(sum, lane);
 CU_UNROLL
     for (int s = 0; s < 2; s++) {
       const int m = m0 + (2 * lane + s) / CU_L, t = (2 * lane + s) % CU_L;
-      if (m <= M) g.found[((cu_place(p, bh, c) * CU_L + t) * (M + 1) + m) * g.key_parts + part] = sum[s];
+      if (WALK != MAKE && m <= M) g.found[((cu_place(p, bh, c) * CU_L + t) * (M + 1) + m) * g.key_parts + part] = sum[s];
     }
   }
-  if (again) return;
+  if (WALK == MAKE && real && m0 == 0) g.kept[cu_place(p, bh, from) * g.Kp + j] = kept;
+  const bool leaves = WALK != AGAIN && (WALK == MAKE || end == p.chunks);
 CU_UNROLL
   for (int m = 0; m < GROUP; m++)
-    if (real && m0 + m <= M) *cu_keys_at(g, g.last, bh, m0 + m, j) = x[m];
+    if (leaves && real && m0 + m <= M)
+      *(WALK == MAKE ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j : cu_keys_at(g, g.last, bh, m0 + m, j)) = x[m];
 }
 
 /* A thread is a token: kappa and the channels' factors. */
@@ -181,30 +210,42 @@ CU_KERNEL factors(const Agalite &g) {
   }
 }
 
+template <Walk WALK> static void run_keys(const Agalite *g) {
+  const long warps = (long)g->p.heads * (WALK == ALONG ? 1 : g->p.chunks) * g->groups * g->key_parts;
+  CU_LAUNCH(keys_forward<WALK>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
+}
+
 void cu_agalite_keys(const Agalite *g, bool again) {
-  const long warps = (long)g->p.heads * (again ? g->p.chunks : 1) * g->groups * g->key_parts;
-  CU_LAUNCH(keys_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g, again);
+  if (again) run_keys<AGAIN>(g);
+  else if (g->between) {
+    run_keys<MAKE>(g);
+    cu_agalite_scan(g, true, false);
+    run_keys<FROM_BETWEEN>(g);
+  } else run_keys<ALONG>(g);
   CU_LAUNCH(factors, cu_blocks((long)g->p.heads * g->p.chunks * CU_L), CU_THREADS, 0, *g);
 }
 
 /* A warp is 32 values of a head, a group of channels after the other. */
-CU_KERNEL values_forward(const Agalite &g) {
+template <Walk WALK> CU_KERNEL values_forward(const Agalite &g) {
   const CuChunks &p = g.p;
-  const int lane = (int)threadIdx.x % 32, M = g.waves.M;
+  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   const int i = (int)(warp % g.value_parts) * 32 + lane;
-  if (warp >= (long)p.heads * g.value_parts || i >= g.a.V) return;
-  const int bh = p.head + (int)(warp / g.value_parts), b = bh / g.a.H;
+  if (warp >= (long)p.heads * parts * g.value_parts || i >= g.a.V) return;
+  const int from = (int)(warp / g.value_parts % parts), bh = p.head + (int)(warp / g.value_parts / parts), b = bh / g.a.H;
+  const int end = WALK == ALONG ? p.chunks : from + 1;
   for (int m0 = 0; m0 < M; m0 += GROUP) {
-    float x[GROUP];
+    float x[GROUP], kept = 1.0f;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++) {
-      const float *at = m0 + m < M ? cu_values_at(g, g.first, bh, m0 + m, i) : NULL;
+      const float *at = WALK == MAKE || m0 + m >= M ? NULL
+                      : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i
+                      : cu_values_at(g, g.first, bh, m0 + m, i);
       x[m] = at ? *at : 0.0f;
     }
-    for (int c = 0; c < p.chunks; c++) {
+    for (int c = from; c < end; c++) {
       const int begin = cu_begin(p, c), n = cu_tokens(p, c);
-      float *saved = begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
+      float *saved = WALK == MAKE || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
       if (saved && i == 0 && m0 == 0) saved[0] = g.tick[b];
 CU_UNROLL
       for (int m = 0; m < GROUP; m++)
@@ -215,21 +256,30 @@ CU_UNROLL
         const long token = cu_token(p, begin + t, bh), row = cu_place(p, bh, c) * CU_L + t;
         const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
         const float write = cu_written_v(g.a, token, i), decay = cu_kept_v(g.a, token, i);
-        float y = m0 ? g.y[token * g.a.V + i] : 0.0f;
+        float y = m0 && WALK != MAKE ? g.y[token * g.a.V + i] : 0.0f;
+        kept *= decay;
 CU_UNROLL
         for (int m = 0; m < GROUP; m++) {
           if (m0 + m >= M) continue;
           const float w = g.w[((long)b * g.a.T + begin + t) * M + m0 + m], old = reset ? 0.0f : x[m];
           x[m] = fmaf(decay, old, write * w);
-          y = fmaf(g.factor[row * M + m0 + m], x[m], y);
+          if (WALK != MAKE) y = fmaf(g.factor[row * M + m0 + m], x[m], y);
         }
-        g.y[token * g.a.V + i] = y;
+        if (WALK != MAKE) g.y[token * g.a.V + i] = y;
       }
     }
+    if (WALK == MAKE && m0 == 0) g.kept[cu_place(p, bh, from) * g.Vp + i] = kept;
+    if (WALK == FROM_BETWEEN && end < p.chunks) continue;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++)
-      if (m0 + m < M) *cu_values_at(g, g.last, bh, m0 + m, i) = x[m];
+      if (m0 + m < M)
+        *(WALK == MAKE ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i : cu_values_at(g, g.last, bh, m0 + m, i)) = x[m];
   }
+}
+
+template <Walk WALK> static void run_values(const Agalite *g) {
+  const long warps = (long)g->p.heads * (WALK == ALONG ? 1 : g->p.chunks) * g->value_parts;
+  CU_LAUNCH(values_forward<WALK>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
 }
 
 Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
@@ -269,18 +319,24 @@ static void forward(mn_call *c) {
     CU_LAUNCH(agalite_steps, (unsigned)(g.a.B * g.a.H), THREADS, shared, g, c->t0, c->t1);
     return;
   }
-  const long each = (long)g.p.chunks * CU_L * ((M + 1L) * g.key_parts + M + 1 + M);
+  const bool at_once = cu_agalite_at_once(g);
+  const long between = at_once ? cu_agalite_between(g) : 0;
+  const long each = (long)g.p.chunks * (CU_L * ((M + 1L) * g.key_parts + M + 1 + M) + between);
   g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, CU_SLICE / each));
   const long tokens = (long)g.p.heads * g.p.chunks * CU_L;
   g.w = mn_scratch(c->ctx, 1, (long)g.a.B * g.a.T * M);
   g.found = mn_scratch(c->ctx, 0, each * g.p.heads);
   g.kappa = g.found + tokens * (M + 1) * g.key_parts;
   g.factor = g.kappa + tokens * (M + 1);
+  cu_agalite_set_between(&g, at_once, g.factor + tokens * M);
   cu_agalite_waves(&g);
   CU_SLICES(g.p) {
     cu_agalite_keys(&g, false);
-    const long warps = (long)g.p.heads * g.value_parts;
-    CU_LAUNCH(values_forward, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, g);
+    if (at_once) {
+      run_values<MAKE>(&g);
+      cu_agalite_scan(&g, false, false);
+      run_values<FROM_BETWEEN>(&g);
+    } else run_values<ALONG>(&g);
   }
 }
 

@@ -76,29 +76,32 @@ CU_KERNEL found_back(const Agalite &g) {
 }
 
 /* A warp is 32 values of a head, a group of channels after the other, back through time. */
-CU_KERNEL values_backward(const Agalite &g, const float *dy, const CuValueGrads &grads) {
+template <Walk WALK> CU_KERNEL values_backward(const Agalite &g, const float *dy, const CuValueGrads &grads) {
   const CuChunks &p = g.p;
-  const int lane = (int)threadIdx.x % 32, M = g.waves.M, V = g.a.V;
+  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M, V = g.a.V;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   const int i = (int)(warp % g.value_parts) * 32 + lane;
-  if (warp >= (long)p.heads * g.value_parts || i >= V) return;
-  const int bh = p.head + (int)(warp / g.value_parts);
+  if (warp >= (long)p.heads * parts * g.value_parts || i >= V) return;
+  const int bh = p.head + (int)(warp / g.value_parts / parts), from = (int)(warp / g.value_parts % parts);
+  const int end = WALK == ALONG ? p.chunks : from + 1;
   for (int m0 = 0; m0 < M; m0 += GROUP) {
-    float dx[GROUP];
+    float dx[GROUP], kept = 1.0f;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++) {
-      const float *at = m0 + m < M ? cu_values_at(g, g.first, bh, m0 + m, i) : NULL;
+      const float *at = WALK == MAKE || m0 + m >= M ? NULL
+                      : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i
+                      : cu_values_at(g, g.first, bh, m0 + m, i);
       dx[m] = at ? *at : 0.0f;
     }
-    for (int c = p.chunks - 1; c >= 0; c--) {
+    for (int c = end - 1; c >= from; c--) {
       const int begin = cu_begin(p, c), n = cu_tokens(p, c);
       const float *saved = cu_agalite_saved(g, bh, begin) + HEADER + (M + 1L) * g.Kp + i;
       float was[CU_L][GROUP], x[GROUP];
 CU_UNROLL
-      for (int m = 0; m < GROUP; m++) x[m] = m0 + m < M ? saved[(m0 + m) * (long)g.Vp] : 0.0f;
+      for (int m = 0; m < GROUP; m++) x[m] = WALK != MAKE && m0 + m < M ? saved[(m0 + m) * (long)g.Vp] : 0.0f;
 CU_UNROLL
       for (int t = 0; t < CU_L; t++) {
-        if (t >= n) continue;
+        if (WALK == MAKE || t >= n) continue;
         const Written v = value_at(g, begin + t, bh, i);
 CU_UNROLL
         for (int m = 0; m < GROUP; m++) {
@@ -114,49 +117,57 @@ CU_UNROLL
         const long at = cu_token(p, begin + t, bh) * V + i, row = cu_place(p, bh, c) * CU_L + t;
         const float out = dy ? dy[at] : 0.0f;
         float dwrite = 0.0f, ddecay = 0.0f;
+        kept *= v.decay;
 CU_UNROLL
         for (int m = 0; m < GROUP; m++) {
           if (m0 + m >= M) continue;
           const float d = fmaf(out, g.factor[row * M + m0 + m], dx[m]);
+          dx[m] = v.reset ? 0.0f : d * v.decay;
+          if (WALK == MAKE) continue;
           dwrite = fmaf(d, wave_at(g, begin + t, bh, m0 + m), dwrite);
           ddecay = fmaf(d, was[t][m], ddecay);
-          dx[m] = v.reset ? 0.0f : d * v.decay;
         }
-        cu_value_back(g.a, grads, cu_token(p, begin + t, bh), i, dwrite, ddecay, m0 == 0);
+        if (WALK != MAKE) cu_value_back(g.a, grads, cu_token(p, begin + t, bh), i, dwrite, ddecay, m0 == 0);
       }
     }
+    if (WALK == MAKE && m0 == 0) g.kept[cu_place(p, bh, from) * g.Vp + i] = kept;
+    if (WALK == FROM_BETWEEN && from) continue;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++) {
-      float *to = m0 + m < M ? cu_values_at(g, g.last, bh, m0 + m, i) : NULL;
+      float *to = m0 + m >= M ? NULL : WALK == MAKE ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i
+                : cu_values_at(g, g.last, bh, m0 + m, i);
       if (to) *to = dx[m];
     }
   }
 }
 
 /* A warp is 32 features of a group of channels of a head, back through time. */
-CU_KERNEL keys_backward(const Agalite &g) {
+template <Walk WALK> CU_KERNEL keys_backward(const Agalite &g) {
   const CuChunks &p = g.p;
-  const int lane = (int)threadIdx.x % 32, M = g.waves.M, K = g.a.K;
+  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M, K = g.a.K;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   const int j = (int)(warp % g.key_parts) * 32 + lane, group = (int)(warp / g.key_parts % g.groups), m0 = group * GROUP;
-  if (warp >= (long)p.heads * g.groups * g.key_parts || j >= K) return;
-  const int bh = p.head + (int)(warp / g.key_parts / g.groups), b = bh / g.a.H;
+  if (warp >= (long)p.heads * parts * g.groups * g.key_parts || j >= K) return;
+  const int from = (int)(warp / g.key_parts / g.groups % parts), end = WALK == ALONG ? p.chunks : from + 1;
+  const int bh = p.head + (int)(warp / g.key_parts / g.groups / parts), b = bh / g.a.H;
   const CuFeature f = cu_feature(g.a, j);
-  float dx[GROUP];
+  float dx[GROUP], kept = 1.0f;
 CU_UNROLL
   for (int m = 0; m < GROUP; m++) {
-    const float *at = m0 + m <= M ? cu_keys_at(g, g.first, bh, m0 + m, j) : NULL;
+    const float *at = WALK == MAKE || m0 + m > M ? NULL
+                    : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j
+                    : cu_keys_at(g, g.first, bh, m0 + m, j);
     dx[m] = at ? *at : 0.0f;
   }
-  for (int c = p.chunks - 1; c >= 0; c--) {
+  for (int c = end - 1; c >= from; c--) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
     const float *saved = cu_agalite_saved(g, bh, begin) + HEADER + j;
     float was[CU_L][GROUP], x[GROUP];
 CU_UNROLL
-    for (int m = 0; m < GROUP; m++) x[m] = m0 + m <= M ? saved[(m0 + m) * (long)g.Kp] : 0.0f;
+    for (int m = 0; m < GROUP; m++) x[m] = WALK != MAKE && m0 + m <= M ? saved[(m0 + m) * (long)g.Kp] : 0.0f;
 CU_UNROLL
     for (int t = 0; t < CU_L; t++) {
-      if (t >= n) continue;
+      if (WALK == MAKE || t >= n) continue;
       const long token = cu_token(p, begin + t, bh);
       const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
       const CuKey key = cu_key(g.a, f, token, cu_keep(g.a, begin + t, b, token));
@@ -175,28 +186,39 @@ CU_UNROLL
       const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
       const CuKey key = cu_key(g.a, f, token, cu_keep(g.a, begin + t, b, token));
       float dq = 0.0f, dwrite = 0.0f, ddecay = 0.0f;
+      kept *= key.decay;
 CU_UNROLL
       for (int m = 0; m < GROUP; m++) {
         if (m0 + m > M) continue;
-        const float w = m0 + m < M ? wave_at(g, begin + t, bh, m0 + m) : 1.0f, to = g.dkappa[row * (M + 1) + m0 + m];
-        const float after = fmaf(key.decay, was[t][m], key.write * w), d = fmaf(to, key.q, dx[m]);
+        const float to = g.dkappa[row * (M + 1) + m0 + m], d = fmaf(to, key.q, dx[m]);
+        dx[m] = reset ? 0.0f : d * key.decay;
+        if (WALK == MAKE) continue;
+        const float w = m0 + m < M ? wave_at(g, begin + t, bh, m0 + m) : 1.0f, after = fmaf(key.decay, was[t][m], key.write * w);
         dq = fmaf(to, after, dq);
         dwrite = fmaf(d, w, dwrite);
         ddecay = fmaf(d, was[t][m], ddecay);
-        dx[m] = reset ? 0.0f : d * key.decay;
       }
       float *to = g.keys + ((long)group * p.heads * p.chunks * CU_L + row) * 3 * K + j;
-      to[0] = dq, to[K] = dwrite, to[2L * K] = ddecay;
+      if (WALK != MAKE) to[0] = dq, to[K] = dwrite, to[2L * K] = ddecay;
     }
   }
+  if (WALK == MAKE && m0 == 0) g.kept[cu_place(p, bh, from) * g.Kp + j] = kept;
+  if (WALK == FROM_BETWEEN && from) return;
 CU_UNROLL
   for (int m = 0; m < GROUP; m++) {
-    float *to = m0 + m <= M ? cu_keys_at(g, g.last, bh, m0 + m, j) : NULL;
+    float *to = m0 + m > M ? NULL : WALK == MAKE ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j
+              : cu_keys_at(g, g.last, bh, m0 + m, j);
     if (to) *to = dx[m];
   }
 }
 
 static unsigned blocks_of(long warps) { return (unsigned)cu_parts(warps, AGALITE_WARPS); }
+
+template <Walk WALK> static void walk_back(const Agalite &g, const float *dy, const mn_attention &of, bool keys) {
+  const long walks = (long)g.p.heads * (WALK == ALONG ? 1 : g.p.chunks);
+  if (keys) CU_LAUNCH(keys_backward<WALK>, blocks_of(walks * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, g);
+  else CU_LAUNCH(values_backward<WALK>, blocks_of(walks * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy, cu_value_grads(&of));
+}
 
 void cu_agalite_backward(mn_call *c) {
   mn_attention of;
@@ -207,16 +229,19 @@ void cu_agalite_backward(mn_call *c) {
   const long M = g.waves.M, groups = cu_parts(M, GROUP);
   g.first = { out[OUT_VS].grad, out[OUT_KS].grad, out[OUT_S].grad };
   g.last = { in[IN_VS].grad, in[IN_KS].grad, in[IN_S].grad };
+  const bool at_once = cu_agalite_at_once(g);
   const long token = (M + 1) * g.key_parts + 2 * (M + 1) + M + M * g.value_parts + 3L * g.groups * g.a.K;
-  g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, 3 * CU_SLICE / (token * p.chunks * CU_L)));
+  const long chunk = token * CU_L + (at_once ? cu_agalite_between(g) : 0);
+  g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, 3 * CU_SLICE / (chunk * p.chunks)));
   const long tokens = (long)p.heads * p.chunks * CU_L;
   g.w = mn_scratch(c->ctx, 1, (long)g.a.B * g.a.T * M);
-  g.found = mn_scratch(c->ctx, 0, token * tokens);
+  g.found = mn_scratch(c->ctx, 0, chunk * p.heads * p.chunks);
   g.kappa = g.found + tokens * (M + 1) * g.key_parts;
   g.dkappa = g.kappa + tokens * (M + 1);
   g.factor = g.dkappa + tokens * (M + 1);
   g.along = g.factor + tokens * M;
   g.keys = g.along + tokens * M * g.value_parts;
+  cu_agalite_set_between(&g, at_once, g.keys + 3L * g.groups * g.a.K * tokens);
   cu_agalite_waves(&g);
   CU_SLICES(g.p) {
     const long places = (long)p.heads * p.chunks;
@@ -224,9 +249,12 @@ void cu_agalite_backward(mn_call *c) {
     cu_agalite_keys(&g, true);
     CU_LAUNCH(values_again, blocks_of(places * groups * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy, (int)groups);
     CU_LAUNCH(found_back, cu_blocks(places * CU_L), CU_THREADS, 0, g);
-    CU_LAUNCH(values_backward, blocks_of((long)p.heads * g.value_parts), 32 * AGALITE_WARPS, 0, g, dy,
-              cu_value_grads(&of));
-    CU_LAUNCH(keys_backward, blocks_of((long)p.heads * g.groups * g.key_parts), 32 * AGALITE_WARPS, 0, g);
+    for (int keys = 0; keys < 2; keys++)
+      if (at_once) {
+        walk_back<MAKE>(g, dy, of, keys);
+        cu_agalite_scan(&g, keys, true);
+        walk_back<FROM_BETWEEN>(g, dy, of, keys);
+      } else walk_back<ALONG>(g, dy, of, keys);
     cu_keys_fold(&g.a, &grads, &of);
   }
   cu_shrink_back(c);
