@@ -22,10 +22,12 @@ $(CUDA)/envs/%.o $(CUDA)/runtime/rollout.o: CU_MATHS := -fmad=false
 
 # What of these the installed nvcc knows.
 SM      = $(filter sm_80 sm_90 sm_100,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-# One translation for the oldest, machine code for each of SASS, and what drivers translate themselves.
+# Two translations, for the oldest and for what has Hopper's launches (gpu/runtime/launch.cuh); machine code for each of SASS,
+# and what drivers translate themselves.
 SASS    = $(SM)
-VIRTUAL = $(patsubst sm_%,compute_%,$(firstword $(SM)))
-GENCODE = $(foreach a,$(SASS) $(VIRTUAL),-gencode arch=$(VIRTUAL),code=$(a))
+virtual = $(if $(filter sm_8%,$(1)),compute_80,compute_90)
+GENCODE = $(foreach a,$(SASS),-gencode arch=$(call virtual,$(a)),code=$(a)) \
+          $(foreach v,$(sort $(foreach a,$(or $(SASS),sm_90),$(call virtual,$(a)))),-gencode arch=$(v),code=$(v))
 
 ifneq ($(shell command -v $(NVCC)),)
 gpu: $(B)/libmneme_cuda.so      ## build the plugin for NVIDIA GPUs (needs nvcc)

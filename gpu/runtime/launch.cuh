@@ -23,8 +23,23 @@ void cu_fail(const char *what, const char *why);
   cu_launch<kernel, resident>(#kernel, grid, block, shared, kernel, __VA_ARGS__)
 
 #ifdef __CUDACC__
+/* From Hopper on, a kernel's blocks come to a multiprocessor while the kernel before it still runs, and wait here until its
+** results are there: the time of a launch passes beside its work ("programmatic dependent launch").  Every kernel waits, so
+** each comes after all that were launched before it. */
 template <auto kernel, int RESIDENT, class... P> static __global__ void __launch_bounds__(CU_THREADS, RESIDENT) cu_entry(P... p) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
   kernel(p...);
+}
+
+/* Is this a kernel that waits?  What was compiled for an older GPU, and translated by the driver, does not. */
+static inline bool cu_entry_waits(const void *entry) {
+  cudaFuncAttributes of = {};
+  const cudaError_t e = cudaFuncGetAttributes(&of, entry);
+  if (e != cudaSuccess) cu_fail("looking at a kernel", cudaGetErrorString(e));
+  return of.ptxVersion >= 90;
 }
 #else
 /* The arguments of a launch, kept until it runs. */
@@ -60,7 +75,15 @@ void cu_launch(const char *name, dim3 grid, dim3 block, size_t shared, void (*)(
   char why[100];
   if (cu_beyond_limits(why, grid, block, shared)) return cu_fail(name, why);
 #ifdef __CUDACC__
-  cu_entry<kernel, RESIDENT, std::decay_t<P>...><<<grid, block, shared, MN_STREAM>>>(static_cast<std::decay_t<P>>(a)...);
+  const auto entry = cu_entry<kernel, RESIDENT, std::decay_t<P>...>;
+  static const bool waits = cu_entry_waits((const void *)entry);
+  cudaLaunchAttribute early[1] = {};
+  early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early[0].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t how = {};
+  how.gridDim = grid, how.blockDim = block, how.dynamicSmemBytes = shared, how.stream = MN_STREAM;
+  how.attrs = early, how.numAttrs = waits ? 1 : 0;
+  cudaLaunchKernelEx(&how, entry, static_cast<std::decay_t<P>>(a)...);
 #else
   typedef cu_args<std::decay_t<P>...> Args;
   emu::launch(name, grid, block, shared, Args(a...), +[](const Args &mine) { mine.template give<kernel>(); });

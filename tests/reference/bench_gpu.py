@@ -6,7 +6,8 @@ flash-linear-attention (Yang and Zhang 2024), which compute the same kind of mem
 
 H=4 heads of 64, names as in `mneme bench kernels device=cuda torch=PYTHON`.  Every form is launched as a CUDA graph, so no time of
 Python's counts; forms end in fp32 or bf16, the type of their inputs.  Means of 20 launches, the fastest of 5 rounds.  Triton tunes each
-kernel at first, for minutes, and keeps what it found: a form that is not ready within LIMIT seconds (60) is left out.
+kernel at first, for minutes, and keeps what it found: a form that is not ready within LIMIT seconds (60) is left out.  CONFIGS=N lets
+it try the first N of each kernel's configurations alone: a form may then be slower than it can be.
 """
 import os
 import signal
@@ -25,6 +26,14 @@ def too_long(*_):
 
 
 signal.signal(signal.SIGALRM, too_long)
+
+if 'CONFIGS' in os.environ:
+    from triton.runtime.autotuner import Autotuner
+    set_up = Autotuner.__init__
+
+    def few(self, fn, names, configs, *more, **named):
+        set_up(self, fn, names, configs[:int(os.environ['CONFIGS'])], *more, **named)
+    Autotuner.__init__ = few
 
 
 def leaf(*shape, dtype, gate=False):
