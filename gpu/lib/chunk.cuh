@@ -136,7 +136,7 @@ template <int N> static __device__ __forceinline__ void cu_warp_sums(float (&x)[
 /* ---- scratch ---- */
 
 enum { CU_SLICE = 12 << 20 };    /* floats of scratch for a slice of heads: what a second-level cache holds */
-enum { CU_FILL = 2048 };         /* warps that fill a GPU: 16 on each of 128 multiprocessors */
+enum { CU_FILL = 1024 };         /* warps that fill a GPU: 8 on each of 128 multiprocessors, of 255 registers a lane */
 
 /* Columns of a head that a warp has. */
 static inline int cu_warp_columns(int Kq) { return Kq <= 256 ? 8 : 2; }
