@@ -87,12 +87,9 @@ static __device__ __forceinline__ long cu_place(const CuChunks &p, int bh, int c
 static __device__ __forceinline__ long cu_token(const CuChunks &p, int t, int bh) { return (long)t * p.B * p.H + bh; }
 
 /* Bit i: token i of the chunk resets.  All 32 lanes must come, each loads one. */
-static __device__ __forceinline__ bool cu_reset(const CuChunks &p, int bh, int t) {
-  return p.done && p.done[(long)t * p.B + bh / p.H];
-}
 static __device__ __forceinline__ unsigned cu_resets(const CuChunks &p, int bh, int begin, int n) {
   const int lane = (int)threadIdx.x % 32;
-  return p.done ? __ballot_sync(0xffffffffu, lane < n && cu_reset(p, bh, begin + lane)) : 0;
+  return p.done ? __ballot_sync(0xffffffffu, lane < n && p.done[(long)(begin + lane) * p.B + bh / p.H]) : 0;
 }
 
 /* The first token of t's episode in this chunk; and how many tokens still see the state before it. */

@@ -131,13 +131,22 @@ template <int VW> static __device__ __forceinline__ Shared<VW> shared_of_warp() 
 template <int VW>
 static __device__ __forceinline__ void stage(const CuChunks &p, const CuWork &w, int lane, int begin, int n,
                                              const Shared<VW> &own) {
+  enum { N = CU_L * VW / 32 };
+  float v[N], gate[N], keep[N];            /* cu_value and cu_value_kept, with all loads before any of them is used */
 CU_UNROLL
-  for (int k = 0; k < CU_L * VW / 32; k++) {
-    const int m = lane + 32 * k, t = m / VW, i = w.column + m % VW;
-    const bool real = t < n && i < p.cols;
-    const long token = cu_token(p, begin + t, w.bh);
-    own.value[m] = real ? cu_value(p, token, i) : 0.0f;
-    own.kept[m] = real ? cu_value_kept(p, token, i) : 1.0f;
+  for (int k = 0; k < N; k++) {
+    const int t = (lane + 32 * k) / VW, i = w.column + lane % VW;
+    const bool real = t < n && i < p.V;
+    const long at = cu_token(p, begin + t, w.bh) * p.V + i;
+    v[k] = real ? p.v[at] : 1.0f;
+    gate[k] = real && p.gate_v ? p.gate_v[at] : 1.0f;
+    keep[k] = real && p.keep_v ? p.keep_v[at] : 1.0f;
+  }
+CU_UNROLL
+  for (int k = 0; k < N; k++) {
+    const int m = lane + 32 * k, t = m / VW, i = w.column + lane % VW;
+    own.value[m] = t < n && i < p.cols ? v[k] * gate[k] : 0.0f;
+    own.kept[m] = !p.fades || t >= n || i >= p.V ? 1.0f : p.keep_v ? keep[k] : 1.0f - gate[k];
   }
 }
 
@@ -272,8 +281,10 @@ CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
     if (PASS == WALK && states) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
     stage<VW>(p, w, lane, begin, n, own);
     if (PASS != ENDS) {
-      if (!PAIR)
-        for (int i = lane; i < CU_PAIRS; i += 32) own.scores[i] = p.scores[place * CU_PAIRS + i];
+      if (!PAIR) {
+CU_UNROLL
+        for (int i = 0; i < CU_PAIRS; i += 32) own.scores[lane + i] = p.scores[place * CU_PAIRS + lane + i];
+      }
       read_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, S, own.m);
       if (PAIR) read_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, S, own.m + CU_L * VW);
     }
@@ -305,22 +316,22 @@ CU_KERNEL scan(const CuChunks &p, bool back) {
   float *to = i < p.V ? p.last_C : p.last_s, *at = (back ? p.dstates : p.states) + e;
   float S = first && j < p.K ? first[cu_outside(p, bh, i, j)] : 0.0f;
   for (int from = 0; from < p.chunks; from += AHEAD) {
-    float end[AHEAD], kept[AHEAD];
-    bool reset[AHEAD];
+    float end[AHEAD], kept[AHEAD], kept_v[AHEAD];
+    uint8_t reset[AHEAD];                  /* of the lane's token */
 CU_UNROLL
     for (int m = 0; m < AHEAD; m++) {
-      const int c = back ? p.chunks - 1 - from - m : from + m;
-      if (from + m >= p.chunks) continue;
+      const int n = cu_min(from + m, p.chunks - 1), c = back ? p.chunks - 1 - n : n;
       const long place = cu_place(p, bh, c);
       end[m] = at[place * size];
-      kept[m] = p.kept[place * p.Kq + j] * (p.kept_v ? p.kept_v[place * p.cols + i] : 1.0f);
-      reset[m] = lane < cu_tokens(p, c) && cu_reset(p, bh, cu_begin(p, c) + lane);
+      kept[m] = p.kept[place * p.Kq + j];
+      kept_v[m] = p.kept_v ? p.kept_v[place * p.cols + i] : 1.0f;
+      reset[m] = p.done && lane < cu_tokens(p, c) ? p.done[(long)(cu_begin(p, c) + lane) * p.B + bh / p.H] : 0;
     }
 CU_UNROLL
     for (int m = 0; m < AHEAD; m++) {
       if (from + m >= p.chunks) continue;
       at[cu_place(p, bh, back ? p.chunks - 1 - from - m : from + m) * size] = S;
-      S = __any_sync(0xffffffffu, reset[m]) ? end[m] : fmaf(S, kept[m], end[m]);
+      S = __any_sync(0xffffffffu, reset[m] != 0) ? end[m] : fmaf(S, kept[m] * kept_v[m], end[m]);
     }
   }
   if (to && j < p.K) to[cu_outside(p, bh, i, j)] = S;
@@ -398,23 +409,29 @@ static __device__ __forceinline__ void kept_v_back(const CuChunks &p, const CuWo
                                                    const float (&dS)[KJ][VW]) {
   const long place = cu_place(p, w.bh, c);
   const float *S = p.states + (place * p.cols + w.column) * p.Kq + lane, *kept = p.kept + place * p.Kq + lane;
+  enum { N = KJ < 32 / VW ? KJ : 32 / VW };            /* keys loaded together, of every column */
   float sum[VW];
 CU_UNROLL
   for (int v = 0; v < VW; v++) sum[v] = 0.0f;
 CU_UNROLL
-  for (int j = 0; j < KJ; j++) {
-    if (32 * j >= p.Kq || drop) continue;
-    const float k = kept[32 * j];
-    float x[VW];
+  for (int from = 0; from < KJ; from += N) {
+    float k[N], x[N][VW];
 CU_UNROLL
-    for (int v = 0; v < VW; v++) x[v] = w.column + v < p.cols ? S[(long)v * p.Kq + 32 * j] : 0.0f;
+    for (int j = 0; j < N; j++) {
+      const bool real = 32 * (from + j) < p.Kq;
+      k[j] = real ? kept[32 * (from + j)] : 0.0f;
 CU_UNROLL
-    for (int v = 0; v < VW; v++) sum[v] = fmaf(k * dS[j][v], x[v], sum[v]);
+      for (int v = 0; v < VW; v++) x[j][v] = real && w.column + v < p.cols ? S[(long)v * p.Kq + 32 * (from + j)] : 0.0f;
+    }
+CU_UNROLL
+    for (int j = 0; j < N; j++)
+CU_UNROLL
+      for (int v = 0; v < VW; v++) sum[v] = fmaf(k[j] * dS[from + j][v], x[j][v], sum[v]);
   }
 CU_UNROLL
   for (int v = 0; v < VW; v++) {
     sum[v] = cu_warp_sum(sum[v]);
-    if (lane == 0 && w.column + v < p.cols) p.dkept_v[place * p.cols + w.column + v] = sum[v];
+    if (lane == 0 && w.column + v < p.cols) p.dkept_v[place * p.cols + w.column + v] = drop ? 0.0f : sum[v];
   }
 }
 
