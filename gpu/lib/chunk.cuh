@@ -9,8 +9,11 @@
 ** A reset is handled by its position, not by a decay of 0: nothing before it is read, whatever it holds.
 **
 ** The keys' side is computed first, for all chunks at once (chunk_keys.cuh); then warps carry a few columns of the state
-** in registers from chunk to chunk (chunk_state.cu).  Backward recomputes the states from checkpoints for all spans at
-** once, then the gradients of the states from the last chunk to the first, then everything else for all chunks at once.
+** in registers from chunk to chunk (chunk_state.cu).  Where heads are too few to fill a GPU so, and one key is written,
+** chunks are computed side by side instead: what each adds to the state; from that the states before all chunks, an element
+** a thread; then y.  That reads and writes the states, which else stay in registers, but waits for no other chunk.
+** Backward recomputes the states from checkpoints for all spans at once, then the gradients of the states from the last
+** chunk to the first, in the same two ways, then everything else for all chunks at once.
 ** Arrays between these passes are scratch, for a slice of the heads that fits the second-level cache. */
 #pragma once
 #include "runtime/kernel.cuh"
@@ -31,6 +34,7 @@ struct CuChunks {
   int t0, t1, chunks;            /* rows of time asked for, and the chunks they lie in */
   int head, heads;               /* the slice: first head, how many */
   int span;                      /* chunks from one checkpoint to the next */
+  bool side_by_side;             /* chunks, not one after the other */
   long saved_row;                /* floats of a checkpoint, [cols,K] */
   const uint8_t *done;
   const float *v, *gate_v;       /* values [T,B,H,V]; they are written gate_v*v, or as they are (NULL) */
@@ -82,12 +86,10 @@ static __device__ __forceinline__ long cu_place(const CuChunks &p, int bh, int c
 }
 static __device__ __forceinline__ long cu_token(const CuChunks &p, int t, int bh) { return (long)t * p.B * p.H + bh; }
 
-/* Bit i: token i of the chunk resets. */
+/* Bit i: token i of the chunk resets.  All 32 lanes must come, each loads one. */
 static __device__ __forceinline__ unsigned cu_resets(const CuChunks &p, int bh, int begin, int n) {
-  unsigned bits = 0;
-  if (p.done)
-    for (int i = 0; i < n; i++) bits |= (p.done[(long)(begin + i) * p.B + bh / p.H] ? 1u : 0u) << i;
-  return bits;
+  const int lane = (int)threadIdx.x % 32;
+  return p.done ? __ballot_sync(0xffffffffu, lane < n && p.done[(long)(begin + lane) * p.B + bh / p.H]) : 0;
 }
 
 /* The first token of t's episode in this chunk; and how many tokens still see the state before it. */
@@ -131,23 +133,44 @@ template <int N> static __device__ __forceinline__ void cu_warp_sums(float (&x)[
 /* ---- scratch ---- */
 
 enum { CU_SLICE = 12 << 20 };    /* floats of scratch for a slice of heads: what a second-level cache holds */
+enum { CU_FILL = 1024 };         /* warps that fill a GPU: 8 on each of 128 multiprocessors, of 255 registers a lane */
 
-/* Scratch of mn_scratch's buffer 0 for as many heads as a slice may have, and z in buffer 1.  Gives p->heads. */
+/* Columns of a head that a warp has. */
+static inline int cu_warp_columns(int Kq) { return Kq <= 256 ? 8 : 2; }
+
+/* Heads of a slice of `floats`, slices being of equal size. */
+static inline int cu_heads_of_slice(const CuChunks *p, long head, long floats) {
+  const long all = (long)p->B * p->H, fits = cu_max(1L, floats / head);
+  return (int)cu_parts(all, cu_parts(all, fits));
+}
+
+/* Scratch of mn_scratch's buffer 0 for as many heads as a slice may have, and z in buffer 1.  Gives p->heads.
+**
+** A slice whose heads' warps would not fill a GPU has its chunks side by side, where the state's recurrence is elementwise:
+** of a pair it is not.  Forward then keeps the states too.  Such a slice may be twice as large: three passes read or write
+** the states, 12 bytes an element, and memory is hardly slower than the second-level cache, but each slice is four launches
+** more, whose last blocks leave the GPU idle.  32 heads of 256 keys and 64 values over 256 tokens are one slice. */
 static inline void cu_chunks_scratch(CuChunks *p, mn_ctx *mn, bool back) {
   struct Part { float **at; long each; };
   const long keys = (long)p->rows * p->Kq, values = (long)p->rows * p->cols, state = (long)p->cols * p->Kq;
   const long scores = (long)p->tables * CU_PAIRS, tokens = (long)CU_L * p->cols;
   const Part parts[] = {
     { &p->R, keys }, { &p->W, keys }, { &p->kept, p->Kq }, { &p->scores, scores },
-    { &p->states, state }, { &p->dstates, state }, { &p->values, values }, { &p->dread, values }, { &p->dy, tokens },
+    { &p->states, state }, { &p->kept_v, p->fades ? p->cols : 0 },
+    { &p->dstates, state }, { &p->values, values }, { &p->dread, values }, { &p->dy, tokens },
     { &p->dvalues, tokens }, { &p->dscores, scores },
-    { &p->read, p->fades ? tokens : 0 }, { &p->kept_v, p->fades ? p->cols : 0 }, { &p->dkept_v, p->fades ? p->cols : 0 },
+    { &p->read, p->fades ? tokens : 0 }, { &p->dkept_v, p->fades ? p->cols : 0 },
   };
-  const int n = back ? (int)(sizeof parts / sizeof *parts) : 4;
-  long head = 0, fits;
+  enum { FORWARD = 4, SIDE_BY_SIDE = 6, ALL = sizeof parts / sizeof *parts };
+  int n = back ? ALL : FORWARD;
+  long head = 0;
   for (int i = 0; i < n; i++) head += cu_round_up(parts[i].each * p->chunks, 4);
-  fits = CU_SLICE / head;
-  p->heads = (int)cu_max(1L, cu_min((long)p->B * p->H, fits));
+  p->heads = cu_heads_of_slice(p, head, CU_SLICE);
+  p->side_by_side = p->tables == 1 && p->chunks > 1 && p->heads * cu_parts(p->cols, cu_warp_columns(p->Kq)) < CU_FILL;
+  if (p->side_by_side) {
+    for (; n < SIDE_BY_SIDE; n++) head += cu_round_up(parts[n].each * p->chunks, 4);
+    p->heads = cu_heads_of_slice(p, head, 2L * CU_SLICE);
+  }
   float *at = mn_scratch(mn, 0, head * p->heads);
   for (int i = 0; i < n; i++) {
     *parts[i].at = parts[i].each ? at : NULL;

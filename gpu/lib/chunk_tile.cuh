@@ -7,7 +7,6 @@ enum { CU_TILE_WARPS = 4 };      /* of a block */
 
 template <int KJ, int VW> struct CuTile {
   enum { LANES = 32 / VW, OWN = CU_L / LANES };          /* lanes of a column; tokens that each of them has */
-  enum { AT_ONCE = VW == 2 ? 16 : 64 / VW };             /* readers whose products are summed together */
 };
 
 /* What one warp does: columns from `column` of head bh, chunks from .. end-1; its place among the warps of the head. */
@@ -70,14 +69,14 @@ CU_UNROLL
 }
 
 template <int KJ, int VW>
-static __device__ __forceinline__ void cu_get_rows(const CuChunks &p, const CuWork &w, int lane, const float *from,
+static __device__ __forceinline__ void cu_get_rows(const CuChunks &p, const CuWork &w, int lane, const float *from, int row,
                                                    float (&S)[KJ][VW]) {
 CU_UNROLL
   for (int j = 0; j < KJ; j++)
 CU_UNROLL
     for (int v = 0; v < VW; v++) {
       const int key = lane + 32 * j, i = w.column + v;
-      S[j][v] = i < p.cols && key < p.K ? from[(long)i * p.K + key] : 0.0f;
+      S[j][v] = i < p.cols && key < row ? from[(long)i * row + key] : 0.0f;
     }
 }
 

@@ -1,63 +1,95 @@
-/* chunk_state.cu -- the states of matrix memories from chunk to chunk, forward and backward (chunk.cuh has the
-** equations).  A warp holds a few columns of the state in registers, all keys of them: lane l has keys l, l + 32, ...
-** Warps need nothing of each other, so there is no barrier but the warp's own.  Readers and keys come through the
-** first-level cache, which the warps of a head share.
+/* chunk_state.cu -- the states of matrix memories from chunk to chunk, or of all chunks at once, forward and backward
+** (chunk.cuh has the equations).  A warp holds a few columns of the state in registers, all keys of them: lane l has keys
+** l, l + 32, ...  Warps need nothing of each other, so there is no barrier but the warp's own.  Readers and keys come
+** through the first-level cache, which the warps of a head share; a lane loads 32 of them before it uses any, since a load
+** takes as long as what is computed with a row of them.
 **
 ** Per token and head 2 K V multiply-adds forward (of a pair twice as many), and as many for the gradients of the states;
 ** bytes: 8 K of scratch per warp's columns from the first- or second-level cache, and the state once at each end. */
 #include "lib/chunk_tile.cuh"
 
-/* Floats of shared memory that a warp has for each of its columns: what readers find and what is written, what beta keeps
-** over the chunk, values and what each of them keeps. */
-enum { SHARED_ROWS = 2 * CU_L + 1 + 2 * CU_L };
+/* Floats of shared memory that a warp has for each of its columns: what readers find and what is written, values and what
+** each of them keeps, what all of them keep, and one so that each warp's begin at a multiple of 16 bytes. */
+enum { SHARED_ROWS = 2 * CU_L + 2 * CU_L + 2 };
+
+/* WALK goes from chunk to chunk.  Or chunks are computed side by side (chunk.cuh): ENDS adds up what each of them writes,
+** READ does the rest with the state that `scan` made of it. */
+enum { WALK, ENDS, READ };
+
+/* Rows of keys that a lane loads together, before any is used: 32 loads that wait at the same time. */
+template <int KJ>
+static __device__ __forceinline__ void load_keys(const CuChunks &p, int lane, const float *X, float (&x)[32 / KJ][KJ]) {
+CU_UNROLL
+  for (int i = 0; i < 32 / KJ; i++)
+CU_UNROLL
+    for (int j = 0; j < KJ; j++) x[i][j] = 32 * j < p.Kq ? X[(long)i * p.Kq + lane + 32 * j] : 0.0f;
+}
+
+/* A row of a warp's columns. */
+template <int VW> static __device__ __forceinline__ void load_columns(cu_smem<float> from, float (&to)[VW]) {
+  if constexpr (VW % 4 == 0) {
+CU_UNROLL
+    for (int v = 0; v < VW; v += 4) {
+      const float4 x = cu_smem_quads(from)[v / 4];
+      to[v] = x.x, to[v + 1] = x.y, to[v + 2] = x.z, to[v + 3] = x.w;
+    }
+  } else {
+CU_UNROLL
+    for (int v = 0; v < VW; v++) to[v] = from[v];
+  }
+}
 
 /* out[row][v] = X[row] . S of rows from .. end-1, zeros for the other rows of the sixteen. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void read_state(const CuChunks &p, int lane, const float *X, int from, int end,
                                                   const float (&S)[KJ][VW], cu_smem<float> out) {
-  enum { N = CuTile<KJ, VW>::AT_ONCE };
-  for (int row = 0; row < CU_L; row += N) {
-    float sum[N * VW];
+  enum { N = 32 / VW, ROWS = 32 / KJ, STEP = ROWS < N ? N : ROWS };        /* the 32 sums of N rows are made together */
+  for (int row = 0; row < CU_L; row += STEP) {
+    float x[ROWS][KJ], sum[32];
 CU_UNROLL
-    for (int i = 0; i < N * VW; i++) sum[i] = 0.0f;
+    for (int i = 0; i < STEP; i++) {
+      if (i % ROWS == 0) load_keys<KJ>(p, lane, X + (long)(row + i) * p.Kq, x);
 CU_UNROLL
-    for (int i = 0; i < N; i++) {
-      if (row + i < from || row + i >= end) continue;
+      for (int v = 0; v < VW; v++) sum[v * N + i % N] = 0.0f;
+      if (row + i >= from && row + i < end) {
 CU_UNROLL
-      for (int j = 0; j < KJ; j++) {
-        if (32 * j >= p.Kq) continue;
-        const float x = X[(long)(row + i) * p.Kq + lane + 32 * j];
+        for (int j = 0; j < KJ; j++) {
+          if (32 * j >= p.Kq) continue;
 CU_UNROLL
-        for (int v = 0; v < VW; v++) sum[v * N + i] = fmaf(x, S[j][v], sum[v * N + i]);
+          for (int v = 0; v < VW; v++) sum[v * N + i % N] = fmaf(x[i % ROWS][j], S[j][v], sum[v * N + i % N]);
+        }
       }
-    }
-    cu_warp_sums(sum, lane);
-CU_UNROLL
-    for (int m = 0; m < N * VW / 32; m++) {
-      const int at = lane * (N * VW / 32) + m;
-      out[(row + at % N) * VW + at / N] = sum[m];
+      if (i % N < N - 1) continue;
+      cu_warp_sums(sum, lane);
+      out[(row + i / N * N + lane % N) * VW + lane / N] = sum[0];
     }
   }
 }
 
-/* S = S * kept (0 where a reset dropped it) + sum over rows from .. end-1 of X[row] by[row]. */
+/* S += sum over rows from .. end-1 of X[row] by[row]. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void write_state(const CuChunks &p, int lane, const float *X, int from, int end,
                                                    cu_smem<float> by, float (&S)[KJ][VW]) {
-  for (int row = from; row < end; row++) {
-    float y[VW];
+  enum { ROWS = 32 / KJ };
+  for (int row = 0; row < CU_L; row += ROWS) {
+    float x[ROWS][KJ];
+    load_keys<KJ>(p, lane, X + (long)row * p.Kq, x);
 CU_UNROLL
-    for (int v = 0; v < VW; v++) y[v] = by[row * VW + v];
+    for (int i = 0; i < ROWS; i++) {
+      if (row + i < from || row + i >= end) continue;
+      float y[VW];
+      load_columns<VW>(by + (row + i) * VW, y);
 CU_UNROLL
-    for (int j = 0; j < KJ; j++) {
-      if (32 * j >= p.Kq) continue;
-      const float x = X[(long)row * p.Kq + lane + 32 * j];
+      for (int j = 0; j < KJ; j++) {
+        if (32 * j >= p.Kq) continue;
 CU_UNROLL
-      for (int v = 0; v < VW; v++) S[j][v] = fmaf(x, y[v], S[j][v]);
+        for (int v = 0; v < VW; v++) S[j][v] = fmaf(x[i][j], y[v], S[j][v]);
+      }
     }
   }
 }
 
+/* S = S * kept, 0 where a reset dropped it. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void keep_state(const CuChunks &p, int lane, const float *kept, bool drop,
                                                   cu_smem<float> kept_v, float (&S)[KJ][VW]) {
@@ -72,64 +104,112 @@ CU_UNROLL
   }
 }
 
-/* The values of a chunk and what they keep of the state's, [16][VW] each, for the warp. */
-struct Own { cu_smem<float> value, kept; };
+template <int KJ, int VW> static __device__ __forceinline__ void clear_state(float (&S)[KJ][VW]) {
+CU_UNROLL
+  for (int j = 0; j < KJ; j++)
+CU_UNROLL
+    for (int v = 0; v < VW; v++) S[j][v] = 0.0f;
+}
+
+/* What a warp has in shared memory. */
+template <int VW> struct Shared {
+  cu_smem<float> scores;         /* [16,16]; of a pair, not there */
+  cu_smem<float> m;              /* [32,VW]: what readers found, then what is written */
+  cu_smem<float> value, kept;    /* [16,VW]: of the chunk, and what they keep of the state's */
+  cu_smem<float> kept_v;         /* [VW]: what all of them keep */
+};
+
+template <int VW> static __device__ __forceinline__ Shared<VW> shared_of_warp() {
+  const int warp = (int)threadIdx.x / 32;
+  Shared<VW> own;
+  own.scores = CU_SHARED(float, 0) + warp * CU_PAIRS;
+  own.m = CU_SHARED(float, 0) + CU_TILE_WARPS * CU_PAIRS + warp * SHARED_ROWS * VW;
+  own.value = own.m + 2 * CU_L * VW, own.kept = own.value + CU_L * VW, own.kept_v = own.kept + CU_L * VW;
+  return own;
+}
 
 template <int VW>
-static __device__ __forceinline__ void stage(const CuChunks &p, const CuWork &w, int lane, int begin, int n, Own own) {
-  for (int m = lane; m < CU_L * VW; m += 32) {
-    const int t = m / VW, i = w.column + m % VW;
-    const bool real = t < n && i < p.cols;
-    const long token = cu_token(p, begin + t, w.bh);
-    own.value[m] = real ? cu_value(p, token, i) : 0.0f;
-    own.kept[m] = real ? cu_value_kept(p, token, i) : 1.0f;
+static __device__ __forceinline__ void stage(const CuChunks &p, const CuWork &w, int lane, int begin, int n,
+                                             const Shared<VW> &own) {
+  enum { N = CU_L * VW / 32 };
+  float v[N], gate[N], keep[N];            /* cu_value and cu_value_kept, with all loads before any of them is used */
+CU_UNROLL
+  for (int k = 0; k < N; k++) {
+    const int t = (lane + 32 * k) / VW, i = w.column + lane % VW;
+    const bool real = t < n && i < p.V;
+    const long at = cu_token(p, begin + t, w.bh) * p.V + i;
+    v[k] = real ? p.v[at] : 1.0f;
+    gate[k] = real && p.gate_v ? p.gate_v[at] : 1.0f;
+    keep[k] = real && p.keep_v ? p.keep_v[at] : 1.0f;
+  }
+CU_UNROLL
+  for (int k = 0; k < N; k++) {
+    const int m = lane + 32 * k, t = m / VW, i = w.column + lane % VW;
+    own.value[m] = t < n && i < p.cols ? v[k] * gate[k] : 0.0f;
+    own.kept[m] = !p.fades || t >= n || i >= p.V ? 1.0f : p.keep_v ? keep[k] : 1.0f - gate[k];
   }
 }
 
-/* One chunk among its own tokens, for the column and tokens of a lane: y, and what the state is written with.  m: what
-** the readers found in the state, [rows][VW]; becomes the values of the writers.  kept_v: what is kept of fading values, [VW]. */
+/* y of a chunk, for the column and tokens of a lane, from what the readers found in the state.  All that a lane needs is
+** loaded at once, and the loops are unrolled with conditions for bounds: a load waits longer than a row computes. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void mix(const CuChunks &p, const CuWork &w, int lane, int c, int begin, int n,
-                                           unsigned resets, Own own, cu_smem<float> m, cu_smem<float> kept_v) {
+                                           unsigned resets, const Shared<VW> &own) {
   typedef CuTile<KJ, VW> X;
   const int v = lane % VW, i = w.column + v, mine = lane / VW, seeing = cu_seeing(resets, n);
-  const long place = cu_place(p, w.bh, c);
-  const float *A = p.scores + place * p.tables * CU_PAIRS;
-  const bool real = i < p.cols;
-  float y[X::OWN], left[X::OWN], all = 1.0f;
+  cu_smem<float4> A = cu_smem_quads(own.scores);
+  float value[CU_L], kept[CU_L];
+CU_UNROLL
+  for (int s = 0; s < CU_L; s++) value[s] = own.value[s * VW + v], kept[s] = own.kept[s * VW + v];
 CU_UNROLL
   for (int o = 0; o < X::OWN; o++) {
     const int t = mine + o * X::LANES, first = cu_first(resets, t);
-    const float found = t < seeing ? (float)m[t * VW + v] : 0.0f;
+    const float found = t < seeing ? (float)own.m[t * VW + v] : 0.0f;
     float sum = 0.0f, through = 1.0f;
-    for (int s = t; t < n && s >= first; s--) {
-      sum = fmaf(A[t * CU_L + s], own.value[s * VW + v] * through, sum);
-      through *= own.kept[s * VW + v];
-    }
-    y[o] = t < seeing ? fmaf(through, found, sum) : sum;
-    left[o] = own.value[t * VW + v];
-    for (int s = t + 1; s < n; s++) left[o] *= own.kept[s * VW + v];
-    if (p.read && real) p.read[(place * CU_L + t) * p.cols + i] = found;
-  }
-  for (int s = 0; s < n; s++) all *= own.kept[s * VW + v];
-  __syncwarp();
-  if (mine == 0) kept_v[v] = all;
-  if (mine == 0 && p.kept_v && real) p.kept_v[place * p.cols + i] = all;
 CU_UNROLL
-  for (int o = 0; o < X::OWN; o++) {
-    const int t = mine + o * X::LANES;
-    m[t * VW + v] = left[o];
-    if (p.y && t < n && i < p.V) p.y[cu_token(p, begin + t, w.bh) * p.V + i] = y[o];
-    if (t < n && i == p.V && real) p.z[cu_token(p, begin + t, w.bh)] = y[o];
+    for (int back = 0; back < CU_L; back += 4) {
+      const int s = CU_L - 4 - back;
+      const float4 four = A[(t * CU_L + s) / 4];
+      const float score[4] = { four.x, four.y, four.z, four.w };
+CU_UNROLL
+      for (int m = 3; m >= 0; m--) {
+        if (s + m > t || s + m < first) continue;
+        sum = fmaf(score[m], value[s + m] * through, sum);
+        through *= kept[s + m];
+      }
+    }
+    const float y = t < seeing ? fmaf(through, found, sum) : sum;
+    const long token = cu_token(p, begin + t, w.bh);
+    if (p.read && i < p.cols) p.read[(cu_place(p, w.bh, c) * CU_L + t) * p.cols + i] = found;
+    if (t >= n) continue;
+    if (p.y && i < p.V) p.y[token * p.V + i] = y;
+    if (i == p.V && i < p.cols) p.z[token] = y;
   }
+}
+
+/* What the state is written with: the values as they are left at the chunk's end, and what is kept of the old one. */
+template <int KJ, int VW>
+static __device__ __forceinline__ void leave(const CuChunks &p, const CuWork &w, int lane, int c, const Shared<VW> &own) {
+  typedef CuTile<KJ, VW> X;
+  const int v = lane % VW, i = w.column + v, mine = lane / VW;
+  float all = 1.0f;
+CU_UNROLL
+  for (int back = 0; back < CU_L; back++) {
+    const int s = CU_L - 1 - back;
+    if (s % X::LANES == mine) own.m[s * VW + v] = own.value[s * VW + v] * all;
+    all *= own.kept[s * VW + v];
+  }
+  if (mine == 0) own.kept_v[v] = all;
+  if (mine == 0 && p.kept_v && i < p.cols) p.kept_v[cu_place(p, w.bh, c) * p.cols + i] = all;
 }
 
 /* The same for a pair: u by substitution, one token after the other; beta is not there. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void mix_pair(const CuChunks &p, const CuWork &w, int lane, int c, int begin, int n,
-                                                unsigned resets, Own own, cu_smem<float> m, cu_smem<float> kept_v) {
+                                                unsigned resets, const Shared<VW> &own) {
   typedef CuTile<KJ, VW> X;
   const int v = lane % VW, i = w.column + v, mine = lane / VW;
+  cu_smem<float> m = own.m;
   const float *A = p.scores + cu_place(p, w.bh, c) * p.tables * CU_PAIRS;
   const bool value = i < p.V, real = i < p.cols;       /* the normaliser's column erases nothing: u is 0 */
   float y[X::OWN], u[X::OWN];
@@ -157,7 +237,7 @@ CU_UNROLL
     }
   }
   __syncwarp();
-  if (mine == 0) kept_v[v] = 1.0f;
+  if (mine == 0) own.kept_v[v] = 1.0f;
 CU_UNROLL
   for (int o = 0; o < X::OWN; o++) {
     const int t = mine + o * X::LANES;
@@ -178,40 +258,83 @@ static __device__ __forceinline__ void publish(const CuChunks &p, const CuWork &
   }
 }
 
-template <int KJ, int VW, bool PAIR>
+template <int KJ, int VW, bool PAIR, int PASS>
 CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
-  cu_smem<float> m = CU_SHARED(float, 0) + (int)threadIdx.x / 32 * SHARED_ROWS * VW, kept_v = m + 2 * CU_L * VW;
-  const Own own = { kept_v + VW, kept_v + (CU_L + 1) * VW };
+  const Shared<VW> own = shared_of_warp<VW>();
   float S[KJ][VW];
-  if (again) {
-    cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), S);
-  } else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
+  if (PASS == ENDS) clear_state<KJ, VW>(S);
+  else if (PASS == READ) cu_get_rows<KJ, VW>(p, w, lane, p.states + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, S);
+  else if (again) cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), p.K, S);
+  else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
 
   for (int c = w.from; c < w.end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
     const long place = cu_place(p, w.bh, c);
     const unsigned resets = cu_resets(p, w.bh, begin, n);
     const int last = resets ? cu_first(resets, CU_L - 1) : 0, seeing = cu_seeing(resets, n);
-    if (p.saved && !again && begin % (CU_L * p.span) == 0)
+    float *const states = p.states ? p.states + place * p.cols * p.Kq : NULL;
+    if (PASS != ENDS && p.saved && !again && begin % (CU_L * p.span) == 0)
       cu_put_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, begin), p.K, S);
-    if (p.states) cu_put_rows<KJ, VW>(p, w, lane, p.states + place * p.cols * p.Kq, p.Kq, S);
+    if (PASS == WALK && states) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
     stage<VW>(p, w, lane, begin, n, own);
-    read_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, S, m);
-    if (PAIR) read_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, S, m + CU_L * VW);
+    if (PASS != ENDS) {
+      if (!PAIR) {
+CU_UNROLL
+        for (int i = 0; i < CU_PAIRS; i += 32) own.scores[lane + i] = p.scores[place * CU_PAIRS + lane + i];
+      }
+      read_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, S, own.m);
+      if (PAIR) read_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, S, own.m + CU_L * VW);
+    }
     __syncwarp();
-    if (PAIR) mix_pair<KJ, VW>(p, w, lane, c, begin, n, resets, own, m, kept_v);
-    else      mix<KJ, VW>(p, w, lane, c, begin, n, resets, own, m, kept_v);
+    if (PAIR) mix_pair<KJ, VW>(p, w, lane, c, begin, n, resets, own);
+    else if (PASS != ENDS) mix<KJ, VW>(p, w, lane, c, begin, n, resets, own);
+    if (PASS == READ) return;
+    if (!PAIR) leave<KJ, VW>(p, w, lane, c, own);
     __syncwarp();
-    publish<VW>(p, w, lane, c, m, p.values);
-    keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, kept_v, S);
-    write_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, m, S);
-    if (PAIR) write_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, m + CU_L * VW, S);
+    publish<VW>(p, w, lane, c, own.m, p.values);
+    if (PASS == WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, S);
+    write_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, own.m, S);
+    if (PAIR) write_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, own.m + CU_L * VW, S);
+    if (PASS == ENDS) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
     __syncwarp();
   }
-  if (!again) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, S);
+  if (PASS == WALK && !again) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, S);
+}
+
+/* S' = kept S + end over the chunks of a head, a thread an element: ends become the states before the chunks.  Of
+** gradients (`back`), from the last chunk to the first: they become those after the chunks.  The elements of a head and
+** chunk are read and written once, 8 bytes; a few chunks' are loaded together. */
+CU_KERNEL scan(const CuChunks &p, bool back) {
+  enum { AHEAD = 8 };
+  const int e = (int)(blockIdx.x * blockDim.x + threadIdx.x), size = p.cols * p.Kq, bh = p.head + (int)blockIdx.y;
+  const int lane = (int)threadIdx.x % 32, i = e / p.Kq, j = e % p.Kq;
+  if (e >= size) return;                                                      /* a whole warp: Kq is a multiple of 32 */
+  const float *first = i < p.V ? p.first_C : p.first_s;
+  float *to = i < p.V ? p.last_C : p.last_s, *at = (back ? p.dstates : p.states) + e;
+  float S = first && j < p.K ? first[cu_outside(p, bh, i, j)] : 0.0f;
+  for (int from = 0; from < p.chunks; from += AHEAD) {
+    float end[AHEAD], kept[AHEAD], kept_v[AHEAD];
+    uint8_t reset[AHEAD];                  /* of the lane's token */
+CU_UNROLL
+    for (int m = 0; m < AHEAD; m++) {
+      const int n = cu_min(from + m, p.chunks - 1), c = back ? p.chunks - 1 - n : n;
+      const long place = cu_place(p, bh, c);
+      end[m] = at[place * size];
+      kept[m] = p.kept[place * p.Kq + j];
+      kept_v[m] = p.kept_v ? p.kept_v[place * p.cols + i] : 1.0f;
+      reset[m] = p.done && lane < cu_tokens(p, c) ? p.done[(long)(cu_begin(p, c) + lane) * p.B + bh / p.H] : 0;
+    }
+CU_UNROLL
+    for (int m = 0; m < AHEAD; m++) {
+      if (from + m >= p.chunks) continue;
+      at[cu_place(p, bh, back ? p.chunks - 1 - from - m : from + m) * size] = S;
+      S = __any_sync(0xffffffffu, reset[m] != 0) ? end[m] : fmaf(S, kept[m] * kept_v[m], end[m]);
+    }
+  }
+  if (to && j < p.K) to[cu_outside(p, bh, i, j)] = S;
 }
 
 /* Backward among the tokens of a chunk, for a pair: from the gradients of the written values N (in m), those of u and v. */
@@ -263,23 +386,21 @@ CU_UNROLL
   }
 }
 
-/* The same with beta: m becomes what it takes of y's gradient back to the state; dvalues stay those at the chunk's end. */
+/* m: what y's gradient gives back to the state, dy times what beta keeps from the chunk's beginning. */
 template <int KJ, int VW>
-static __device__ __forceinline__ void unmix(const CuChunks &p, const CuWork &w, int lane, int c, int n, Own own,
-                                             cu_smem<float> m, cu_smem<float> kept_v) {
+static __device__ __forceinline__ void unmix(const CuChunks &p, const CuWork &w, int lane, int c, const Shared<VW> &own) {
   typedef CuTile<KJ, VW> X;
   const int v = lane % VW, i = w.column + v, mine = lane / VW;
   const long place = cu_place(p, w.bh, c);
-  const bool real = i < p.cols;
-  if (mine == 0) kept_v[v] = real && p.kept_v ? p.kept_v[place * p.cols + i] : 1.0f;
+  float dy[X::OWN], all = 1.0f;
 CU_UNROLL
-  for (int o = 0; o < X::OWN; o++) {
-    const int t = mine + o * X::LANES;
-    if (real) p.dvalues[(place * CU_L + t) * p.cols + i] = m[t * VW + v];
-    float g = real ? p.dy[(place * CU_L + t) * p.cols + i] : 0.0f;
-    for (int s = 0; s <= t && s < n; s++) g *= own.kept[s * VW + v];
-    m[t * VW + v] = g;
+  for (int o = 0; o < X::OWN; o++) dy[o] = i < p.cols ? p.dy[(place * CU_L + mine + o * X::LANES) * p.cols + i] : 0.0f;
+CU_UNROLL
+  for (int t = 0; t < CU_L; t++) {
+    all *= own.kept[t * VW + v];
+    if (t % X::LANES == mine) own.m[t * VW + v] = dy[t / X::LANES] * all;
   }
+  if (mine == 0) own.kept_v[v] = all;
 }
 
 /* The gradient of kept_v: sum over keys of kept * S * dS. */
@@ -287,86 +408,102 @@ template <int KJ, int VW>
 static __device__ __forceinline__ void kept_v_back(const CuChunks &p, const CuWork &w, int lane, int c, bool drop,
                                                    const float (&dS)[KJ][VW]) {
   const long place = cu_place(p, w.bh, c);
-  const float *S = p.states + place * p.cols * p.Kq, *kept = p.kept + place * p.Kq;
+  const float *S = p.states + (place * p.cols + w.column) * p.Kq + lane, *kept = p.kept + place * p.Kq + lane;
+  enum { N = KJ < 32 / VW ? KJ : 32 / VW };            /* keys loaded together, of every column */
+  float sum[VW];
+CU_UNROLL
+  for (int v = 0; v < VW; v++) sum[v] = 0.0f;
+CU_UNROLL
+  for (int from = 0; from < KJ; from += N) {
+    float k[N], x[N][VW];
+CU_UNROLL
+    for (int j = 0; j < N; j++) {
+      const bool real = 32 * (from + j) < p.Kq;
+      k[j] = real ? kept[32 * (from + j)] : 0.0f;
+CU_UNROLL
+      for (int v = 0; v < VW; v++) x[j][v] = real && w.column + v < p.cols ? S[(long)v * p.Kq + 32 * (from + j)] : 0.0f;
+    }
+CU_UNROLL
+    for (int j = 0; j < N; j++)
+CU_UNROLL
+      for (int v = 0; v < VW; v++) sum[v] = fmaf(k[j] * dS[from + j][v], x[j][v], sum[v]);
+  }
 CU_UNROLL
   for (int v = 0; v < VW; v++) {
-    const int i = w.column + v;
-    float sum = 0.0f;
-CU_UNROLL
-    for (int j = 0; j < KJ; j++)
-      if (32 * j < p.Kq && i < p.cols && !drop)
-        sum = fmaf(kept[lane + 32 * j] * dS[j][v], S[(long)i * p.Kq + lane + 32 * j], sum);
-    sum = cu_warp_sum(sum);
-    if (lane == 0 && i < p.cols) p.dkept_v[place * p.cols + i] = sum;
+    sum[v] = cu_warp_sum(sum[v]);
+    if (lane == 0 && w.column + v < p.cols) p.dkept_v[place * p.cols + w.column + v] = drop ? 0.0f : sum[v];
   }
 }
 
-template <int KJ, int VW, bool PAIR>
-CU_KERNEL chunk_backward(const CuChunks &p) {
-  const CuWork w = cu_work<VW>(p, p.chunks);
+template <int KJ, int VW, bool PAIR, int PASS>
+CU_KERNEL chunk_backward(const CuChunks &p, int chunks_each) {
+  const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
-  cu_smem<float> m = CU_SHARED(float, 0) + (int)threadIdx.x / 32 * SHARED_ROWS * VW, kept_v = m + 2 * CU_L * VW;
-  const Own own = { kept_v + VW, kept_v + (CU_L + 1) * VW };
+  const Shared<VW> own = shared_of_warp<VW>();
   float dS[KJ][VW];
-  cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, dS);
-  for (int c = p.chunks - 1; c >= 0; c--) {
+  if (PASS == ENDS) clear_state<KJ, VW>(dS);
+  else if (PASS == READ) cu_get_rows<KJ, VW>(p, w, lane, p.dstates + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, dS);
+  else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, dS);
+
+  for (int c = w.end - 1; c >= w.from; c--) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
     const long place = cu_place(p, w.bh, c);
     const unsigned resets = cu_resets(p, w.bh, begin, n);
     const int last = resets ? cu_first(resets, CU_L - 1) : 0, seeing = cu_seeing(resets, n);
-    cu_put_rows<KJ, VW>(p, w, lane, p.dstates + place * p.cols * p.Kq, p.Kq, dS);
-    if (p.dkept_v) kept_v_back<KJ, VW>(p, w, lane, c, resets != 0, dS);
-    if (!PAIR) stage<VW>(p, w, lane, begin, n, own);
-    read_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, dS, m);
-    if (PAIR) read_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, dS, m + CU_L * VW);
+    float *const dstates = p.dstates + place * p.cols * p.Kq;
+    if (PASS == WALK) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
+    if (PASS != ENDS) {
+      if (p.dkept_v) kept_v_back<KJ, VW>(p, w, lane, c, resets != 0, dS);
+      read_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, dS, own.m);
+      if (PAIR) read_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, dS, own.m + CU_L * VW);
+      __syncwarp();
+      if (!PAIR) publish<VW>(p, w, lane, c, own.m, p.dvalues);
+    }
+    if (PASS == READ) return;
+    if (PAIR) {
+      unmix_pair<KJ, VW>(p, w, lane, c, n, resets, own.m);
+      if (lane < VW) own.kept_v[lane] = 1.0f;
+    } else {
+      stage<VW>(p, w, lane, begin, n, own);
+      __syncwarp();
+      unmix<KJ, VW>(p, w, lane, c, own);
+    }
     __syncwarp();
-    if (PAIR) unmix_pair<KJ, VW>(p, w, lane, c, n, resets, m);
-    else      unmix<KJ, VW>(p, w, lane, c, n, own, m, kept_v);
-    if (PAIR && lane < VW) kept_v[lane] = 1.0f;
-    __syncwarp();
-    publish<VW>(p, w, lane, c, m, p.dread);
-    keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, kept_v, dS);
-    write_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, m, dS);
-    if (PAIR) write_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, m + CU_L * VW, dS);
+    publish<VW>(p, w, lane, c, own.m, p.dread);
+    if (PASS == WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, dS);
+    write_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, own.m, dS);
+    if (PAIR) write_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, own.m + CU_L * VW, dS);
+    if (PASS == ENDS) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
     __syncwarp();
   }
-  cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, dS);
+  if (PASS == WALK) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, dS);
 }
 
-template <int KJ, int VW> static void run_forward(const CuChunks *p, bool again) {
+/* ---- host ---- */
+
+template <int KJ, int VW, bool PAIR, int PASS> static void launch(const CuChunks *p, bool back, bool again, int each) {
+  const size_t shared = sizeof(float) * CU_TILE_WARPS * (CU_PAIRS + SHARED_ROWS * VW);
+  const unsigned blocks = cu_tile_blocks<VW>(p, each), threads = 32 * CU_TILE_WARPS;
+  if (back) CU_LAUNCH((chunk_backward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each);
+  else      CU_LAUNCH((chunk_forward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each, again);
+}
+
+template <int KJ, int VW> static void run(const CuChunks *p, bool back, bool again) {
   const int each = again ? p->span : p->chunks;
-  const size_t shared = sizeof(float) * CU_TILE_WARPS * SHARED_ROWS * VW;
-  if (p->tables > 1)
-    CU_LAUNCH((chunk_forward<KJ, VW, true>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, *p, each, again);
-  else
-    CU_LAUNCH((chunk_forward<KJ, VW, false>), cu_tile_blocks<VW>(p, each), 32 * CU_TILE_WARPS, shared, *p, each, again);
+  if (p->tables > 1) return launch<KJ, VW, true, WALK>(p, back, again, each);
+  if (!p->side_by_side || again) return launch<KJ, VW, false, WALK>(p, back, again, each);
+  launch<KJ, VW, false, ENDS>(p, back, false, 1);
+  CU_LAUNCH(scan, dim3((unsigned)cu_parts((long)p->cols * p->Kq, CU_THREADS), (unsigned)p->heads), CU_THREADS, 0, *p, back);
+  launch<KJ, VW, false, READ>(p, back, false, 1);
 }
 
-template <int KJ, int VW> static void run_backward(const CuChunks *p) {
-  const size_t shared = sizeof(float) * CU_TILE_WARPS * SHARED_ROWS * VW;
-  if (p->tables > 1)
-    CU_LAUNCH((chunk_backward<KJ, VW, true>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, *p);
-  else
-    CU_LAUNCH((chunk_backward<KJ, VW, false>), cu_tile_blocks<VW>(p, p->chunks), 32 * CU_TILE_WARPS, shared, *p);
+static void run_by_width(const CuChunks *p, bool back, bool again) {
+  if (p->K > CU_WIDE) return cu_fail("a matrix memory", "there is no kernel for heads of more than 1024 keys");
+  if (p->Kq <= 64)       run<2, 8>(p, back, again);
+  else if (p->Kq <= 256) run<8, 8>(p, back, again);
+  else                   run<32, 2>(p, back, again);
 }
 
-/* There are registers for that many keys. */
-static bool too_wide(const CuChunks *p) {
-  if (p->K > CU_WIDE) cu_fail("a matrix memory", "there is no kernel for heads of more than 1024 keys");
-  return p->K > CU_WIDE;
-}
-
-void cu_chunk_forward(const CuChunks *p, bool again) {
-  if (too_wide(p)) return;
-  if (p->Kq <= 64)       run_forward<2, 8>(p, again);
-  else if (p->Kq <= 256) run_forward<8, 8>(p, again);
-  else                   run_forward<32, 2>(p, again);
-}
-
-void cu_chunk_backward(const CuChunks *p) {
-  if (too_wide(p)) return;
-  if (p->Kq <= 64)       run_backward<2, 8>(p);
-  else if (p->Kq <= 256) run_backward<8, 8>(p);
-  else                   run_backward<32, 2>(p);
-}
+void cu_chunk_forward(const CuChunks *p, bool again) { run_by_width(p, false, again); }
+void cu_chunk_backward(const CuChunks *p) { run_by_width(p, true, false); }

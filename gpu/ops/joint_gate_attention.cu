@@ -48,13 +48,13 @@ static __device__ __forceinline__ Value value_at(const CuGatedInputs &a, long to
 
 template <int KJ, int VW>
 CU_KERNEL joint_forward(const Joint &g, const CuChunks &p, int chunks_each, bool again) {
-  enum { N = CuTile<KJ, VW>::AT_ONCE };
+  enum { N = CuTile<KJ, VW>::LANES };
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
   cu_smem<float> gates = CU_SHARED(float, 0) + (int)threadIdx.x / 32 * (2 * CU_L * VW), writes = gates + CU_L * VW;
   float S[KJ][VW];
-  if (again) cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), S);
+  if (again) cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), p.K, S);
   else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
   for (int c = w.from; c < w.end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
@@ -69,9 +69,9 @@ CU_KERNEL joint_forward(const Joint &g, const CuChunks &p, int chunks_each, bool
     }
     __syncwarp();
     for (int from = 0; from < n; from += N) {
-      float sum[N * VW];
+      float sum[32];                      /* N tokens */
 CU_UNROLL
-      for (int i = 0; i < N * VW; i++) sum[i] = 0.0f;
+      for (int i = 0; i < 32; i++) sum[i] = 0.0f;
 CU_UNROLL
       for (int i = 0; i < N; i++) {
         const int t = from + i;
@@ -95,13 +95,10 @@ CU_UNROLL
         }
       }
       cu_warp_sums(sum, lane);
-CU_UNROLL
-      for (int m = 0; m < N * VW / 32; m++) {
-        const int at = lane * (N * VW / 32) + m, t = from + at % N, i = w.column + at / N;
-        const long token = cu_token(p, begin + t, w.bh);
-        if (t < n && i < p.V && p.y) p.y[token * p.V + i] = sum[m];
-        if (t < n && i == p.V) p.z[token] = sum[m];
-      }
+      const int t = from + lane % N, i = w.column + lane / N;
+      const long token = cu_token(p, begin + t, w.bh);
+      if (t < n && i < p.V && p.y) p.y[token * p.V + i] = sum[0];
+      if (t < n && i == p.V) p.z[token] = sum[0];
     }
     __syncwarp();
   }

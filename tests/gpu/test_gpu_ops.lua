@@ -172,6 +172,9 @@ local function memory(any, T, D, E, V, options, num_envs)
     or any == apart and of_apart or of_gates
   return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = num_envs or 2, H = 2, D = D, E = E, V = V }
 end
+-- So many that the chunks of a head go one after the other (CU_FILL in gpu/lib/chunk.cuh); elsewhere they go side by side.
+local many_heads = memory(factored, 17, 2, 2, 63)
+many_heads.B, many_heads.H = 16, 8
 local function delta(T, K, V, options)
   return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
 end
@@ -243,7 +246,8 @@ local wide = {
   rmt = { { hint = { small = "params", sizes = { L = 1, M = 3, D = 44, P = "12*D*D + 30*D + 15" },
     options = { heads = 2, d_head = 2, d_ffn = 3, segment = 20 } }, T = 25, B = 1 } },
   linear_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17, { den_clamp = 0.3 }), memory(factored, 17, 60, 5, 3),
-    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5), memory(apart, 37, 9, 4, 10), memory(by_head, 21, 6, 1, 5) },
+    memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5), memory(apart, 37, 9, 4, 10), memory(by_head, 21, 6, 1, 5), memory(factored, 150, 3, 2, 3),
+    many_heads },
   joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(apart, 17, 60, 5, 3) },
   agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
     memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }), memory(apart, 37, 9, 4, 40, { r = 3 }),
