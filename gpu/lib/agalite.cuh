@@ -83,12 +83,9 @@ static __device__ __forceinline__ float *cu_agalite_saved(const Agalite &g, int 
 ** from what the scan left there. */
 enum Walk { ALONG, AGAIN, MAKE, FROM_BETWEEN };
 
-/* Walks of so many warps fill a GPU. */
-enum { ENOUGH_WARPS = 2048 };
-
 /* Do the chunks go at once, for keys and for values? */
 static inline bool cu_agalite_at_once(const Agalite &g) {
-  return g.p.chunks > 1 && (long)g.a.B * g.a.H * g.value_parts < ENOUGH_WARPS;
+  return g.p.chunks > 1 && (long)g.a.B * g.a.H * g.value_parts < CU_FILL;
 }
 
 /* Numbers of `between` and `kept` of a chunk of a head. */

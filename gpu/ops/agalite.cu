@@ -126,8 +126,10 @@ CU_KERNEL scan(const Agalite &g, bool keys, bool back, cu_divisor numbers, cu_di
       const int c = back ? p.chunks - 1 - k : k;
       float *at = cu_between(g, bh, c, count, m, wide) + j;
       const float own = *at;
+      bool reset = false;
+      for (int t = 0; t < cu_tokens(p, c); t++) reset |= g.a.done && g.a.done[(cu_begin(p, c) + (long)t) * g.a.B + bh / g.a.H];
       *at = x;
-      x = cu_resets(p, bh, cu_begin(p, c), cu_tokens(p, c)) ? own : fmaf(g.kept[cu_place(p, bh, c) * wide + j], x, own);
+      x = reset ? own : fmaf(g.kept[cu_place(p, bh, c) * wide + j], x, own);
     }
   }
 }

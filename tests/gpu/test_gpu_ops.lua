@@ -121,7 +121,7 @@ local function numbers(device, op, case)
       put_gradients(ctx, op, case, 1, all)
       put_gradients(ctx, op, case, 2, all)
     end
-    for _, step in ipairs(shape and not case.whole and { 1, 2, 17 } or {}) do put_rows(ctx, op, case, shape, step, all) end
+    for _, step in ipairs(shape and { 1, 2, 17 } or {}) do put_rows(ctx, op, case, shape, step, all) end
   end)
   if not ok and gpu.emulated then plugin.mn_emu_forget() end
   C.mn_ctx_free(ctx)
@@ -156,9 +156,7 @@ local function title(i, hint, long)
   return table.concat(words, ", ")
 end
 
--- Memories over more than two chunks of sixteen tokens, of heads that no tile divides; resets come with `done`.  With few heads all
--- chunks are computed at once, with MANY environments one after the other.
-local MANY = 1024
+-- Memories over more than two chunks of sixteen tokens, of heads that no tile divides; resets come with `done`.
 local positive, factored = "q k p_q p_k C s vs ks write_k p_write_k", { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local other_factors = { gamma = { "E" }, p_gamma = { "D" }, beta = { "V" }, C = { "E*D" }, s = { "E*D" } }
 local scalar = { beta = { 1 }, C = { "D" }, s = { "D" } }
@@ -167,14 +165,16 @@ local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_
   vs = { 2 }, ks = { 2, "E*D" } }
 local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
 local of_apart, of_gates = "beta gamma p_gamma", "write_v keep_v write_k p_write_k keep_k"
-local function memory(any, T, D, E, V, options, num_envs)
+local function memory(any, T, D, E, V, options)
   local absent = any == scalar and of_gates .. " p_q p_k p_gamma gamma" or any == by_head and of_apart .. " p_q p_k write_v keep_v p_write_k"
     or any == apart and of_apart or of_gates
-  return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = num_envs or 2, H = 2, D = D, E = E, V = V }
+  return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = 2, H = 2, D = D, E = E, V = V }
 end
 -- So many that the chunks of a head go one after the other (CU_FILL in gpu/lib/chunk.cuh); elsewhere they go side by side.
-local many_heads = memory(factored, 17, 2, 2, 63)
-many_heads.B, many_heads.H = 16, 8
+local function of_many_heads(case)
+  case.B, case.H = 16, 8
+  return case
+end
 local function delta(T, K, V, options)
   return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
 end
@@ -247,11 +247,11 @@ local wide = {
     options = { heads = 2, d_head = 2, d_ffn = 3, segment = 20 } }, T = 25, B = 1 } },
   linear_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17, { den_clamp = 0.3 }), memory(factored, 17, 60, 5, 3),
     memory(other_factors, 35, 3, 5, 9), memory(scalar, 21, 6, 1, 5), memory(apart, 37, 9, 4, 10), memory(by_head, 21, 6, 1, 5), memory(factored, 150, 3, 2, 3),
-    many_heads },
+    of_many_heads(memory(factored, 17, 2, 2, 63)) },
   joint_gate_attention = { memory(factored, 37, 9, 4, 10), memory(factored, 18, 35, 5, 17), memory(apart, 17, 60, 5, 3) },
   agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
     memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }), memory(apart, 37, 9, 4, 40, { r = 3 }),
-    memory(waves(1), 18, 2, 1, 1, { r = 1, normalise = 0 }, MANY) },
+    of_many_heads(memory(waves(1), 18, 2, 1, 250, { r = 1, normalise = 0 })) },
   delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }) },
   wkv4 = { { hint = {}, T = 37, B = 3, D = 70 } },
   wkv6 = { { hint = {}, T = 37, B = 2, H = 2, K = 20, V = 11 }, { hint = { absent = "done S" }, T = 18, B = 1, H = 1, K = 70, V = 9 },
@@ -316,7 +316,6 @@ cases.each(function(name, hints, op)
     for i, sizes in ipairs(wide[name] or {}) do
       if gpu.emulated then plugin.mn_emu_order(i % 3) end
       local case = cases.make(name, sizes.hint, sizes)
-      case.whole = sizes.B == MANY
       local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
       if not ok then wrong[#wrong + 1] = ("wide %s: %s"):format(title(i, sizes.hint), why) end
     end
