@@ -485,8 +485,9 @@ CU_KERNEL chunk_backward(const CuChunks &p, int chunks_each) {
 template <int KJ, int VW, bool PAIR, int PASS> static void launch(const CuChunks *p, bool back, bool again, int each) {
   const size_t shared = sizeof(float) * CU_TILE_WARPS * (CU_PAIRS + SHARED_ROWS * VW);
   const unsigned blocks = cu_tile_blocks<VW>(p, each), threads = 32 * CU_TILE_WARPS;
-  if (back) CU_LAUNCH((chunk_backward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each);
-  else      CU_LAUNCH((chunk_forward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each, again);
+  enum { RESIDENT = PASS == WALK || KJ > 8 ? 1 : 2 };     /* 2: 128 registers, since side by side there are many warps */
+  if (back) CU_LAUNCH_BY(RESIDENT, (chunk_backward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each);
+  else      CU_LAUNCH_BY(RESIDENT, (chunk_forward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each, again);
 }
 
 template <int KJ, int VW> static void run(const CuChunks *p, bool back, bool again) {
