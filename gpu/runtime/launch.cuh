@@ -34,12 +34,15 @@ template <auto kernel, int RESIDENT, class... P> static __global__ void __launch
   kernel(p...);
 }
 
-/* Is this a kernel that waits?  What was compiled for an older GPU, and translated by the driver, does not. */
-static inline bool cu_entry_waits(const void *entry) {
+/* May this kernel be launched early?  What was compiled for an older GPU, and translated by the driver, does not wait; and graphs
+** have such launches from CUDA 12.3 on. */
+static inline bool cu_early(const void *entry) {
   cudaFuncAttributes of = {};
-  const cudaError_t e = cudaFuncGetAttributes(&of, entry);
+  int driver = 0;
+  cudaError_t e = cudaFuncGetAttributes(&of, entry);
+  if (e == cudaSuccess) e = cudaDriverGetVersion(&driver);
   if (e != cudaSuccess) cu_fail("looking at a kernel", cudaGetErrorString(e));
-  return of.ptxVersion >= 90;
+  return of.ptxVersion >= 90 && CUDART_VERSION >= 12030 && driver >= 12030;
 }
 #else
 /* The arguments of a launch, kept until it runs. */
@@ -76,13 +79,13 @@ void cu_launch(const char *name, dim3 grid, dim3 block, size_t shared, void (*)(
   if (cu_beyond_limits(why, grid, block, shared)) return cu_fail(name, why);
 #ifdef __CUDACC__
   const auto entry = cu_entry<kernel, RESIDENT, std::decay_t<P>...>;
-  static const bool waits = cu_entry_waits((const void *)entry);
+  static const bool may_be_early = cu_early((const void *)entry);
   cudaLaunchAttribute early[1] = {};
   early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early[0].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t how = {};
   how.gridDim = grid, how.blockDim = block, how.dynamicSmemBytes = shared, how.stream = MN_STREAM;
-  how.attrs = early, how.numAttrs = waits ? 1 : 0;
+  how.attrs = early, how.numAttrs = may_be_early ? 1 : 0;
   cudaLaunchKernelEx(&how, entry, static_cast<std::decay_t<P>>(a)...);
 #else
   typedef cu_args<std::decay_t<P>...> Args;
