@@ -5,7 +5,6 @@ CXX     ?= g++
 NVCC    ?= nvcc
 CU      := $(sort $(patsubst gpu/%.cu,%,$(wildcard gpu/ops/*.cu gpu/runtime/*.cu)))
 CU_INC  := -Igpu -Iengine -I$(B)
-CU_OLD  = -DCU_OLDEST=$(or $(patsubst sm_%,%,$(firstword $(SM))),80)
 EMU     := -std=gnu++17 -O1 -g -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
            $(CU_INC) -DCU_OLDEST=80 -MMD -MP $(CFLAGS)
 # nvcc's objects; those of gpu-quick lie apart, since they are not optimised.
@@ -26,8 +25,10 @@ SM      = $(filter sm_80 sm_90 sm_100,$(shell $(NVCC) --list-gpu-code 2>/dev/nul
 # and what drivers translate themselves.
 SASS    = $(SM)
 virtual = $(if $(filter sm_8%,$(1)),compute_80,compute_90)
+VIRTUAL = $(sort $(foreach a,$(or $(SASS),sm_90),$(call virtual,$(a))))
 GENCODE = $(foreach a,$(SASS),-gencode arch=$(call virtual,$(a)),code=$(a)) \
-          $(foreach v,$(sort $(foreach a,$(or $(SASS),sm_90),$(call virtual,$(a)))),-gencode arch=$(v),code=$(v))
+          $(foreach v,$(VIRTUAL),-gencode arch=$(v),code=$(v))
+CU_OLD  = -DCU_OLDEST=$(patsubst compute_%,%,$(firstword $(VIRTUAL)))
 
 ifneq ($(shell command -v $(NVCC)),)
 gpu: $(B)/libmneme_cuda.so      ## build the plugin for NVIDIA GPUs (needs nvcc)
@@ -44,6 +45,11 @@ gpu-quick: | $(B)/libmneme.so
 $(PLUGIN)/libmneme_cuda.so: $(PARTS:%=$(CUDA)/%.o) | $(B)/libmneme.so
 	@echo "ld $@"
 	@$(NVCC) -shared -o $@ $^ -L$(patsubst $(CURDIR)/%,%,$(B)) -lmneme -lcublas -Xlinker -rpath,'$$ORIGIN'
+
+# For other GPUs everything is compiled again.
+$(CUDA)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NVCC) $(CU_OPT) $(GENCODE)' | cmp -s - $@ || echo '$(NVCC) $(CU_OPT) $(GENCODE)' > $@
 
 # X.used says what each kernel takes of each GPU: registers, and bytes spilled to memory.
 define nvcc
@@ -64,14 +70,14 @@ define emulated
 	@$(CXX) $(EMU) -c -o $@ -x c++ $(1) $<
 endef
 
-$(CUDA)/%.o: gpu/%.cu gpu/gpu.mk
+$(CUDA)/%.o: gpu/%.cu gpu/gpu.mk $(CUDA)/flags
 	$(nvcc)
 $(B)/gpu/%.emu.o: gpu/%.cu gpu/gpu.mk
 	$(call emulated)
 
 # X.c and X/X.c alike.
 define env_objects
-$(CUDA)/envs/$(1).o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
+$(CUDA)/envs/$(1).o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk $(CUDA)/flags
 	$$(nvcc)
 $(B)/gpu/envs/$(1).emu.o: $(2) gpu/runtime/envs.cuh gpu/gpu.mk
 	$$(call emulated,-O1 $$(CU_ENV) -Wno-missing-field-initializers)
@@ -93,4 +99,4 @@ $(B)/test_gpu_%: tests/gpu/%.cpp $(B)/gpu/emulator/machine.o gpu/gpu.mk | $(B)/l
 
 test-gpu-programs: $(B)/test_gpu_emu $(B)/test_gpu_host $(B)/test_gpu_kernels $(B)/libmneme_emu.so
 .PHONY: gpu gpu-quick test-gpu-programs
--include $(wildcard $(B)/gpu/*/*.d $(B)/gpu-quick/*/*.d $(B)/test_gpu_*.d)
+-include $(wildcard $(B)/gpu/*/*.d $(B)/gpu-quick/*/*.d $(B)/gpu-one/*/*.d $(B)/test_gpu_*.d)

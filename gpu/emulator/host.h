@@ -47,6 +47,7 @@ struct Gpu {
   bool listening = false;
   std::string done;              /* while listening: the name of each piece of work that has run, a line each */
   size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE, used = 0;  /* bytes that the GPU has */
+  long slice = 12 << 20;         /* CU_SLICE of gpu/lib/chunk.cuh */
   Gpu() { if (const char *bytes = getenv("EMU_MEMORY")) memory = strtoull(bytes, nullptr, 10); }
 };
 inline Gpu &gpu() { static Gpu g; return g; }

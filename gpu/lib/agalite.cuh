@@ -6,8 +6,8 @@
 ** (or values) of up to four channels, carries them through time in registers, and writes the sums over features in
 ** parts of 32.  A chunk of sixteen tokens begins at a checkpoint, where the op stores its state.
 **
-** With many heads a warp walks through all chunks.  With few, most of a GPU would wait for these walks, so all chunks go at
-** once: a first pass finds what each chunk makes of a state of zeros, and what it keeps of any; a scan over the chunks
+** With many heads a warp walks through all chunks.  With few, most of a GPU would wait for these walks, so chunks are computed
+** side by side: a first pass finds what each chunk makes of a state of zeros, and what it keeps of any; a scan over the chunks
 ** gives the state before each (backward, the gradient of the state after each); then every chunk has a warp of its own. */
 #pragma once
 #include "galite_decay.cuh"
@@ -45,8 +45,8 @@ struct Agalite {
   float *dkappa;                 /* [.,M+1] */
   float *keys;                   /* [groups] of [.,3,K]: gradients of the features */
 
-  /* Where chunks go at once, of a chunk of a head, first of the keys, then of the values; else NULL: */
-  float *between;                /* [M+1,Kp] or [M,Vp]: what it makes of zeros; after the scan, the state that it begins with */
+  /* Of a chunk of a head, where chunks are computed side by side, first of the keys, then of the values; else NULL: */
+  float *states;                 /* [M+1,Kp] or [M,Vp]: what it makes of zeros; after the scan, the state that it begins with */
   float *kept;                   /* [Kp] or [Vp]: what it keeps of a state */
 };
 
@@ -79,26 +79,22 @@ static __device__ __forceinline__ float *cu_agalite_saved(const Agalite &g, int 
   return g.saved + ((long)bh * ((g.a.T + CU_L - 1) / CU_L) + t / CU_L) * size;
 }
 
-/* Which chunks a warp computes: all, one after the other; one from its checkpoint; one from zeros, into `between`; or one
-** from what the scan left there. */
-enum Walk { ALONG, AGAIN, MAKE, FROM_BETWEEN };
-
-/* Do the chunks go at once, for keys and for values? */
-static inline bool cu_agalite_at_once(const Agalite &g) {
+/* Are chunks computed side by side? */
+static inline bool cu_agalite_side_by_side(const Agalite &g) {
   return g.p.chunks > 1 && (long)g.a.B * g.a.H * g.value_parts < CU_FILL;
 }
 
-/* Numbers of `between` and `kept` of a chunk of a head. */
-static inline long cu_agalite_between(const Agalite &g) { return (g.waves.M + 2L) * cu_max(g.Kp, g.Vp); }
+/* Floats of `states` and `kept` of a chunk of a head. */
+static inline long cu_agalite_states(const Agalite &g) { return (g.waves.M + 2L) * cu_max(g.Kp, g.Vp); }
 
-static inline void cu_agalite_set_between(Agalite *g, bool at_once, float *at) {
-  g->between = at_once ? at : NULL;
-  g->kept = at_once ? at + (long)g->p.heads * g->p.chunks * (g->waves.M + 1) * cu_max(g->Kp, g->Vp) : NULL;
+static inline void cu_agalite_set_states(Agalite *g, bool side_by_side, float *at) {
+  g->states = side_by_side ? at : NULL;
+  g->kept = side_by_side ? at + (long)g->p.heads * g->p.chunks * (g->waves.M + 1) * cu_max(g->Kp, g->Vp) : NULL;
 }
 
-/* Channel m of chunk c in `between`, of which each has `wide` numbers and the chunk `channels`. */
-static __device__ __forceinline__ float *cu_between(const Agalite &g, int bh, int c, int channels, int m, int wide) {
-  return g.between + (cu_place(g.p, bh, c) * channels + m) * wide;
+/* Channel m of chunk c in `states`: `channels` of them, `wide` floats each. */
+static __device__ __forceinline__ float *cu_state_of(const Agalite &g, int bh, int c, int channels, int m, int wide) {
+  return g.states + (cu_place(g.p, bh, c) * channels + m) * wide;
 }
 
 /* agalite.cu */
@@ -110,7 +106,7 @@ void cu_agalite_waves(const Agalite *g);
 /* found, kappa and factor of a slice; `again`: from checkpoints, and no state is left. */
 void cu_agalite_keys(const Agalite *g, bool again);
 
-/* After the first pass: `between` becomes the state before each chunk; back, the gradient of the state after each. */
+/* After the first pass: `states` becomes the state before each chunk; back, the gradient of the state after each. */
 void cu_agalite_scan(const Agalite *g, bool keys, bool back);
 
 /* agalite_backward.cu */

@@ -14,7 +14,7 @@
 ** a thread; then y.  That reads and writes the states, which else stay in registers, but waits for no other chunk.
 ** Backward recomputes the states from checkpoints for all spans at once, then the gradients of the states from the last
 ** chunk to the first, in the same two ways, then everything else for all chunks at once.
-** Arrays between these passes are scratch, for a slice of the heads that fits the second-level cache. */
+** Arrays between these passes are scratch, for a slice of the heads (cu_chunks_scratch). */
 #pragma once
 #include "runtime/kernel.cuh"
 extern "C" {
@@ -25,6 +25,10 @@ extern "C" {
 enum { CU_L = MN_CHUNK, CU_PAIRS = CU_L * CU_L };
 enum { CU_TAKE_K, CU_TAKE_B, CU_READ_K, CU_READ_B };     /* tables of scores of a pair; else the first alone */
 enum { CU_WIDE = 1024 };                                 /* the most keys that registers hold */
+
+/* What a warp computes: CU_WALK all chunks, one after the other; or chunks side by side, CU_ENDS what each makes of a state of
+** zeros, CU_READ the rest, from the state that a scan made of that; CU_AGAIN what forward computed, from checkpoints. */
+enum CuPass { CU_WALK, CU_ENDS, CU_READ, CU_AGAIN };
 
 struct CuChunks {
   int T, B, H, K, V;
@@ -132,7 +136,12 @@ template <int N> static __device__ __forceinline__ void cu_warp_sums(float (&x)[
 
 /* ---- scratch ---- */
 
-enum { CU_SLICE = 12 << 20 };    /* floats of scratch for a slice of heads: what a second-level cache holds */
+/* Floats of scratch for a slice of heads: what a second-level cache holds.  Tests under emulation make it small. */
+#ifdef __CUDACC__
+enum { CU_SLICE = 12 << 20 };
+#else
+#define CU_SLICE (emu::gpu().slice)
+#endif
 enum { CU_FILL = 1024 };         /* warps that fill a GPU: 8 on each of 128 multiprocessors, of 255 registers a lane */
 
 /* Columns of a head that a warp has. */
@@ -148,7 +157,7 @@ static inline int cu_heads_of_slice(const CuChunks *p, long head, long floats) {
 **
 ** A slice whose heads' warps would not fill a GPU has its chunks side by side, where the state's recurrence is elementwise:
 ** of a pair it is not.  Forward then keeps the states too.  Such a slice may be twice as large: three passes read or write
-** the states, 12 bytes an element, and memory is hardly slower than the second-level cache, but each slice is four launches
+** the states, 16 bytes an element, and memory is hardly slower than the second-level cache, but each slice is four launches
 ** more, whose last blocks leave the GPU idle.  32 heads of 256 keys and 64 values over 256 tokens are one slice. */
 static inline void cu_chunks_scratch(CuChunks *p, mn_ctx *mn, bool back) {
   struct Part { float **at; long each; };

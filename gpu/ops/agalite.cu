@@ -1,6 +1,7 @@
 /* agalite.cu -- AGaLiTe (engine/ops/agalite.c).  For the few rows of acting: one launch, a block per head, each thread computes
 ** some features and some values.  For more rows: features first, then values (agalite.cuh); with M channels some
-** 4 (M+1) K + 4 M V operations per token and head; inputs and y are read and written once. */
+** 4 (M+1) K + 4 M V operations per token and head, and inputs are read and y is written once; with chunks side by side inputs are
+** read twice, for some 1.5 times the operations. */
 #include "lib/agalite.cuh"
 extern "C" {
 #include "numerics/random.h"
@@ -113,7 +114,7 @@ void cu_agalite_waves(const Agalite *g) {
             cu_divisor(g->p.t1 - g->p.t0), all);
 }
 
-/* A thread is a number of a channel's state: from chunk to chunk, from the state that is given. */
+/* A thread is a value of a channel's state: from chunk to chunk, from the state that is given. */
 CU_KERNEL scan(const Agalite &g, bool keys, bool back, cu_divisor numbers, cu_divisor channels, long all) {
   const CuChunks &p = g.p;
   const int wide = keys ? g.Kp : g.Vp, count = (int)channels.by;
@@ -124,7 +125,7 @@ CU_KERNEL scan(const Agalite &g, bool keys, bool back, cu_divisor numbers, cu_di
     float x = given ? *given : 0.0f;
     for (int k = 0; k < p.chunks; k++) {
       const int c = back ? p.chunks - 1 - k : k;
-      float *at = cu_between(g, bh, c, count, m, wide) + j;
+      float *at = cu_state_of(g, bh, c, count, m, wide) + j;
       const float own = *at;
       bool reset = false;
       for (int t = 0; t < cu_tokens(p, c); t++) reset |= g.a.done && g.a.done[(cu_begin(p, c) + (long)t) * g.a.B + bh / g.a.H];
@@ -139,29 +140,29 @@ void cu_agalite_scan(const Agalite *g, bool keys, bool back) {
   CU_LAUNCH(scan, cu_blocks(all), CU_THREADS, 0, *g, keys, back, cu_divisor(numbers), cu_divisor(channels), all);
 }
 
-/* A warp is 32 features of a group of channels of a head. */
-template <Walk WALK> CU_KERNEL keys_forward(const Agalite &g) {
+/* A warp is 32 features of a group of channels of a head, or of a chunk of it. */
+template <CuPass PASS> CU_KERNEL keys_forward(const Agalite &g) {
   const CuChunks &p = g.p;
-  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
+  const int parts = PASS == CU_WALK ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long i = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   if (i >= (long)p.heads * parts * g.groups * g.key_parts) return;
   const int part = (int)(i % g.key_parts), j = part * 32 + lane, m0 = (int)(i / g.key_parts % g.groups) * GROUP;
   const int from = (int)(i / g.key_parts / g.groups % parts), bh = p.head + (int)(i / g.key_parts / g.groups / parts);
-  const int b = bh / g.a.H, end = WALK == ALONG ? p.chunks : from + 1;
+  const int b = bh / g.a.H, end = PASS == CU_WALK ? p.chunks : from + 1;
   const bool real = j < g.a.K;
   const CuFeature f = cu_feature(g.a, real ? j : 0);
   float x[GROUP], kept = 1.0f;
 CU_UNROLL
   for (int m = 0; m < GROUP; m++) {
-    const float *at = WALK == AGAIN ? cu_agalite_saved(g, bh, from * CU_L) + HEADER + (m0 + m) * (long)g.Kp + j
-                    : WALK == MAKE || m0 + m > M ? NULL
-                    : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j
+    const float *at = PASS == CU_AGAIN ? cu_agalite_saved(g, bh, from * CU_L) + HEADER + (m0 + m) * (long)g.Kp + j
+                    : PASS == CU_ENDS || m0 + m > M ? NULL
+                    : PASS == CU_READ ? cu_state_of(g, bh, from, M + 1, m0 + m, g.Kp) + j
                     : cu_keys_at(g, g.first, bh, m0 + m, j);
     x[m] = real && m0 + m <= M && at ? *at : 0.0f;
   }
   for (int c = from; c < end; c++) {
     const int begin = cu_begin(p, c), n = cu_tokens(p, c);
-    float sum[GROUP * CU_L], *saved = WALK == AGAIN || WALK == MAKE || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
+    float sum[GROUP * CU_L], *saved = PASS == CU_AGAIN || PASS == CU_ENDS || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
 CU_UNROLL
     for (int m = 0; m < GROUP; m++)
       if (saved && real && m0 + m <= M) saved[HEADER + (m0 + m) * (long)g.Kp + j] = x[m];
@@ -182,19 +183,19 @@ CU_UNROLL
         sum[m * CU_L + t] = x[m] * key.q;
       }
     }
-    if (WALK != MAKE) cu_warp_sums(sum, lane);
+    if (PASS != CU_ENDS) cu_warp_sums(sum, lane);
 CU_UNROLL
     for (int s = 0; s < 2; s++) {
       const int m = m0 + (2 * lane + s) / CU_L, t = (2 * lane + s) % CU_L;
-      if (WALK != MAKE && m <= M) g.found[((cu_place(p, bh, c) * CU_L + t) * (M + 1) + m) * g.key_parts + part] = sum[s];
+      if (PASS != CU_ENDS && m <= M) g.found[((cu_place(p, bh, c) * CU_L + t) * (M + 1) + m) * g.key_parts + part] = sum[s];
     }
   }
-  if (WALK == MAKE && real && m0 == 0) g.kept[cu_place(p, bh, from) * g.Kp + j] = kept;
-  const bool leaves = WALK != AGAIN && (WALK == MAKE || end == p.chunks);
+  if (PASS == CU_ENDS && real && m0 == 0) g.kept[cu_place(p, bh, from) * g.Kp + j] = kept;
+  const bool leaves = PASS != CU_AGAIN && (PASS == CU_ENDS || end == p.chunks);
 CU_UNROLL
   for (int m = 0; m < GROUP; m++)
     if (leaves && real && m0 + m <= M)
-      *(WALK == MAKE ? cu_between(g, bh, from, M + 1, m0 + m, g.Kp) + j : cu_keys_at(g, g.last, bh, m0 + m, j)) = x[m];
+      *(PASS == CU_ENDS ? cu_state_of(g, bh, from, M + 1, m0 + m, g.Kp) + j : cu_keys_at(g, g.last, bh, m0 + m, j)) = x[m];
 }
 
 /* A thread is a token: kappa and the channels' factors. */
@@ -212,42 +213,42 @@ CU_KERNEL factors(const Agalite &g) {
   }
 }
 
-template <Walk WALK> static void run_keys(const Agalite *g) {
-  const long warps = (long)g->p.heads * (WALK == ALONG ? 1 : g->p.chunks) * g->groups * g->key_parts;
-  CU_LAUNCH(keys_forward<WALK>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
+template <CuPass PASS> static void run_keys(const Agalite *g) {
+  const long warps = (long)g->p.heads * (PASS == CU_WALK ? 1 : g->p.chunks) * g->groups * g->key_parts;
+  CU_LAUNCH(keys_forward<PASS>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
 }
 
 void cu_agalite_keys(const Agalite *g, bool again) {
-  if (again) run_keys<AGAIN>(g);
-  else if (g->between) {
-    run_keys<MAKE>(g);
+  if (again) run_keys<CU_AGAIN>(g);
+  else if (g->states) {
+    run_keys<CU_ENDS>(g);
     cu_agalite_scan(g, true, false);
-    run_keys<FROM_BETWEEN>(g);
-  } else run_keys<ALONG>(g);
+    run_keys<CU_READ>(g);
+  } else run_keys<CU_WALK>(g);
   CU_LAUNCH(factors, cu_blocks((long)g->p.heads * g->p.chunks * CU_L), CU_THREADS, 0, *g);
 }
 
-/* A warp is 32 values of a head, a group of channels after the other. */
-template <Walk WALK> CU_KERNEL values_forward(const Agalite &g) {
+/* A warp is 32 values of a head, or of a chunk of it, a group of channels after the other. */
+template <CuPass PASS> CU_KERNEL values_forward(const Agalite &g) {
   const CuChunks &p = g.p;
-  const int parts = WALK == ALONG ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
+  const int parts = PASS == CU_WALK ? 1 : p.chunks, lane = (int)threadIdx.x % 32, M = g.waves.M;
   const long warp = (long)blockIdx.x * AGALITE_WARPS + threadIdx.x / 32;
   const int i = (int)(warp % g.value_parts) * 32 + lane;
   if (warp >= (long)p.heads * parts * g.value_parts || i >= g.a.V) return;
   const int from = (int)(warp / g.value_parts % parts), bh = p.head + (int)(warp / g.value_parts / parts), b = bh / g.a.H;
-  const int end = WALK == ALONG ? p.chunks : from + 1;
+  const int end = PASS == CU_WALK ? p.chunks : from + 1;
   for (int m0 = 0; m0 < M; m0 += GROUP) {
     float x[GROUP], kept = 1.0f;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++) {
-      const float *at = WALK == MAKE || m0 + m >= M ? NULL
-                      : WALK == FROM_BETWEEN ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i
+      const float *at = PASS == CU_ENDS || m0 + m >= M ? NULL
+                      : PASS == CU_READ ? cu_state_of(g, bh, from, M, m0 + m, g.Vp) + i
                       : cu_values_at(g, g.first, bh, m0 + m, i);
       x[m] = at ? *at : 0.0f;
     }
     for (int c = from; c < end; c++) {
       const int begin = cu_begin(p, c), n = cu_tokens(p, c);
-      float *saved = WALK == MAKE || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
+      float *saved = PASS == CU_ENDS || begin % CU_L ? NULL : cu_agalite_saved(g, bh, begin);
       if (saved && i == 0 && m0 == 0) saved[0] = g.tick[b];
 CU_UNROLL
       for (int m = 0; m < GROUP; m++)
@@ -258,30 +259,30 @@ CU_UNROLL
         const long token = cu_token(p, begin + t, bh), row = cu_place(p, bh, c) * CU_L + t;
         const bool reset = g.a.done && g.a.done[(long)(begin + t) * g.a.B + b];
         const float write = cu_written_v(g.a, token, i), decay = cu_kept_v(g.a, token, i);
-        float y = m0 && WALK != MAKE ? g.y[token * g.a.V + i] : 0.0f;
+        float y = m0 && PASS != CU_ENDS ? g.y[token * g.a.V + i] : 0.0f;
         kept *= decay;
 CU_UNROLL
         for (int m = 0; m < GROUP; m++) {
           if (m0 + m >= M) continue;
           const float w = g.w[((long)b * g.a.T + begin + t) * M + m0 + m], old = reset ? 0.0f : x[m];
           x[m] = fmaf(decay, old, write * w);
-          if (WALK != MAKE) y = fmaf(g.factor[row * M + m0 + m], x[m], y);
+          if (PASS != CU_ENDS) y = fmaf(g.factor[row * M + m0 + m], x[m], y);
         }
-        if (WALK != MAKE) g.y[token * g.a.V + i] = y;
+        if (PASS != CU_ENDS) g.y[token * g.a.V + i] = y;
       }
     }
-    if (WALK == MAKE && m0 == 0) g.kept[cu_place(p, bh, from) * g.Vp + i] = kept;
-    if (WALK == FROM_BETWEEN && end < p.chunks) continue;
+    if (PASS == CU_ENDS && m0 == 0) g.kept[cu_place(p, bh, from) * g.Vp + i] = kept;
+    if (PASS == CU_READ && end < p.chunks) continue;
 CU_UNROLL
     for (int m = 0; m < GROUP; m++)
       if (m0 + m < M)
-        *(WALK == MAKE ? cu_between(g, bh, from, M, m0 + m, g.Vp) + i : cu_values_at(g, g.last, bh, m0 + m, i)) = x[m];
+        *(PASS == CU_ENDS ? cu_state_of(g, bh, from, M, m0 + m, g.Vp) + i : cu_values_at(g, g.last, bh, m0 + m, i)) = x[m];
   }
 }
 
-template <Walk WALK> static void run_values(const Agalite *g) {
-  const long warps = (long)g->p.heads * (WALK == ALONG ? 1 : g->p.chunks) * g->value_parts;
-  CU_LAUNCH(values_forward<WALK>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
+template <CuPass PASS> static void run_values(const Agalite *g) {
+  const long warps = (long)g->p.heads * (PASS == CU_WALK ? 1 : g->p.chunks) * g->value_parts;
+  CU_LAUNCH(values_forward<PASS>, (unsigned)cu_parts(warps, AGALITE_WARPS), 32 * AGALITE_WARPS, 0, *g);
 }
 
 Agalite cu_agalite(const mn_call *c, int t0, int t1, mn_attention *of) {
@@ -321,24 +322,24 @@ static void forward(mn_call *c) {
     CU_LAUNCH(agalite_steps, (unsigned)(g.a.B * g.a.H), THREADS, shared, g, c->t0, c->t1);
     return;
   }
-  const bool at_once = cu_agalite_at_once(g);
-  const long between = at_once ? cu_agalite_between(g) : 0;
-  const long each = (long)g.p.chunks * (CU_L * ((M + 1L) * g.key_parts + M + 1 + M) + between);
+  const bool side_by_side = cu_agalite_side_by_side(g);
+  const long states = side_by_side ? cu_agalite_states(g) : 0;
+  const long each = (long)g.p.chunks * (CU_L * ((M + 1L) * g.key_parts + M + 1 + M) + states);
   g.p.heads = (int)cu_max(1L, cu_min((long)g.a.B * g.a.H, CU_SLICE / each));
   const long tokens = (long)g.p.heads * g.p.chunks * CU_L;
   g.w = mn_scratch(c->ctx, 1, (long)g.a.B * g.a.T * M);
   g.found = mn_scratch(c->ctx, 0, each * g.p.heads);
   g.kappa = g.found + tokens * (M + 1) * g.key_parts;
   g.factor = g.kappa + tokens * (M + 1);
-  cu_agalite_set_between(&g, at_once, g.factor + tokens * M);
+  cu_agalite_set_states(&g, side_by_side, g.factor + tokens * M);
   cu_agalite_waves(&g);
   CU_SLICES(g.p) {
     cu_agalite_keys(&g, false);
-    if (at_once) {
-      run_values<MAKE>(&g);
+    if (side_by_side) {
+      run_values<CU_ENDS>(&g);
       cu_agalite_scan(&g, false, false);
-      run_values<FROM_BETWEEN>(&g);
-    } else run_values<ALONG>(&g);
+      run_values<CU_READ>(&g);
+    } else run_values<CU_WALK>(&g);
   }
 }
 

@@ -5,16 +5,13 @@
 ** takes as long as what is computed with a row of them.
 **
 ** Per token and head 2 K V multiply-adds forward (of a pair twice as many), and as many for the gradients of the states;
-** bytes: 8 K of scratch per warp's columns from the first- or second-level cache, and the state once at each end. */
+** bytes: 8 K of scratch per warp's columns from the first- or second-level cache, and the state once at each end; side by side
+** the state of each chunk, too (cu_chunks_scratch). */
 #include "lib/chunk_tile.cuh"
 
 /* Floats of shared memory that a warp has for each of its columns: what readers find and what is written, values and what
-** each of them keeps, what all of them keep, and one so that each warp's begin at a multiple of 16 bytes. */
-enum { SHARED_ROWS = 2 * CU_L + 2 * CU_L + 2 };
-
-/* WALK goes from chunk to chunk.  Or chunks are computed side by side (chunk.cuh): ENDS adds up what each of them writes,
-** READ does the rest with the state that `scan` made of it. */
-enum { WALK, ENDS, READ };
+** each of them keeps, and what all of them keep. */
+enum { SHARED_ROWS = 2 * CU_L + 2 * CU_L + 1 };
 
 /* Rows of keys that a lane loads together, before any is used: 32 loads that wait at the same time. */
 template <int KJ>
@@ -113,7 +110,7 @@ CU_UNROLL
 
 /* What a warp has in shared memory. */
 template <int VW> struct Shared {
-  cu_smem<float> scores;         /* [16,16]; of a pair, not there */
+  cu_smem<float> scores;         /* [16,16]; a pair does not use it */
   cu_smem<float> m;              /* [32,VW]: what readers found, then what is written */
   cu_smem<float> value, kept;    /* [16,VW]: of the chunk, and what they keep of the state's */
   cu_smem<float> kept_v;         /* [VW]: what all of them keep */
@@ -203,7 +200,7 @@ CU_UNROLL
   if (mine == 0 && p.kept_v && i < p.cols) p.kept_v[cu_place(p, w.bh, c) * p.cols + i] = all;
 }
 
-/* The same for a pair: u by substitution, one token after the other; beta is not there. */
+/* mix and leave for a pair: u by substitution, one token after the other; beta is not there. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void mix_pair(const CuChunks &p, const CuWork &w, int lane, int c, int begin, int n,
                                                 unsigned resets, const Shared<VW> &own) {
@@ -258,15 +255,15 @@ static __device__ __forceinline__ void publish(const CuChunks &p, const CuWork &
   }
 }
 
-template <int KJ, int VW, bool PAIR, int PASS>
+template <int KJ, int VW, bool PAIR, CuPass PASS>
 CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
   const Shared<VW> own = shared_of_warp<VW>();
   float S[KJ][VW];
-  if (PASS == ENDS) clear_state<KJ, VW>(S);
-  else if (PASS == READ) cu_get_rows<KJ, VW>(p, w, lane, p.states + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, S);
+  if (PASS == CU_ENDS) clear_state<KJ, VW>(S);
+  else if (PASS == CU_READ) cu_get_rows<KJ, VW>(p, w, lane, p.states + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, S);
   else if (again) cu_get_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, w.from * CU_L), p.K, S);
   else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, S);
 
@@ -276,11 +273,11 @@ CU_KERNEL chunk_forward(const CuChunks &p, int chunks_each, bool again) {
     const unsigned resets = cu_resets(p, w.bh, begin, n);
     const int last = resets ? cu_first(resets, CU_L - 1) : 0, seeing = cu_seeing(resets, n);
     float *const states = p.states ? p.states + place * p.cols * p.Kq : NULL;
-    if (PASS != ENDS && p.saved && !again && begin % (CU_L * p.span) == 0)
+    if (PASS != CU_ENDS && p.saved && !again && begin % (CU_L * p.span) == 0)
       cu_put_rows<KJ, VW>(p, w, lane, cu_checkpoint(p, w.bh, begin), p.K, S);
-    if (PASS == WALK && states) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
+    if (PASS == CU_WALK && states) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
     stage<VW>(p, w, lane, begin, n, own);
-    if (PASS != ENDS) {
+    if (PASS != CU_ENDS) {
       if (!PAIR) {
 CU_UNROLL
         for (int i = 0; i < CU_PAIRS; i += 32) own.scores[lane + i] = p.scores[place * CU_PAIRS + lane + i];
@@ -290,18 +287,18 @@ CU_UNROLL
     }
     __syncwarp();
     if (PAIR) mix_pair<KJ, VW>(p, w, lane, c, begin, n, resets, own);
-    else if (PASS != ENDS) mix<KJ, VW>(p, w, lane, c, begin, n, resets, own);
-    if (PASS == READ) return;
+    else if (PASS != CU_ENDS) mix<KJ, VW>(p, w, lane, c, begin, n, resets, own);
+    if (PASS == CU_READ) return;
     if (!PAIR) leave<KJ, VW>(p, w, lane, c, own);
     __syncwarp();
     publish<VW>(p, w, lane, c, own.m, p.values);
-    if (PASS == WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, S);
+    if (PASS == CU_WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, S);
     write_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, own.m, S);
     if (PAIR) write_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, own.m + CU_L * VW, S);
-    if (PASS == ENDS) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
+    if (PASS == CU_ENDS) cu_put_rows<KJ, VW>(p, w, lane, states, p.Kq, S);
     __syncwarp();
   }
-  if (PASS == WALK && !again) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, S);
+  if (PASS == CU_WALK && !again) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, S);
 }
 
 /* S' = kept S + end over the chunks of a head, a thread an element: ends become the states before the chunks.  Of
@@ -435,15 +432,15 @@ CU_UNROLL
   }
 }
 
-template <int KJ, int VW, bool PAIR, int PASS>
+template <int KJ, int VW, bool PAIR, CuPass PASS>
 CU_KERNEL chunk_backward(const CuChunks &p, int chunks_each) {
   const CuWork w = cu_work<VW>(p, chunks_each);
   const int lane = (int)threadIdx.x % 32;
   if (!w.any) return;
   const Shared<VW> own = shared_of_warp<VW>();
   float dS[KJ][VW];
-  if (PASS == ENDS) clear_state<KJ, VW>(dS);
-  else if (PASS == READ) cu_get_rows<KJ, VW>(p, w, lane, p.dstates + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, dS);
+  if (PASS == CU_ENDS) clear_state<KJ, VW>(dS);
+  else if (PASS == CU_READ) cu_get_rows<KJ, VW>(p, w, lane, p.dstates + cu_place(p, w.bh, w.from) * p.cols * p.Kq, p.Kq, dS);
   else cu_load_state<KJ, VW>(p, w, lane, p.first_C, p.first_s, dS);
 
   for (int c = w.end - 1; c >= w.from; c--) {
@@ -452,15 +449,15 @@ CU_KERNEL chunk_backward(const CuChunks &p, int chunks_each) {
     const unsigned resets = cu_resets(p, w.bh, begin, n);
     const int last = resets ? cu_first(resets, CU_L - 1) : 0, seeing = cu_seeing(resets, n);
     float *const dstates = p.dstates + place * p.cols * p.Kq;
-    if (PASS == WALK) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
-    if (PASS != ENDS) {
+    if (PASS == CU_WALK) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
+    if (PASS != CU_ENDS) {
       if (p.dkept_v) kept_v_back<KJ, VW>(p, w, lane, c, resets != 0, dS);
       read_state<KJ, VW>(p, lane, p.W + place * p.rows * p.Kq, last, n, dS, own.m);
       if (PAIR) read_state<KJ, VW>(p, lane, p.W + (place * p.rows + CU_L) * p.Kq, last, n, dS, own.m + CU_L * VW);
       __syncwarp();
       if (!PAIR) publish<VW>(p, w, lane, c, own.m, p.dvalues);
     }
-    if (PASS == READ) return;
+    if (PASS == CU_READ) return;
     if (PAIR) {
       unmix_pair<KJ, VW>(p, w, lane, c, n, resets, own.m);
       if (lane < VW) own.kept_v[lane] = 1.0f;
@@ -471,32 +468,32 @@ CU_KERNEL chunk_backward(const CuChunks &p, int chunks_each) {
     }
     __syncwarp();
     publish<VW>(p, w, lane, c, own.m, p.dread);
-    if (PASS == WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, dS);
+    if (PASS == CU_WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, dS);
     write_state<KJ, VW>(p, lane, p.R + place * p.rows * p.Kq, 0, seeing, own.m, dS);
     if (PAIR) write_state<KJ, VW>(p, lane, p.R + (place * p.rows + CU_L) * p.Kq, 0, seeing, own.m + CU_L * VW, dS);
-    if (PASS == ENDS) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
+    if (PASS == CU_ENDS) cu_put_rows<KJ, VW>(p, w, lane, dstates, p.Kq, dS);
     __syncwarp();
   }
-  if (PASS == WALK) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, dS);
+  if (PASS == CU_WALK) cu_store<KJ, VW>(p, w, lane, p.last_C, p.last_s, dS);
 }
 
 /* ---- host ---- */
 
-template <int KJ, int VW, bool PAIR, int PASS> static void launch(const CuChunks *p, bool back, bool again, int each) {
+template <int KJ, int VW, bool PAIR, CuPass PASS> static void launch(const CuChunks *p, bool back, bool again, int each) {
   const size_t shared = sizeof(float) * CU_TILE_WARPS * (CU_PAIRS + SHARED_ROWS * VW);
   const unsigned blocks = cu_tile_blocks<VW>(p, each), threads = 32 * CU_TILE_WARPS;
-  enum { RESIDENT = PASS == WALK || KJ > 8 ? 1 : 2 };     /* 2: 128 registers, since side by side there are many warps */
+  enum { RESIDENT = PASS == CU_WALK || KJ > 8 ? 1 : 2 };     /* 2: 128 registers, since side by side there are many warps */
   if (back) CU_LAUNCH_BY(RESIDENT, (chunk_backward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each);
   else      CU_LAUNCH_BY(RESIDENT, (chunk_forward<KJ, VW, PAIR, PASS>), blocks, threads, shared, *p, each, again);
 }
 
 template <int KJ, int VW> static void run(const CuChunks *p, bool back, bool again) {
   const int each = again ? p->span : p->chunks;
-  if (p->tables > 1) return launch<KJ, VW, true, WALK>(p, back, again, each);
-  if (!p->side_by_side || again) return launch<KJ, VW, false, WALK>(p, back, again, each);
-  launch<KJ, VW, false, ENDS>(p, back, false, 1);
+  if (p->tables > 1) return launch<KJ, VW, true, CU_WALK>(p, back, again, each);
+  if (!p->side_by_side || again) return launch<KJ, VW, false, CU_WALK>(p, back, again, each);
+  launch<KJ, VW, false, CU_ENDS>(p, back, false, 1);
   CU_LAUNCH(scan, dim3((unsigned)cu_parts((long)p->cols * p->Kq, CU_THREADS), (unsigned)p->heads), CU_THREADS, 0, *p, back);
-  launch<KJ, VW, false, READ>(p, back, false, 1);
+  launch<KJ, VW, false, CU_READ>(p, back, false, 1);
 }
 
 static void run_by_width(const CuChunks *p, bool back, bool again) {

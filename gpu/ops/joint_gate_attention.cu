@@ -239,7 +239,6 @@ static CuChunks chunks_of(const mn_call *c, const CuGatedInputs &a, int t0, int 
 }
 
 /* Floats of scratch for a slice of heads: fewer warps to a head than elsewhere, so more heads at once. */
-enum { SLICE = 3 * CU_SLICE };
 
 static void take_scratch(Joint *g, CuChunks *p, mn_ctx *mn, bool back) {
   const long keys = (long)CU_L * p->Kq, states = back ? (long)p->cols * p->Kq : 0, dy = back ? (long)CU_L * p->cols : 0;
@@ -247,7 +246,7 @@ static void take_scratch(Joint *g, CuChunks *p, mn_ctx *mn, bool back) {
   g->column_parts = (int)cu_parts(p->cols, COLUMNS);
   const long chunk = 3 * keys + states + dy
                    + (back ? g->column_parts * (long)CU_L * 3 * p->K + g->key_parts * 2L * CU_L * p->cols : 0);
-  p->heads = (int)cu_max(1L, cu_min((long)p->B * p->H, SLICE / (chunk * p->chunks)));
+  p->heads = (int)cu_max(1L, cu_min((long)p->B * p->H, 3 * CU_SLICE / (chunk * p->chunks)));
   const long n = (long)p->heads * p->chunks;
   float *at = mn_scratch(mn, 0, chunk * n);
   p->R = at, p->W = at + n * keys, g->u = at + 2 * n * keys;

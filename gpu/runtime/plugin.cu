@@ -204,12 +204,13 @@ mn_device mn_plugin = {
 }
 
 #ifndef __CUDACC__
-/* For tests: the order in which blocks and threads run (emu::Schedule), how much memory there is, how
-** often somebody has waited for work, how much has been launched, forgetting what was found
+/* For tests: the order in which blocks and threads run (emu::Schedule), how much memory there is, how many
+** floats a slice of heads (CU_SLICE) has, how often somebody has waited for work, how much has been launched, forgetting what was found
 ** wrong; and listening to what runs: the names of kernels, "cublas", "nccl", "copy" and "zero" since it
 ** was last asked, a line each (valid until the next call). */
 extern "C" void mn_emu_order(int order);
 extern "C" void mn_emu_memory(double bytes);
+extern "C" void mn_emu_slice(double floats);
 extern "C" int mn_emu_waits(void);
 extern "C" int mn_emu_launched(void);
 extern "C" void mn_emu_forget(void);
@@ -221,6 +222,7 @@ extern "C" void mn_emu_order(int order) {
 extern "C" int mn_emu_waits(void) { return waits; }
 extern "C" int mn_emu_launched(void) { return emu::gpu().launched; }
 extern "C" void mn_emu_memory(double bytes) { emu::gpu().memory = (size_t)bytes; }
+extern "C" void mn_emu_slice(double floats) { emu::gpu().slice = (long)floats; }
 extern "C" void mn_emu_forget(void) {
   wait();
   emu::take_errors();

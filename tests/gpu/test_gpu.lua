@@ -108,14 +108,19 @@ t.test("gpu: kernel files keep their types to themselves", function()
   end
 end)
 
+t.test("gpu: kernels are launched in one place, where each waits for the one before it", function()
+  local out = sh "grep -lE '<<<|__global__' -r gpu"
+  t.eq(out, "gpu/runtime/launch.cuh\n")
+end)
+
 -- Neither optimised nor made into machine code, which takes three times as long; one file is.
 t.test("gpu: nvcc compiles the plugin, and says what kernels use", function()
   if not select(2, sh "command -v nvcc") then t.skip "nvcc is not installed" end
   local out, ok = make "gpu-quick"
   t.ok(ok, out)
-  out, ok = make("SASS=sm_90 " .. build .. "/gpu/ops/agalite.o")
+  out, ok = make(("SASS=sm_90 CUDA=%s/gpu-one %s/gpu-one/ops/agalite.o"):format(build, build))
   t.ok(ok, out)
-  out = sh(("c++filt < '%s/gpu/ops/agalite.used'"):format(build))
+  out = sh(("c++filt < '%s/gpu-one/ops/agalite.used'"):format(build))
   t.ok(out:find "agalite.cu: [^\n]-agalite_steps[^\n]- sm_%d+: %d+ registers, %d+ bytes spilled", out)
 end)
 

@@ -11,7 +11,7 @@ local C = engine.C
 
 local DEVICE, TOLERANCE = gpu.name, 2e-5
 local plugin = ffi.load(engine.build .. "/libmneme_" .. DEVICE .. ".so")
-ffi.cdef "void mn_emu_order(int order); void mn_emu_forget(void);"
+ffi.cdef "void mn_emu_order(int order); void mn_emu_forget(void); void mn_emu_slice(double floats);"
 ffi.cdef "typedef struct { void *forward, *backward; } mn_kernel;"
 
 -- ---- kernels that there are ----
@@ -170,7 +170,7 @@ local function memory(any, T, D, E, V, options)
     or any == apart and of_apart or of_gates
   return { hint = { any = any, positive = positive, absent = absent, options = options }, T = T, B = 2, H = 2, D = D, E = E, V = V }
 end
--- So many that the chunks of a head go one after the other (CU_FILL in gpu/lib/chunk.cuh); elsewhere they go side by side.
+-- Enough that the chunks of a head go one after the other (CU_FILL in gpu/lib/chunk.cuh); elsewhere they go side by side.
 local function of_many_heads(case)
   case.B, case.H = 16, 8
   return case
@@ -291,6 +291,14 @@ local wide = {
   grad_norm = { { hint = {}, rest = { 90, 101 } } }, adam = { { hint = { positive = "hyper v norm" }, rest = { 90, 101 } } },
 }
 
+local function of_five_heads(case)
+  case.B, case.H = 5, 1
+  return case
+end
+local sliced = { linear_attention = of_five_heads(memory(factored, 37, 3, 2, 3)), agalite = of_five_heads(memory(waves(2), 37, 3, 2, 3, { r = 3 })),
+  joint_gate_attention = of_five_heads(memory(factored, 37, 3, 2, 3)), delta_rule = of_five_heads(delta(37, 4, 3)),
+  wkv6 = { hint = {}, T = 37, B = 5, H = 1, K = 4, V = 3 }, wkv7 = { hint = { small = "out back" }, T = 37, B = 5, H = 1, K = 4, V = 3 } }
+
 local anywhere = { last_row = true }            -- runs on any device by the device's own copies: test_gpu_recur.lua has its tests
 local missing, one_way, ran = {}, {}, 0
 cases.each(function(name, hints, op)
@@ -322,6 +330,23 @@ cases.each(function(name, hints, op)
     if #wrong > 0 then error(table.concat(wrong, "\n"), 0) end
   end)
 end)
+
+-- Memories of many heads are computed in slices whose scratch fits a cache.  Five heads in small slices, the last of them smaller.
+for name, sizes in pairs(sliced) do
+  if not chosen or chosen[name] then
+    t.test(("gpu: %s in slices of heads"):format(name), function()
+      if not gpu.emulated then t.skip "only the emulator makes slices small" end
+      local op, case = C.mn_op_find(name), cases.make(name, sizes.hint, sizes)
+      local want = numbers("cpu", op, case)
+      for _, floats in ipairs { 2000, 12000 } do
+        plugin.mn_emu_slice(floats)
+        local ok, why = pcall(function() compare(numbers(DEVICE, op, case), want) end)
+        plugin.mn_emu_slice(12 * 2 ^ 20)
+        t.ok(ok, ("%d floats: %s"):format(floats, tostring(why)))
+      end
+    end)
+  end
+end
 
 -- A plan hands calls that follow each other to a kernel in one go: more leaves than it takes at once, of odd
 -- sizes; one leaf twice; a second sum.
