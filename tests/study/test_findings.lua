@@ -71,11 +71,14 @@ t.test("findings: which memory solves long corridors", function()
   says("AGaLiTe as published %d, with 21 steps %d (**holds**, p < 0.001), GTrXL %d, GRU %d, LSTM %d.", tuned "agalite", tuned "agalite_long",
     tuned "gtrxl", tuned "gru", tuned "lstm")
   local function large(core) return solved("tmaze_solved_full", ("core=%s,corridor=200"):format(core)) end
-  local cells = {}
-  for i, core in ipairs { "agalite", "agalite_long", "galite_released", "galite", "gtrxl", "gtrxl_256", "gru", "gru_chrono", "lstm", "lstm_chrono" } do
-    cells[i] = ("%d of %d"):format(large(core), #runs("tmaze_solved_full", ("core=%s,corridor=200"):format(core)))
+  for _, corridor in ipairs { 120, 200 } do
+    local cells = { corridor }
+    for i, core in ipairs { "agalite", "agalite_long", "galite_released", "galite", "gtrxl", "gtrxl_256", "gru", "gru_chrono", "lstm", "lstm_chrono" } do
+      local point = ("core=%s,corridor=%d"):format(core, corridor)
+      cells[i + 1] = ("%d of %d"):format(solved("tmaze_solved_full", point), #runs("tmaze_solved_full", point))
+    end
+    says("| %s |", table.concat(cells, " | "))
   end
-  says("| %s |", table.concat(cells, " | "))
   local function ends(name, of)
     local list = {}
     for i, metrics in ipairs(runs(name, of)) do list[i] = ("%.17g %.17g %d"):format(metrics.score, metrics.mean_return, metrics.steps) end
