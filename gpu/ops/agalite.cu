@@ -191,10 +191,10 @@ CU_UNROLL
     }
   }
   if (PASS == CU_ENDS && real && m0 == 0) g.kept[cu_place(p, bh, from) * g.Kp + j] = kept;
-  const bool leaves = PASS != CU_AGAIN && (PASS == CU_ENDS || end == p.chunks);
+  const bool stores = PASS != CU_AGAIN && (PASS == CU_ENDS || end == p.chunks);
 CU_UNROLL
   for (int m = 0; m < GROUP; m++)
-    if (leaves && real && m0 + m <= M)
+    if (stores && real && m0 + m <= M)
       *(PASS == CU_ENDS ? cu_state_of(g, bh, from, M + 1, m0 + m, g.Kp) + j : cu_keys_at(g, g.last, bh, m0 + m, j)) = x[m];
 }
 

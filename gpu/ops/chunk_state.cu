@@ -184,9 +184,9 @@ CU_UNROLL
   }
 }
 
-/* What the state is written with: the values as they are left at the chunk's end, and what is kept of the old one. */
+/* What the state is written with: each value times what is kept of it to the chunk's end; and what is kept of the old state. */
 template <int KJ, int VW>
-static __device__ __forceinline__ void leave(const CuChunks &p, const CuWork &w, int lane, int c, const Shared<VW> &own) {
+static __device__ __forceinline__ void values_at_end(const CuChunks &p, const CuWork &w, int lane, int c, const Shared<VW> &own) {
   typedef CuTile<KJ, VW> X;
   const int v = lane % VW, i = w.column + v, mine = lane / VW;
   float all = 1.0f;
@@ -200,7 +200,7 @@ CU_UNROLL
   if (mine == 0 && p.kept_v && i < p.cols) p.kept_v[cu_place(p, w.bh, c) * p.cols + i] = all;
 }
 
-/* mix and leave for a pair: u by substitution, one token after the other; beta is not there. */
+/* mix and values_at_end for a pair: u by substitution, one token after the other; beta is not there. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void mix_pair(const CuChunks &p, const CuWork &w, int lane, int c, int begin, int n,
                                                 unsigned resets, const Shared<VW> &own) {
@@ -289,7 +289,7 @@ CU_UNROLL
     if (PAIR) mix_pair<KJ, VW>(p, w, lane, c, begin, n, resets, own);
     else if (PASS != CU_ENDS) mix<KJ, VW>(p, w, lane, c, begin, n, resets, own);
     if (PASS == CU_READ) return;
-    if (!PAIR) leave<KJ, VW>(p, w, lane, c, own);
+    if (!PAIR) values_at_end<KJ, VW>(p, w, lane, c, own);
     __syncwarp();
     publish<VW>(p, w, lane, c, own.m, p.values);
     if (PASS == CU_WALK) keep_state<KJ, VW>(p, lane, p.kept + place * p.Kq, resets != 0, own.kept_v, S);
