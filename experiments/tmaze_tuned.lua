@@ -2,7 +2,7 @@
 -- Each memory is tuned with the same budget, then runs with seeds that the tuning has not seen; a run stops when it has solved its corridor.
 local mn = require "mneme"
 
-local function cores(size, window, width, reach)
+local function cores(size, width, reach)
   local list = {}
   local function add(label, name, options)
     local core = { name, label = label }
@@ -11,8 +11,9 @@ local function cores(size, window, width, reach)
     end
     list[#list + 1] = core
   end
-  for _, name in ipairs { "agalite", "agalite_long", "galite" } do add(name, name, {}) end
-  add("gtrxl", "gtrxl", { memory = window })
+  for _, name in ipairs { "agalite", "agalite_long", "galite", "galite_released" } do add(name, name, {}) end
+  add("gtrxl", "gtrxl", { memory = 128 })
+  add("gtrxl 256", "gtrxl", { memory = 256 })
   for _, name in ipairs { "gru", "lstm" } do
     add(name, name, {})
     add(name .. " chrono", name, { remember = "chrono:" .. reach })
@@ -20,8 +21,8 @@ local function cores(size, window, width, reach)
   return list
 end
 
-local core = cores({}, 128, nil, 200)
-core.quick = cores({ n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }, 128, 64, 100)
+local core = cores({}, nil, 200)
+core.quick = cores({ n_layers = 1, d_model = 32, d_head = 16, d_ffn = 32 }, 64, 140)
 
 local function solves(id, text, a, b)
   return { id = id, text = text, source = id == "paper" and "paper, figure 1" or "ours", test = { "solves", metric = "score", above = 0.97,
@@ -32,10 +33,10 @@ return mn.study {
   title = "T-Maze: memories, each tuned",
   question = "How many of ten fresh seeds solve a long corridor, once each memory has the learning rate and the entropy that suit it?",
   of = "tmaze",
-  axes = { core = core, corridor = { 200, quick = { 100 } } },
+  axes = { core = core, corridor = { 200, quick = { 140 } } },
   settings = { size = "published", steps = 5e6, threads = 1, stop_score = 0.97, quick = { steps = 2e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   tune = { lr = "1e-5..3e-3:log", entropy_coef = "1e-4..1e-1:log", budget = "40x3e6",
-    quick = { lr = "2e-4..1e-2:log", entropy_coef = "1e-3..1e-1:log", budget = "12x1e6" } },
+    quick = { lr = "2e-4..1e-2:log", entropy_coef = "1e-3..1e-1:log", budget = "16x2e6" } },
   seeds = 10,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 },
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },
