@@ -297,6 +297,24 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
   t.eq((mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))), 0, "goes on by its run folder")
 end)
 
+t.test("power=1 asks only the claims that the sweep has runs for, and corrects for those", function()
+  local claim = '{ id = "%s", text = "", test = { "solves", metric = "score", above = 0.5, a = { core = "gru" }, b = { core = "%s" } } }'
+  local script = write("claims.lua", ('local mn = require "mneme"\nreturn mn.study { axes = { core = { "gru", "lstm", "rwkv7" } }, '
+    .. 'metrics = { score = { "it", range = { 0, 1 } } }, run = function() end, claims = { %s, %s } }'):format(claim:format("one", "lstm"),
+    claim:format("two", "rwkv7")))
+  local function told(words)
+    local status, out = mneme(("sweep %s power=1 seeds=10 run=%s %s"):format(script, path "power", words))
+    t.eq(status, 0, out)
+    return out
+  end
+  local both, first = told "", told "core=gru,lstm"
+  t.ok(both:find "one: " and both:find "two: " and not both:find "no runs", both)
+  t.ok(both:find("one: shares of seeds that can be told apart: 0.6 against 0,", 1, true), both)
+  t.ok(first:find("no runs in this sweep for the claim two\n", 1, true) and not first:find "two: ", first)
+  t.ok(first:find("one: shares of seeds that can be told apart: 0.5 against 0,", 1, true), first)
+  t.ok(told "core=gru":find "claims one, two\n$")
+end)
+
 t.test("a wrong setting or value of an axis of a study is refused before anything runs, at the study's line", function()
   local function study_with(axes, settings)
     return write("wrong.lua", ('local mn = require "mneme"\nreturn mn.study { of = "tmaze",\n  axes = { %s },\n  settings = { %s hidden = 8 } }'):format(axes,

@@ -108,6 +108,21 @@ function claims.runs(study, test)
   return list
 end
 
+---Whether each side of a test has a run among these.
+---@param runs table[] { labels = { axis = label } }
+---@param test table
+---@return boolean
+function claims.covered(runs, test)
+  local a, b = false, test.b == nil
+  for _, run in ipairs(runs) do
+    if matches(run, test.where) then
+      a = a or matches(run, test.a)
+      b = b or matches(run, test.b)
+    end
+  end
+  return a and b
+end
+
 -- How many runs of each side failed, { a = { n, of }, b = { n, of } } of the sides that have such; nil: none has.
 local function failed_of(study, test)
   local found = nil
