@@ -36,7 +36,7 @@ return mn.study {
   axes = { core = core, corridor = { 200, quick = { 140 } } },
   settings = { size = "published", steps = 5e6, threads = 1, stop_score = 0.97, quick = { steps = 2e6, hidden = 32, lr = 1e-3, entropy_coef = 0.01 } },
   tune = { lr = "1e-5..3e-3:log", entropy_coef = "1e-4..1e-1:log", budget = "40x3e6",
-    quick = { lr = "2e-4..1e-2:log", entropy_coef = "1e-3..1e-1:log", budget = "16x2e6" } },
+    quick = { lr = "2e-4..1e-2:log", entropy_coef = "1e-3..1e-1:log", budget = "40x2e6" } },
   seeds = 10,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 },
     steps = { "steps of the run, which stops when solved", range = { 0, math.huge }, goal = 0 } },

@@ -133,7 +133,7 @@ os.execute(("rm -rf '%s'"):format(dir))
 
 t.test("--help of a study that tunes says what the tuning runs first; of one elsewhere, the command has its path", function()
   local told = shell.mneme(shell.folder(), "run tmaze_tuned --help")
-  t.ok(told:find("tuning, quick=1  entropy_coef, lr: 16x2e6 trials x steps for each memory", 1, true), told)
+  t.ok(told:find("tuning, quick=1  entropy_coef, lr: 40x2e6 trials x steps for each memory", 1, true), told)
   local there = shell.folder()
   files.write(there .. "/mine.lua", { [[
 local mn = require "mneme"
