@@ -77,7 +77,7 @@ t.test("findings: which memory solves long corridors", function()
   local adds, ends_high = runs("fig13d_linear_vs_gated_full", "core=linear_transformer,corridor=200"), 0
   for _, metrics in ipairs(adds) do if metrics.score >= 0.975 then ends_high = ends_high + 1 end end
   says("A linear transformer that has none and only adds ends at 0.98 or above in %d seeds of %d.", ends_high, #adds)
-  for _, corridor in ipairs { 120, 200 } do
+  for _, corridor in ipairs { 120, 160, 200 } do
     local cells = { corridor }
     for i, core in ipairs { "agalite", "agalite_long", "galite_released", "galite", "gtrxl", "gtrxl_256", "gru", "gru_chrono", "lstm", "lstm_chrono" } do
       local point = ("core=%s,corridor=%d"):format(core, corridor)
