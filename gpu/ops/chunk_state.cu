@@ -184,7 +184,7 @@ CU_UNROLL
   }
 }
 
-/* What the state is written with: each value times what is kept of it to the chunk's end; and what is kept of the old state. */
+/* The values as the chunk's end has them, each decayed from its own step to there; and how much of the old state is kept until then. */
 template <int KJ, int VW>
 static __device__ __forceinline__ void values_at_end(const CuChunks &p, const CuWork &w, int lane, int c, const Shared<VW> &own) {
   typedef CuTile<KJ, VW> X;

@@ -67,7 +67,8 @@ t.test("findings: which memory solves long corridors", function()
   local function tuned(core) return solved("tmaze_tuned_quick", ("core=%s,corridor=140"):format(core)) end
   says("Solve it: GRU %d, with chrono initialisation %d, GaLiTe as released %d, GTrXL with 256 steps %d, agalite_long %d;", tuned "gru", tuned "gru_chrono",
     tuned "galite_released", tuned "gtrxl_256", tuned "agalite_long")
-  says("At a corridor of 140 it learns in %d seeds of 10, agalite_long in %d (undecided), AGaLiTe as published in none.", tuned "gru", tuned "agalite_long")
+  says("at a corridor of 140, the GRU learns in %d seeds of 10, agalite_long in %d (undecided), AGaLiTe as published in none.", tuned "gru",
+    tuned "agalite_long")
   says("GaLiTe of the paper, GTrXL with 128 steps and both LSTMs %d.", tuned "agalite" + tuned "galite" + tuned "gtrxl" + tuned "lstm" + tuned "lstm_chrono")
   local function large(core) return solved("tmaze_solved_full", ("core=%s,corridor=200"):format(core)) end
   says("A T-Maze of 200 cells is learned by %d seed of 10.", large "agalite")
@@ -75,7 +76,7 @@ t.test("findings: which memory solves long corridors", function()
     large "agalite_long", large "gtrxl", large "gru")
   says("GTrXL with 256 steps learns it in %d seeds of %d.", large "gtrxl_256", #runs("tmaze_solved_full", "core=gtrxl_256,corridor=200"))
   local adds, ends_high = runs("fig13d_linear_vs_gated_full", "core=linear_transformer,corridor=200"), 0
-  for _, metrics in ipairs(adds) do if metrics.score >= 0.975 then ends_high = ends_high + 1 end end
+  for _, metrics in ipairs(adds) do if metrics.score >= 0.98 then ends_high = ends_high + 1 end end
   says("A linear transformer that has none and only adds ends at 0.98 or above in %d seeds of %d.", ends_high, #adds)
   for _, corridor in ipairs { 120, 160, 200 } do
     local cells = { corridor }

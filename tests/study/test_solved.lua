@@ -273,13 +273,14 @@ t.test("power: more seeds tell apart more", function()
   local list = { { id = "a", test = { "solves" } }, { id = "b", test = { "sooner" } }, { id = "c", test = { "better" } },
     { id = "d", test = { "equal", exact = true } },
     { id = "e" } }
-  local three, ten = power.lines(list, 3), power.lines(list, 10)
+  local runs = { { labels = {} } }
+  local three, ten = power.lines(list, 3, runs), power.lines(list, 10, runs)
   for i = 1, 3 do t.ok(three[i]:find "fewer than five", three[i]) end
   t.ok(three[4]:find "one seed is enough")
   t.ok(ten[1]:find "against 0" and ten[4]:find "one seed is enough" and ten[5]:find "no test")
-  local d5, d10 = tonumber(power.lines(list, 5)[3]:match "of ([%d.]+) standard"), tonumber(ten[3]:match "of ([%d.]+) standard")
+  local d5, d10 = tonumber(power.lines(list, 5, runs)[3]:match "of ([%d.]+) standard"), tonumber(ten[3]:match "of ([%d.]+) standard")
   t.ok(d10 < d5, "a smaller difference")
-  local r10, r40 = tonumber(ten[2]:match "factor of ([%d.]+)"), tonumber(power.lines(list, 40)[2]:match "factor of ([%d.]+)")
+  local r10, r40 = tonumber(ten[2]:match "factor of ([%d.]+)"), tonumber(power.lines(list, 40, runs)[2]:match "factor of ([%d.]+)")
   t.ok(r40 < r10)
 end)
 
@@ -313,7 +314,7 @@ t.test("power: four of five simulated studies find a mean of the size printed, a
       for i = 1, others do list[1 + i] = { test = { "at_least" } } end
       local function printed(kind)
         list[1].test = { kind }
-        return 3 * tonumber(power.lines(list, n)[1]:match "([%d.]+) standard deviations")
+        return 3 * tonumber(power.lines(list, n, { { labels = {} } })[1]:match "([%d.]+) standard deviations")
       end
       local tests = {}
       for i, claim in ipairs(list) do tests[i] = claim.test or {} end

@@ -95,13 +95,16 @@ end
 ---One line for each claim: what it can decide.
 ---@param claims table[] of the study
 ---@param n integer seeds
+---@param runs table[] of the sweep: only claims that they can test count
 ---@return string[]
-function power.lines(claims, n)
+function power.lines(claims, n, runs)
   local tested, lines = 0, {}
-  for _, claim in ipairs(claims or {}) do tested = tested + (claim.test and not claim.test.exact and 1 or 0) end
-  for i, claim in ipairs(claims or {}) do
+  for _, claim in ipairs(claims) do
+    tested = tested + (claim.test and not claim.test.exact and claim_verdicts.covered(runs, claim.test) and 1 or 0)
+  end
+  for i, claim in ipairs(claims) do
     local test = claim.test
-    local text = not test and "no test" or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and
+    local text = not test and "no test" or not claim_verdicts.covered(runs, test) and "no runs in this sweep" or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and
       "no verdict with fewer than five seeds" or of[test[1]](n, LEVEL / tested)
     lines[i] = ("  %s: %s"):format(claim.id or tostring(i), text)
   end

@@ -24,7 +24,6 @@ local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local claims = require "mneme.study.claims"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
 local model_sizes = require "mneme.study.model_sizes"
@@ -329,17 +328,11 @@ local function hand_over(o, plan, words)
   end
 end
 
--- What each claim that these runs can test can decide with these seeds.
+-- What each claim can decide with these runs and seeds.
 local function show_power(plan)
   if #(plan.spec.claims or {}) == 0 then print "the study makes no claim" return 0 end
-  local asked, others = {}, {}
-  for i, claim in ipairs(plan.spec.claims) do
-    if not claim.test or claims.covered(plan.runs, claim.test) then asked[#asked + 1] = claim else others[#others + 1] = claim.id or tostring(i) end
-  end
-  if #others > 0 then print("no runs in this sweep for the claim" .. (#others == 1 and " " or "s ") .. table.concat(others, ", ")) end
-  if #asked == 0 then return 0 end
   print(("with %d seed%s, in four of five studies, at 5 %% after Holm's correction:"):format(#plan.seeds, #plan.seeds == 1 and "" or "s"))
-  for _, line in ipairs(power.lines(asked, #plan.seeds)) do print(line) end
+  for _, line in ipairs(power.lines(plan.spec.claims, #plan.seeds, plan.runs)) do print(line) end
   return 0
 end
 
