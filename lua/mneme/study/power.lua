@@ -104,8 +104,9 @@ function power.lines(claims, n, runs)
   end
   for i, claim in ipairs(claims) do
     local test = claim.test
-    local text = not test and "no test" or not claim_verdicts.covered(runs, test) and "no runs in this sweep" or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and
-      "no verdict with fewer than five seeds" or of[test[1]](n, LEVEL / tested)
+    local text = not test and "no test" or not claim_verdicts.covered(runs, test) and "no runs in this sweep"
+      or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and "no verdict with fewer than five seeds"
+      or of[test[1]](n, LEVEL / tested)
     lines[i] = ("  %s: %s"):format(claim.id or tostring(i), text)
   end
   return lines
