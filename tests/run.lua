@@ -1,5 +1,6 @@
 -- run.lua -- runs tests/*/test_*.lua, or the files and folders named, each file in a process of its own with a time limit
 -- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
+-- MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and of models run with each of them, too.
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 
@@ -23,6 +24,23 @@ for _, name in ipairs(#arg > 0 and arg or { here .. "tests" }) do
     list:close()
   end
 end
+
+-- What asks for no number is the same with every width.
+local same = "/test_(%a+)%.lua$"
+local once = { check = true, declarations = true, faults = true, fuzz = true, images = true, io = true, tape = true }
+local build_of, file_of = {}, {}                  -- of an entry of the list that runs with another build
+local function with_other_widths()
+  for folder in (os.getenv "MNEME_PATHS" or ""):gmatch "%S+" do
+    for i = 1, #files do
+      local file = files[i]
+      if not file_of[file] and (file:find "/engine/" or file:find "/models/") and not once[file:match(same)] then
+        local entry = ("%s (%s)"):format(file, folder:match "[^/]*$")
+        files[#files + 1], build_of[entry], file_of[entry] = entry, folder, file
+      end
+    end
+  end
+end
+if #arg == 0 then with_other_widths() end
 
 local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
 local said = os.tmpname()
@@ -98,8 +116,9 @@ end
 
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.
 local function run(file)
-  local status = os.execute(("env -u MNEME_TEST_LANE timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
-    :format(limit, here, file, said))
+  local build = build_of[file] and ("MNEME_BUILD='%s'"):format(build_of[file]) or ""
+  local status = os.execute(("env -u MNEME_TEST_LANE %s timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
+    :format(build, limit, here, file_of[file] or file, said))
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
   io.write(before or text)
