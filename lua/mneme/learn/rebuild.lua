@@ -1,5 +1,6 @@
--- rebuild.lua -- runs a script until its learner is built, without training: to play its environment by hand, and to obtain
--- environments and torsos that are defined in the script, which config.json cannot describe.
+-- rebuild.lua -- runs a script until it trains, without training: to play its environment by hand, and to obtain environments and
+-- agents that are defined in the script, which config.json cannot describe.  The learner is made without what only learning needs: its
+-- settings are not checked, its buffers not allocated, `setup` not called, so any num_envs will do.
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
 local envs = require "mneme.envs.env"
@@ -22,14 +23,14 @@ function rebuild.script(path, words, settings)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings
-  trainer.instead = function(made)
+  trainer.instead = function(made, trains)
     learner = made
-    error(TAKEN, 0)
+    if trains then error(TAKEN, 0) end
   end
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   core.resume(nil)
-  if not ok and problem_there ~= TAKEN then error(problem_there, 0) end
+  if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own
   if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
   return learner
 end

@@ -46,6 +46,7 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
@@ -113,7 +114,7 @@ end
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
-  if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
+  if trainer.instead then return trainer.instead(learner, true) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
