@@ -10,6 +10,7 @@ local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
+local C = engine.C
 local TAKEN = {}                   -- what ends the script once its learner is there
 local rebuild = {}
 
@@ -38,21 +39,23 @@ end
 ---Make the environment and the agent of a run again.
 ---@param folder string of the run
 ---@param info table its config.json
----@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
+---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's; of one in C any of its settings
 ---@return Env
 ---@return Agent
 function rebuild.run(folder, info, settings)
-  for key in pairs(settings) do
+  for key in pairs(info.env_of_script and settings or {}) do
     if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then
       errors.usage(("%s: %s cannot change: its environment is written in %s, which has only num_envs, seed and time_limit free"):format(
         folder, key, info.script or "a script"))
     end
   end
   if not info.script or not source_files.exists(info.script) then
-    errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
+    errors.fail(("%s: its %s is written in %s, which is not here"):format(folder, info.env_of_script and "environment" or "agent",
+      info.script or "a script that is not named"),
       "run this where the script is")
   end
-  local learner = rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
+  local learner = rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32",
+    ("threads=%d"):format(C.mn_threads(engine.ctx)) }, settings)
   return learner.env, learner.agent
 end
 
