@@ -18,11 +18,13 @@
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
+--   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
+local core_rehearsal = require "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
@@ -120,7 +122,8 @@ function trainer.train(learner)
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   if learner.env then rehearsal.check(learner.env) end
-  local about = learner:describe()
+  local about, acts = learner:describe(), learner.agent or learner.model
+  if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
