@@ -97,6 +97,25 @@ t.test("a library's environment keeps its settings next to a script's own heads"
   t.ok(status == 2 and said:find "'corridor'", said)
 end)
 
+t.test("a run on sequences with a decay of the script's own is evaluated, also in other batches", function()
+  files.write(folder .. "/recite.lua", { [[
+local mn = require "mneme"
+mn.decays.mine = { doc = "1-b^2, 1-g^2", keep = function(b, g) return 1 - b * b, 1 - g * g end }
+local cfg = mn.config { core = { "galite", decay = "mine", d_in = 8, d_model = 8, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 8 }, steps = 2048,
+  eval_batches = 3, batch = 4, threads = 1 }
+local data = mn.dataset("induction", { batch = cfg.batch, seed = cfg.seed })
+return mn.supervised(cfg, data, mn.sequence_model { dataset = data, core = mn.core(cfg.core) }):train()
+]] })
+  local said, status = shell.mneme(folder, "run recite.lua run=recite")
+  t.eq(status, 0, said)
+  local loss = said:match "loss (%d[%d.]*)\n"
+  said, status = shell.mneme(folder, "eval recite split=valid batches=3")
+  t.eq(status, 0, said)
+  t.eq(said:match "\nloss     (%S+)", loss)
+  said, status = shell.mneme(folder, "eval recite batches=3 batch=5 threads=1")
+  t.ok(status == 0 and said:find "15 sequences", said)
+end)
+
 t.test("a script that runs its learner by hand can be played; a learner's own checks are training's", function()
   local text = matrix.script { learner = "own", env = "lua", agent = "library", num_envs = 2 }
   files.write(folder .. "/hand.lua", { (text:gsub("return mn", "local learner = mn"):gsub(":train%(%)", "\nlearner:begin()\nlearner:advance()")) })

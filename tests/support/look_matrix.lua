@@ -57,7 +57,8 @@ local envs = {
 local galite = '{ "galite", %s, n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, d_ffn = 8 }'
 local agents = {
   library = { core = '{ "gru", d_model = 8 }' }, core_file = { core = '{ "leaky", d_model = 8 }' },
-  decay = { core = galite:format 'decay = "mine"', before = [[mn.decays.mine = { doc = "1-b^2, 1-g^2", keep = function(b, g) return 1 - b * b, 1 - g * g end }]] },
+  decay = { core = galite:format 'decay = "mine"',
+    before = [[mn.decays.mine = { doc = "1-b^2, 1-g^2", keep = function(b, g) return 1 - b * b, 1 - g * g end }]] },
   gate = { core = galite:format 'gate = "mine"', before = [[mn.gates.mine = { doc = "keys alone", gamma = function(_, K) return K end }]] },
   feature = { core = galite:format 'feature = "mine"',
     before = [[mn.features.mine = { doc = "a^2", rows = function(cfg) return cfg.d_head end, map = function(a) return a:square() end }]] },

@@ -36,6 +36,7 @@ function env_settings.check(command, path, given, own)
   end
   for key in pairs(info.env_of_script and info.config or {}) do known[key] = true end
   if #all == #own and not info.env_of_script then return end
+  table.sort(all)
   for key in pairs(given) do
     if not known[key] then errors.unknown(("setting of %s and %s"):format(command, info.env), key, all) end
   end

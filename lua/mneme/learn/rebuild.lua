@@ -17,9 +17,10 @@ local rebuild = {}
 ---Run a script as far as the learner that it would train.
 ---@param path string the script
 ---@param words string[] its command line
----@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
+---@param settings table? num_envs, seed, time_limit that its environment gets instead of the script's
+---@param field string? what the learner is wanted for: "agent" (default), "model" of supervised learning
 ---@return table learner
-function rebuild.script(path, words, settings)
+function rebuild.script(path, words, settings, field)
   local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
@@ -32,9 +33,27 @@ function rebuild.script(path, words, settings)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   core.resume(nil)
   if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own
-  if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
+  if not learner or not learner[field or "agent"] then
+    errors.fail(path .. (field and ": this script trains no model on a data set" or ": this script trains no agent in an environment"))
+  end
   return learner
 end
+
+-- The learner of a run, made again by its script with the run's settings.
+local function of_run(folder, info, what, settings, field)
+  if not info.script or not source_files.exists(info.script) then
+    errors.fail(("%s: its %s is written in %s, which is not here"):format(folder, what, info.script or "a script that is not named"),
+      "run this where the script is")
+  end
+  return rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32",
+    ("threads=%d"):format(C.mn_threads(engine.ctx)) }, settings, field)
+end
+
+---Make the model of a run of supervised learning again.
+---@param folder string of the run
+---@param info table its config.json
+---@return SequenceModel
+function rebuild.model(folder, info) return of_run(folder, info, "model", nil, "model").model end
 
 ---Make the environment and the agent of a run again.
 ---@param folder string of the run
@@ -49,13 +68,7 @@ function rebuild.run(folder, info, settings)
         folder, key, info.script or "a script"))
     end
   end
-  if not info.script or not source_files.exists(info.script) then
-    errors.fail(("%s: its %s is written in %s, which is not here"):format(folder, info.env_of_script and "environment" or "agent",
-      info.script or "a script that is not named"),
-      "run this where the script is")
-  end
-  local learner = rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32",
-    ("threads=%d"):format(C.mn_threads(engine.ctx)) }, settings)
+  local learner = of_run(folder, info, info.env_of_script and "environment" or "agent", settings)
   return learner.env, learner.agent
 end
 
