@@ -150,6 +150,7 @@ function Module:zero_grad() for _, leaf in ipairs(self:parameters()) do leaf:zer
 ---@return Module itself
 function Module:train(on, changed)
   if on ~= nil and type(on) ~= "boolean" then errors.raise(("train: %s, expected true or false"):format(tostring(on))) end
+  if changed ~= nil then errors.need("train: changed", changed, nil, "a list, which gets the modules that were in the other mode") end
   on = on ~= false
   if changed and self.training ~= on then changed[#changed + 1] = self end
   self.training = on
