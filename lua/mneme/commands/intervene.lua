@@ -13,6 +13,7 @@
 --   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
 --   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
+--   threads=N                        CPU threads; default: all processors
 -- Other keys are settings of the environment.
 local arguments = require "mneme.commands.run_arguments"
 local engine = require "mneme.base.engine"

@@ -45,7 +45,7 @@ local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure"
 
 local command = { name = "where",
   usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [test=hold] [checkpoints=1] [out=FILE.svg]",
-  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
+  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
 for _, key in ipairs { "by", "measure", "test" } do command.other[key] = function(o, text) o[key] = text end end
 for _, key in ipairs { "size", "theme", "scale" } do command.other[key] = function(o, text) window.option(o, key, text) end end
 function command.other.out(o, text)
@@ -344,7 +344,6 @@ end
 function where.main(words)
   local o, env = read(words)
   local asked, which = o.measure, { o.checkpoint or false }
-  if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
   if o.checkpoints then
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
   end

@@ -204,7 +204,12 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
-    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+    losses = {} }, instances)
+  if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
+    trainer.instead(self)
+    return self
+  end
+  self.extra = extra_losses.read(what, extra)
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
@@ -225,7 +230,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.normaliser = normaliser.of_learner(what, self)
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
-  if bytes > HEAVY and trainer.instead == nil then
+  if bytes > HEAVY then
     terminal.note(("mneme: warning: core %s: the state of %d environments takes %.1f GiB, and each rollout works through it"):format(core.name, self.B,
       bytes / 2 ^ 30))
   end

@@ -18,11 +18,13 @@
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
+--   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
+local core_rehearsal = require "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
@@ -46,6 +48,7 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
@@ -113,13 +116,14 @@ end
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
-  if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
+  if trainer.instead then return trainer.instead(learner, true) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   if learner.env then rehearsal.check(learner.env) end
-  local about = learner:describe()
+  local about, acts = learner:describe(), learner.agent or learner.model
+  if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
