@@ -373,10 +373,19 @@ function OnPolicy:advance()
   return self.T * self.num_envs, self:update()
 end
 
+---What share of the training was done before this update, for schedules of one's own: as lr_schedule counts it, so where a resume changes steps
+---it continues from where it was.
+---@return number? share 0..1; nil: a training without an end
+function OnPolicy:share_done()
+  local each = self.T * self.num_envs
+  return schedule.share(self.step - each, self.cfg.steps, self.starts, each)
+end
+
 ---The learning rate of the next update of the optimiser.
 ---@return number
 function OnPolicy:rate()
-  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
+  local each = self.T * self.num_envs
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - each, self.cfg.steps, self.starts, each)
 end
 
 ---Does the mean score of the last 100 episodes reach stop_score?
