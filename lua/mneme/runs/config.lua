@@ -55,7 +55,8 @@ local may_change = { resume = true, steps = true, view = true, threads = true, d
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
 
----What lies behind a resolved config: { script, name, schema, resumed = config.json of the run that is resumed, published = what was taken of the core's published values, as a text }.
+---What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text,
+---resumed = config.json of the run that is resumed }.
 function config.meta(cfg) return meta[cfg] end
 
 ---Where the values of a new run's settings came from: see value_origins.lua.
