@@ -27,6 +27,7 @@ local run = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
+local starts = require "mneme.runs.starts"
 local stats = require "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -57,6 +58,7 @@ local function load_run(path, name, together)
   local info = run.read_info(path)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local same = {}

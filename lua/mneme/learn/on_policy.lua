@@ -378,10 +378,17 @@ function OnPolicy:advance()
   return self.T * self.num_envs, self:update()
 end
 
+---What share of the training was done before this update: for schedules of one's own, which a resume with other steps then continues.
+---@return number? share 0..1; nil: a training without an end
+function OnPolicy:share_done()
+  return schedule.share(self.step - self.T * self.num_envs, self.cfg.steps, self.starts, self.T * self.num_envs)
+end
+
 ---The learning rate of the next update of the optimiser.
 ---@return number
 function OnPolicy:rate()
-  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
+  local each = self.T * self.num_envs          -- steps of an update
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - each, self.cfg.steps, self.starts, each)
 end
 
 ---Does the mean score of the last 100 episodes reach stop_score?

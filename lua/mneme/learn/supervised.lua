@@ -111,7 +111,7 @@ function Supervised:advance()
   self.dataset:fill(self.batch, "train", self.updates)
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
-  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps))
+  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
   if self.learn.recorded then self.learn:run() else self.learn() end
   if self.dataset.carried and self.carry then tensor.keep(self.after, self.state) end
   step = step + self.each

@@ -22,6 +22,7 @@
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
+--   starts                set here where a resume changed the training's steps: see schedule.share of tensor/lr_schedule.lua
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local core_rehearsal = require "mneme.models.core_rehearsal"
@@ -34,9 +35,12 @@ local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
+local values = require "mneme.base.setting_types"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
+local schedule = require "mneme.tensor.lr_schedule"
+local starts = require "mneme.runs.starts"
 local C = engine.C
 
 ---@class Observer what watches a training; each method may be missing
@@ -112,6 +116,23 @@ local function tell_choices(learner, about)
   for _, line in ipairs(lines) do print(terminal.fold(line, terminal.columns(1))) end
 end
 
+-- A resume with other steps: the learner's schedule continues from where it was, and a line says so.
+local function stretch(learner, cfg, path, step)
+  local list, info = {}, config.meta(cfg).resumed
+  for i, start in ipairs(starts.of(info)) do list[i] = { from_step = start.from_step, steps = tonumber(start.steps) } end
+  while list[1] and list[#list].from_step >= step do list[#list] = nil end
+  local before = list[#list]
+  if before and not before.steps then before.steps = tonumber(info.config.steps) end          -- of a version that did not note it
+  list[#list + 1] = { from_step = step, steps = cfg.steps }
+  for i = 2, #list do if list[i].steps ~= list[i - 1].steps then learner.starts = list end end
+  if not before or before.steps == cfg.steps then return end
+  local text = ("%s: steps=%s from step %.0f on, before %s"):format(path, values.show(cfg.steps), step, values.show(before.steps))
+  if schedule.decays(learner.lr_schedule) then
+    text = text .. ("; lr_schedule=%s continues from the rate that it had there, and ends at step %s"):format(learner.lr_schedule, values.show(cfg.steps))
+  end
+  print(terminal.fold(text, terminal.columns(1)))
+end
+
 ---Train to cfg.steps, or until the learner says that it is over.
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
@@ -132,6 +153,7 @@ function trainer.train(learner)
     trainer.restore(learner, from)
     step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
     print(("%s: going on at step %.0f"):format(run.path, step))
+    stretch(learner, cfg, run.path, step)
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
     tell_choices(learner, about)

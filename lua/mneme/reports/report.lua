@@ -171,9 +171,10 @@ local function compose(study, source, options)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
+  local mixed, gaps, resumed = mixed_code.of(named(runs)), mixed_code.gaps(named(runs)), mixed_code.resumed(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
+  if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
   if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()

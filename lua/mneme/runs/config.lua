@@ -55,7 +55,8 @@ local may_change = { resume = true, steps = true, view = true, threads = true, d
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
 
----What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text }.
+---What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text,
+---resumed = config.json of the run that is resumed }.
 function config.meta(cfg) return meta[cfg] end
 
 ---Where the values of a new run's settings came from: see value_origins.lua.
@@ -427,7 +428,8 @@ function config.new(defaults, about)
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   if layers then layers.published = published_values(cfg, about.published or {}) end
-  meta[cfg] = { script = script, name = name, schema = schema, published = taken, origins = layers and value_origins.of(layers), core = values.copy(cfg.core) }
+  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and value_origins.of(layers),
+    core = values.copy(cfg.core) }
   if config.survey then
     config.survey.published = about.published
     config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
