@@ -104,8 +104,7 @@ local function list(words)
     kind = "costs"
   end
   if kind == "runs" then
-    if words[3] then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(words[2], words[3])) end
-    local text, newest = require("mneme.commands.run_list").text((words[2] or "runs"):gsub("(.)/+$", "%1"))
+    local text, newest = require("mneme.commands.run_list").text { unpack(words, 2) }
     io.stdout:write(text)
     if newest then next_step.say({ newest.study and "report" or "view", newest.path }) else next_step.say "run demo" end
     return
@@ -113,6 +112,7 @@ local function list(words)
   if kind == "costs" or kind == "cores" then
     local costs = require "mneme.models.costs"
     local given = { unpack(words, 2) }
+    if given[1] and not given[1]:find "=" then errors.usage(("list %s: '%s' is not a setting"):format(kind, given[1]), "mneme help core " .. given[1]) end
     if kind == "cores" then io.stdout:write(costs.list(given))
     elseif terminal.columns(1) then io.stdout:write(require("mneme.base.layout").table(costs.table(given, true)))
     else io.stdout:write(costs.table(given)) end          -- Markdown
@@ -120,6 +120,10 @@ local function list(words)
   elseif kind then
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
+    local folder = not known and require("mneme.base.files").is_folder(kind)
+    if folder then errors.usage(("list: '%s' is a folder"):format(kind), "mneme list runs " .. kind) end
+    local means = not known and meanings.of_field("kind of thing", kind)
+    if means then errors.usage(("unknown kind of thing '%s'"):format(kind), means:find " " and means or "mneme list " .. means) end
     if not known then errors.unknown("kind of thing", kind, { "costs", "runs", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
     return next_step.say(kind == "experiments" and "run NAME --help" or "help NAME")
