@@ -183,7 +183,7 @@ return {
   { "environment", "copy mqar listops induction",
     "not an environment but a data set (docs/datasets.md); nearest: selective_copy, associative_recall" },
   -- ---- learners ----
-  { "learner", "a3c actor_critic vpg", "a2c: advantage actor-critic; nearest to a3c" },
+  { "learner", "a3c actor_critic vpg", "a2c: advantage actor-critic; without workers of their own" },
   { "learner", "reinforce policy_gradient pg", "mneme run reinforce is a script of its own; nearest: a2c" },
   { "learner", "ppo2 ppo_lstm recurrentppo recurrent_ppo appo ppg",
     "ppo: proximal policy optimisation in minibatches of whole sequences" },
@@ -235,7 +235,8 @@ return {
     "charts/episodic_return: the sum of an episode's rewards" },
   { "curve for by =", "success accuracy success_rate", "charts/score: success, from 0 to 1" },
   { "curve for by =", "fps sps time speed", "charts/SPS: steps per second" },
-  { "curve for by =", "value_loss vf_loss critic_loss", "losses/value: the value loss" },
+  { "curve for by =", "value vf_loss critic_loss critic", "losses/value_loss: the value loss" },
+  { "curve for by =", "policy pg_loss actor_loss policy_gradient_loss", "losses/policy_loss: the policy loss" },
   { "topic", "sps fps", "SPS: environment steps per second, summed over all environments" },
   { "topic", "chance baseline guessing random",
     "chance: the score that guessing gets; a score is to be read next to it (mneme help score, docs/environments.md)" },

@@ -27,26 +27,26 @@ local function parts_of(text)
   return list
 end
 
--- Edits between two parts; nil: they are two words.  Of three letters two may have changed places.
-local function slips(a, b)
+-- Edits between two parts; nil: they are two words.  Of three letters two may have changed places.  Other digits are another word, unless
+-- `any_digits`.
+local function slips(a, b, any_digits)
   if a == b then return 0 end
   local most = math.min(2, math.floor(math.max(#a, #b) / 4))
-  local swapped = #a == #b and #a > 1 and a:sub(1, 1) == b:sub(2, 2) and a:sub(2, 2) == b:sub(1, 1)
-  if math.abs(#a - #b) > 2 or a:gsub("%D", "") ~= b:gsub("%D", "") or not (swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
+  local swapped = #a == #b and #a > 2 and a:sub(1, 1) == b:sub(2, 2) and a:sub(2, 2) == b:sub(1, 1)
+  if math.abs(#a - #b) > 2 or not any_digits and a:gsub("%D", "") ~= b:gsub("%D", "") or not (swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
+  if #a > #b + 1 and a:sub(1, #b) == b then return nil end                  -- more was written on purpose: transformerxl
   local d = distance(a, b)
   local turned = d == 1 and #a == #b and #a == 3 and a:byte(2) == b:byte(3)
   return (d <= most or turned or swapped and d == 1) and d or nil
 end
 
 -- Edits between two names; nil: they are two names.
-local function between(name, candidate)
+local function between(name, candidate, any_digits)
   local a, b, total = parts_of(name), parts_of(candidate), 0
   if table.concat(a) == table.concat(b) then return 0 end                    -- numsteps, T-Maze
-  if #a ~= #b then                                                           -- a lost or added mark between parts
-    return #a > 0 and #b > 0 and slips(table.concat(a), table.concat(b)) or nil
-  end
+  if #a ~= #b then return nil end
   for i = 1, #a do
-    local d = slips(a[i], b[i])
+    local d = slips(a[i], b[i], any_digits)
     if not d then return nil end
     total = total + d
   end
@@ -62,19 +62,20 @@ local nearest = {}
 ---@return string[]
 function nearest.several(name, known, n)
   name = tostring(name):lower()
-  local list, seen = {}, {}
+  local list, seen, rival = {}, {}, math.huge
   for i, candidate in ipairs(known) do
     local whole = candidate:lower()
     local d = math.abs(#name - #whole) <= 3 and between(name, whole) or nil
     if not d and whole:match "[^/.]*$" == name then d = 3 end                                  -- "loss" for "losses/loss"
     local cut = #name >= 4 and #name * 2 >= #whole and whole:sub(1, #name) == name and whole:find("^%a", #name + 1)
     if not d and cut and name:find "%a$" then d = 4 end                                        -- "corr" for "corridor"
+    if not d and math.abs(#name - #whole) <= 3 then rival = math.min(rival, between(name, whole, true) or rival) end
     if d and not seen[candidate] then seen[candidate], list[#list + 1] = true, { candidate, d, i } end
   end
   table.sort(list, function(a, b) if a[2] ~= b[2] then return a[2] < b[2] end return a[3] < b[3] end)
   local names = {}
   for i = 1, math.min(n, #list) do names[i] = list[i][1] end
-  names.tie = list[2] ~= nil and list[1][2] == list[2][2]
+  names.tie = list[1] ~= nil and (rival <= list[1][2] or list[2] ~= nil and list[1][2] == list[2][2])
   return names
 end
 

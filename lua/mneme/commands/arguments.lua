@@ -53,7 +53,7 @@ function arguments.read(command, words)
     local key, value = word:match(KEY .. "=(.*)$")
     local bare = word:match(KEY .. "$")
     if word:find "^%-%-?h$" or word:find "^%-%-?help$" then list[#list + 1] = "--help"
-    elseif key and not (word:find "^[%a_]" and files.is_folder(word)) then
+    elseif key and not (command.places and word:find "^[%a_]" and files.is_folder(place(word))) then
       if value == "" and command.scripts and value_at(i + 1) and words[i + 1] ~= "=" and list[1] then i, value = i + 1, words[i + 1] end
       key = key:gsub("%-", "_")
       list[#list + 1] = key .. "=" .. run_value(key, value)

@@ -28,6 +28,7 @@ function meant.of_key(key, text, schema)
   if environments[key] then
     return ("the script chooses it; mneme run train %s=%s"):format(key == "dataset" and "dataset" or "env", text or "NAME")
   end
+  if key == "core" then return ("this script makes its memory itself; mneme run train core=%s"):format(text or "NAME") end
   local answer = meanings.of_field("setting", key)
   local head = answer and answer:match "^([%a_][%w_]*)[%w_.]*="
   if head and not schema[head] then return ("%s; this script has no %s="):format(answer, head) end
