@@ -155,7 +155,8 @@ t.test("errors.nearest finds the word that was meant, and none where nothing is 
   local words = { "corridor", "num_envs", "lr", "seed" }
   t.eq(errors.nearest("coridor", words), "corridor")
   t.eq(errors.nearest("corrdior", words), "corridor", "swapped letters")
-  t.eq(errors.nearest("envs", words), "num_envs", "a part of it")
+  t.eq(errors.nearest("envs", words), nil, "another word")
+  t.eq(errors.nearest("corr", words), "corridor", "its beginning")
   t.eq(errors.nearest("SEED", words), "seed")
   t.eq(errors.nearest("x", words), nil)
   t.eq(errors.nearest("", words), nil)

@@ -62,7 +62,7 @@ return {
     .. "folder workdir run_id",
     "run=FOLDER: the run's folder" },
   { "setting", "save_every save_freq checkpoint checkpoint_freq checkpoint_frequency save_interval checkpoint_interval save_steps "
-    .. "save_model save ckpt_every",
+    .. "ckpt_every",
     "checkpoint_every=N: steps between checkpoints (one a minute by itself); resume=FOLDER resumes a run" },
   { "setting", "keep_last save_total_limit max_checkpoints keep_checkpoints_num",
     "keep_checkpoints=N: newest checkpoints that stay, besides the best" },
@@ -95,7 +95,7 @@ return {
   { "setting", "dtype fp16 mixed_precision amp half bf16 torch_dtype autocast",
     "precision=bf16: input precision of matrix products (fp32 is the default)" },
   { "setting", "early_stop early_stopping target_reward reward_threshold stop_reward target_score stop patience solved_at",
-    "stop_score=X: end training once the score is reached, from 0 to 1" },
+    "stop_score=SCORE: end training once the score is reached, from 0 to 1" },
   { "setting", "eval_freq eval_interval evaluation_interval eval_steps eval_episodes n_eval_episodes",
     "not here: agents are evaluated afterwards; nearest: mneme eval RUN; eval_every=N is for training on data sets" },
   { "setting", "max_episode_steps episode_length max_ep_len max_episode_length",
@@ -115,6 +115,8 @@ return {
   { "setting", "length", "corridor=N: cells from the cue to the junction" },
   { "setting", "use_sde ortho_init compile torch_compile jit multi_gpu strategy",
     "not here; nearest: mneme run SCRIPT --help lists the settings" },
+  { "setting", "save_model save", "not here as a setting: it is saved by itself once a minute and at the end; nearest: checkpoint_every=N" },
+  { "core setting", "context window ctx block_size", "memory=N: tokens kept" },
   -- ---- arguments of commands about a run ----
   { "argument", "n n_episodes num_episodes n_eval_episodes eval_episodes", "episodes=N: how many episodes are played" },
   { "argument", "deterministic argmax no_sample", "greedy=1: take the most probable action instead of sampling" },

@@ -6,7 +6,7 @@ local meanings = {
 }
 
 local rows
-local function plain(word) return (word:lower():gsub("[-. ]", "_"):gsub("^_+", "")) end
+local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
 ---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic"
@@ -36,6 +36,8 @@ end
 ---@return string?
 function meanings.hint(what, word)
   local of_core = what:find "^key of core "
+  local own = of_core and meanings.of_field("core setting", word)
+  if own then return "write " .. own end
   local answer = meanings.of_field(of_core and "setting" or kind_of(what), word)
   if not answer or of_core and not (answer:find "^core%." or answer:find "^not here") then return nil end
   answer = of_core and answer:gsub("^core%.", ""):gsub("^(%l[%w_]*=%a+: [^;]*);.*", "%1") or answer

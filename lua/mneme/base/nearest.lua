@@ -27,26 +27,28 @@ local function parts_of(text)
   return list
 end
 
--- Edits between two parts; nil: they are two words.  Of three letters two may have changed places.  Other digits are another word, unless
--- `any_digits`.
-local function slips(a, b, any_digits)
+-- Edits between two parts; nil: they are two words.  Of three letters two may have changed places.  Other digits, or another first
+-- letter, are another word, unless `loosely`.
+local function slips(a, b, loosely)
   if a == b then return 0 end
   local most = math.min(2, math.floor(math.max(#a, #b) / 4))
   local swapped = #a == #b and #a > 2 and a:sub(1, 1) == b:sub(2, 2) and a:sub(2, 2) == b:sub(1, 1)
-  if math.abs(#a - #b) > 2 or not any_digits and a:gsub("%D", "") ~= b:gsub("%D", "") or not (swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
+  if math.abs(#a - #b) > 2 or not loosely and a:gsub("%D", "") ~= b:gsub("%D", "") or not (loosely or swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
   if #a > #b + 1 and a:sub(1, #b) == b then return nil end                  -- more was written on purpose: transformerxl
   local d = distance(a, b)
+  if loosely then return d <= math.max(1, most) and d or nil end
   local turned = d == 1 and #a == #b and #a == 3 and a:byte(2) == b:byte(3)
-  return (d <= most or turned or swapped and d == 1) and d or nil
+  local doubled = d == 1 and a:gsub("(.)%1", "%1") == b:gsub("(.)%1", "%1")
+  return (d <= most or turned or doubled or swapped and d == 1) and d or nil
 end
 
 -- Edits between two names; nil: they are two names.
-local function between(name, candidate, any_digits)
+local function between(name, candidate, loosely)
   local a, b, total = parts_of(name), parts_of(candidate), 0
   if table.concat(a) == table.concat(b) then return 0 end                    -- numsteps, T-Maze
   if #a ~= #b then return nil end
   for i = 1, #a do
-    local d = slips(a[i], b[i], any_digits)
+    local d = slips(a[i], b[i], loosely)
     if not d then return nil end
     total = total + d
   end

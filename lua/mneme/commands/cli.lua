@@ -234,6 +234,11 @@ local function unknown_command(name, rest, names)
   for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then meant("run " .. name) end end
   local files = require "mneme.base.files"
   if files.is_file(name .. "/study.json") then meant("report " .. name) elseif files.is_file(name .. "/config.json") then meant("view " .. name) end
+  for _, row in ipairs(require "mneme.base.field_words") do                 -- "trian"
+    for word in (row[1] == "command" and row[3]:find "^mneme %l+$" and row[2] or ""):gmatch "%S+" do
+      if errors.nearest(name, { word }) then meant(row[3]:sub(7)) end
+    end
+  end
   errors.unknown("command", name, names)
 end
 

@@ -94,10 +94,12 @@ local function ranged(key, default, about)
 end
 
 -- Refuse, before an agent is built, a folder that holds a run, and settings that this script does not read: it has no run.
-local function check_run(cfg, by_user)
-  if by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
+local function check_run(cfg, by_user, script)
+  if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
     errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
   end
+  local here = errors.position()
+  if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
   local code, texts = nil, {}
   for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
   code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
@@ -105,7 +107,7 @@ local function check_run(cfg, by_user)
   for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
     reads_all = reads_all or code:find("mn%." .. word .. "%f[^%w_]")
   end
-  if reads_all or not code:find 'require%s*%(?%s*["\']mneme' then return end
+  if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
   for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
     if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
       errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
@@ -451,7 +453,7 @@ function config.new(defaults, about)
       for_learner[key] = entry.of_learner
     end
   end
-  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user) end
+  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user, script) end
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
