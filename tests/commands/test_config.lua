@@ -221,8 +221,7 @@ t.test("a run folder holds what was set, and equal runs are equal files", functi
 end)
 
 t.test("a folder that holds a run is refused, and so is a resume of nothing", function()
-  local cfg = with("run=" .. dir .. "/a")
-  local ok, e = pcall(run.open, cfg)
+  local ok, e = pcall(with, "run=" .. dir .. "/a")
   t.ok(not ok and tostring(e):find("already holds a run %(resume=.*/a goes on with it%)"), tostring(e))
   t.eq(e.status, 2)
   refused("resume=" .. dir .. "/none", "none: there is no such run")

@@ -217,7 +217,7 @@ return {
   { "command", "new init create scaffold template generate",
     "not here: a core, an environment or a study is one file; nearest: mneme help write-a-core, mneme help "
     .. "write-an-environment, mneme help studies" },
-  { "command", "install update upgrade uninstall setup", "not here: git pull && make builds anew; nearest: mneme doctor" },
+  { "command", "install update upgrade uninstall setup", "not here: git pull && make builds it again; nearest: mneme doctor" },
   { "command", "serve dashboard ui gui web server tensorboard wandb board",
     "not here: nothing is served; nearest: mneme report RUN writes a page, mneme view RUN out=FILE.html an episode, "
     .. "tensorboard --logdir runs" },

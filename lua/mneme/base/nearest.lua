@@ -31,15 +31,14 @@ end
 -- letter, are another word, unless `loosely`.
 local function slips(a, b, loosely)
   if a == b then return 0 end
-  local most = math.min(2, math.floor(math.max(#a, #b) / 4))
+  local most = #a == 3 and #b == 3 and 1 or math.min(2, math.floor(math.max(#a, #b) / 4))
   local swapped = #a == #b and #a > 2 and a:sub(1, 1) == b:sub(2, 2) and a:sub(2, 2) == b:sub(1, 1)
   if math.abs(#a - #b) > 2 or not loosely and a:gsub("%D", "") ~= b:gsub("%D", "") or not (loosely or swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
   if #a > #b + 1 and a:sub(1, #b) == b then return nil end                  -- more was written on purpose: transformerxl
   local d = distance(a, b)
   if loosely then return d <= math.max(1, most) and d or nil end
-  local turned = d == 1 and #a == #b and #a == 3 and a:byte(2) == b:byte(3)
   local doubled = d == 1 and a:gsub("(.)%1", "%1") == b:gsub("(.)%1", "%1")
-  return (d <= most or turned or doubled or swapped and d == 1) and d or nil
+  return (d <= most or doubled or swapped and d == 1) and d or nil
 end
 
 -- Edits between two names; nil: they are two names.

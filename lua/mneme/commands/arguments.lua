@@ -14,7 +14,8 @@ for _, s in ipairs(config.standard) do switches[s[1]] = type(s[2]) == "boolean" 
 for key, about in pairs(learner_settings.keys) do switches[key] = about.switch end
 for _, key in ipairs { "debug", "profile" } do switches[key] = true end
 
-local truths = { ["0"] = true, ["1"] = true, ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true, nan = true, grad = true, jit = true }
+local truths = { ["0"] = true, ["1"] = true, ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true,
+  nan = true, grad = true, jit = true }
 local KEY = "^%-*([%a_][%w_.%-]*)"
 
 -- The folder of a run or study by its name alone.

@@ -386,7 +386,7 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     text = require("mneme.commands.api").class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
-    local text = page_text(topic) or field_text(topic)
+    text = page_text(topic) or field_text(topic)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))

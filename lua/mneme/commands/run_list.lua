@@ -79,7 +79,8 @@ local function run_row(path, name, locked, here)
     local at_end, of = score_at_end(ended.results)
     if at_end then score, key = at_end, of end
   end
-  return { name = name, path = path, time = time, state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped", script = type(info.script) == "string"
+  local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
+  return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
 end
 
@@ -161,11 +162,11 @@ local function chosen(rows, o)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
----@param words string[] [FOLDER] [sort=KEY] [core=NAME] [state=STATE] [script=NAME]
+---@param words string[]|string [FOLDER] [sort=KEY] [core=NAME] [state=STATE] [script=NAME]
 ---@return string
 ---@return { path: string, study: boolean }? newest
 function run_list.text(words)
-  local o = read(words)
+  local o = read(type(words) == "string" and { words } or words)
   local folder = o.folder or "runs"
   if not files.is_folder(folder) then
     if folder == "runs" then return "there are no runs here yet\n" end

@@ -100,9 +100,9 @@ local function check_run(cfg, by_user, script)
   end
   local here = errors.position()
   if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
-  local code, texts = nil, {}
+  local texts = {}
   for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
-  code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
+  local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
   local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
   for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
     reads_all = reads_all or code:find("mn%." .. word .. "%f[^%w_]")

@@ -34,7 +34,11 @@ function meant.of_key(key, text, schema)
   if head and not schema[head] then return ("%s; this script has no %s="):format(answer, head) end
   if answer then
     local write, rest = answer:match "^([^:;]*)(.*)$"
-    if text and head then write = write:gsub("%f[%w]%u+%f[%W]", function(v) return (v == "N" or v == "X" or v == "NAME") and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v end) end
+    if text and head then
+      write = write:gsub("%f[%w]%u+%f[%W]", function(v)
+        return (v == "N" or v == "X" or v == "NAME") and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v
+      end)
+    end
     return head and "write " .. write .. rest or answer
   end
   if core_settings[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
