@@ -31,7 +31,7 @@ end
 -- letter, are another word, unless `loosely`.
 local function slips(a, b, loosely)
   if a == b then return 0 end
-  local most = #a == 3 and #b == 3 and 1 or math.min(2, math.floor(math.max(#a, #b) / 4))
+  local most = math.min(#a, #b) >= 2 and math.max(#a, #b) == 3 and 1 or math.min(2, math.floor(math.max(#a, #b) / 4))
   local swapped = #a == #b and #a > 2 and a:sub(1, 1) == b:sub(2, 2) and a:sub(2, 2) == b:sub(1, 1)
   if math.abs(#a - #b) > 2 or not loosely and a:gsub("%D", "") ~= b:gsub("%D", "") or not (loosely or swapped or a:sub(1, 1) == b:sub(1, 1)) then return nil end
   if #a > #b + 1 and a:sub(1, #b) == b then return nil end                  -- more was written on purpose: transformerxl
