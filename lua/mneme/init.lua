@@ -2,6 +2,7 @@
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
+require("mneme.base.meanings").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require "mneme.tensor.suggest"
 local tensor = require "mneme.tensor.tensor"
 require "mneme.tensor.random"                     -- x:dropout(p)

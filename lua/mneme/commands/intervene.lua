@@ -50,6 +50,7 @@ end
 function intervene.parse(words)
   local o, env = arguments.read(command, words, { episodes = 200, greedy = false, best = false, seed = 12345, list = {} })
   if #o.list == 0 then
+    arguments.check_settings(command, o.folder, env)           -- noise=: it is not one, and what is
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end

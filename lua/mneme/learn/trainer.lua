@@ -210,6 +210,7 @@ function trainer.train(learner)
   bar:finish(step, learner:shown())
   notify(observers, "close", step, ok)
   if not ok then
+    if leads and status.status == 3 then outcome.write(run.path, "diverged", step, {}) end
     run:close(1)
     error(status, 0)
   end
