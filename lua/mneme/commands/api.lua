@@ -118,7 +118,7 @@ local function each(f)
     if name ~= "Tensor" then look("mn." .. name, mn[name]) end                                -- a class: below
   end
   for _, name in ipairs(tables.keys(tensor.functions)) do                                     -- that take more than their op
-    if tensor.ops[name] and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
+    if rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
   end
 end
 
@@ -127,7 +127,7 @@ local function methods_of_functions()
   local list = {}
   for _, name in ipairs(tables.keys(tensor.functions)) do
     local f = tensor.functions[name]
-    local entry = tensor.Tensor[name] == f and definition(f)
+    local entry = rawget(tensor.Tensor, name) == f and definition(f)
     if entry and #entry.comment > 0 then
       entry.name, entry.arguments = name, entry.arguments:gsub("^[%w_]+,? ?", "")
       for i, line in ipairs(entry.comment) do

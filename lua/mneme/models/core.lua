@@ -308,7 +308,7 @@ local function known_words(d, key) return (d.choices or {})[key] or words[key] e
 local function check_value(name, d, key, value)
   local known = known_words(d, key)
   local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
-  if known and not known[value] then errors.unknown(key .. " =", value, tables.keys(known)) end
+  if known and not rawget(known, value) then errors.unknown(key .. " =", value, tables.keys(known)) end
   if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
     errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
   end

@@ -128,7 +128,7 @@ end
 ---@param lenient boolean? ignore keys that make no difference
 function combinations.check(cfg, given, lenient)
   for key, known in pairs(words) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
+    if not rawget(known, cfg[key]) then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
   end
   for _, key in ipairs { "eta", "nu", "m", "r" } do
     if cfg[key] < 1 or cfg[key] % 1 ~= 0 then refuse("%s = %g, expected a whole number of at least 1", key, cfg[key]) end
