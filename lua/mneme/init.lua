@@ -38,7 +38,7 @@ local parts = {
   kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
-  core = { "mneme.models.core", call = "new", fields = { "preset" } },
+  core = { "mneme.models.core", call = "new", fields = { "block", "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },

@@ -66,7 +66,7 @@ t.test("parts of wrong sizes say what they gave and what was expected", function
   raises({ value = function(y) return y:sum() end }, "agent: value gave %[1%]")
   raises({ value = function() end }, "agent: value gave nothing")
   raises({ policy = 3 }, "agent: policy is a number, expected a module such as mn.nn.linear")
-  raises({ policy = {} }, "agent: policy is a table without call")
+  raises({ policy = {} }, "agent: policy is a list of 0, expected a module")
   raises({ torso = function() return 3 end }, "agent: torso gave a number for %[2,3,16%], expected %[2,3,d%]")
   raises({ torso = function(x) return x:reshape { d0 = 3, d1 = 2, d2 = 16 } end }, "agent: torso gave %[3,2,16%]")
   raises({ actor = nn.linear(8, 4) }, "agent: actor is called policy here")

@@ -26,6 +26,7 @@
 --               those of the memory that it approximates
 --   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
 --   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
+local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
@@ -450,5 +451,5 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
+return { new = new, block = block.frame, sizes = sizes, definition = definition, preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
   stored_sees = stored_sees }

@@ -1,5 +1,5 @@
 -- torch_names.lua -- PyTorch's names that are something else here: { what to write, why }.  What to write, where it is not nil, is an expression that runs,
--- with x, y, scores [2,3], index [2] i32, mask [2,3] u8, net a module; tests/engine/test_torch_names.lua runs them all.  A name that is
+-- with x, y, scores, a [2,3], b [3,2], w [3,3], index [2] i32, mask [2,3] u8, net a module; tests/engine/test_torch_names.lua runs them all.  A name that is
 -- a function of mn or of tensors is never looked up here.
 local device = "device=cuda is a setting of the run: mneme run SCRIPT device=cuda"
 local in_place = "a leaf's values; computed tensors do not change"
@@ -36,8 +36,8 @@ return {
     ndim = { "#x:shape()" },
     numel = { "x:size()" },
     -- products
-    mm = { "mn.matmul(x, net.weight)", "the product of x and y is mn.matmul(x, y)" },
-    bmm = { "mn.matmul(x, net.weight)", "of any number of leading axes: mn.matmul(x, y)" },
+    mm = { "mn.matmul(a, b)" },
+    bmm = { "mn.matmul(a, b)", "of any number of leading axes" },
     mv = { "(x * y):sum(1)" },
     dot = { "(x * y):sum()" },
     inner = { "(x * y):sum(-1)" },
@@ -122,7 +122,7 @@ return {
     rms_norm = { "x / ((x * x):mean(-1, true) + 1e-6):sqrt()" },
     median = { nil, "x:sort(1) sorts: the middle column; mn.stats has quantiles of lists" },
     quantile = { nil, "x:sort(1) sorts: take the column; mn.stats has quantiles of lists" },
-    diag = { "net.weight * mn.eye(3)", "the matrix with its diagonal alone; :sum(1) of it is the diagonal" },
+    diag = { "w * mn.eye(3)", "the matrix with its diagonal alone; :sum(1) of it is the diagonal" },
     scaled_dot_product_attention = { nil, "mn.attention is the op; mneme help attention" },
     -- optimisers and their helpers
     clip_grad_norm = { "mn.adam(net:parameters(), { lr = 1e-3, max_norm = 0.5 })", "an optimiser clips" },
