@@ -27,6 +27,7 @@ function gradients.grad(loss, inputs, options)
     if key ~= "retain" then errors.unknown("argument of grad:", key, { "retain" }) end
     if type(value) ~= "boolean" then errors.raise(("grad: retain = %s, expected true or false"):format(describe(value))) end
   end
+  tensor.need_graph("grad", loss)
   local of, into, result = ffi.new("mn_tensor[?]", #list + 1), ffi.new("mn_tensor[?]", #list + 1), {}
   for i, x in ipairs(list) do
     if not tensor.is(x) then errors.raise(("grad: inputs[%d] is %s, expected a tensor"):format(i, describe(x))) end

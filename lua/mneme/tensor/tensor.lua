@@ -297,10 +297,20 @@ function Tensor:copy(from)
   return self
 end
 
+---Refuse a loss that depends on nothing that wants a gradient.
+---@param what string "backward"
+---@param loss Tensor
+function M.need_graph(what, loss)
+  if not M.is(loss) or loss:wants_grad() or C.mn_tensor_info(ctx, loss, dtype_buffer, shape_buffer) < 0 then return end
+  errors.raise(what .. ": no input of this number requires a gradient", { hint = "a leaf made with { grad = true } does; what no_grad, detach or mn.grad "
+    .. "gave has no graph, so there are no second derivatives" })
+end
+
 ---Walk back from this one number: every leaf that wants one gets, or adds, its gradient.  Frees the graph that it walked: tensors
 ---computed on the way keep their values, but no other backward can pass through them.
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
+  M.need_graph("backward", self)
   if options == nil then check(C.mn_backward(ctx, self, false)) return end
   if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
   for key, value in pairs(options) do
