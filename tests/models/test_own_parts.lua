@@ -234,3 +234,19 @@ t.test("what an environment cannot be is said, with the ways out", function()
     t.raises(env { observation = { 2 }, actions = actions }, "test_own_parts.lua:%d+: .*actions are .*one whole number: number the pairs")
   end
 end)
+
+t.test("a misspelt member of a core's or a data set's file is an error that names it, and the file", function()
+  local core = [[
+local mn = require "mneme"
+return { doc = "x", config = { d_in = 8 }%s, build = function(cfg)
+  local l = mn.nn.linear(8, 8)
+  return { module = l, d_out = 8, states = {}, sizes = {}%s, forward = function(x) return l(x), {} end }
+end }]]
+  for pattern, case in pairs { ["core.lua:%d+: unknown key of core .*: 'chioces'; did you mean 'choices'"] = { ", chioces = {}", "" },
+                               ["core.lua:%d+: unknown key of what build of core .* gave: 'complexty'; did you mean 'complexity'"] = { "", ", complexty = {}" } } do
+    local place = shell.folder()
+    files.write(place .. "/core.lua", { core:format(case[1], case[2]) })
+    t.raises(function() mn.core(place .. "/core.lua", {}) end, pattern)
+  end
+  for _, name in ipairs(mn.names "cores") do t.ok(mn.core(name, { d_in = 8 }), name) end
+end)

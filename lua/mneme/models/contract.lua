@@ -459,7 +459,7 @@ each("a probe gets every named value, and its result is used", function(_, c)
   expect.ok(first, "there is no probe")
   for name, shape in pairs(shapes) do
     local _, kind = state_arrays.parse(name)
-    expect.ok(not gates[kind] or shape[1] == x:shape()[1] and shape[2] == x:shape()[2],
+    expect.ok(not gates[kind] or (shape[1] == x:shape()[1] or shape[1] == 1) and shape[2] == x:shape()[2],
       ("gate %s is [%s], expected [T,B,...]: a gate is [T,B,H] or [T,B,H,n] of heads, else [T,B,n]"):format(name, table.concat(shape, ",")))
   end
   local forced = rig.run(c, x, nil, nil, function(name, p) return name == first and p * 0.5 or p end)

@@ -345,8 +345,13 @@ end
 ---@param given table<string, any>
 local function check_settings(name, given) configure(name, definition(name), given) end
 
+-- What a core's file and its build may give, as words: see the top.
+local of_file = "doc source config build equations choices counts older checked preset"
+local of_build = [[module forward acts looks_back d_out states sizes start constants stops claims complexity decomposes cost reads approximates
+  decays channels store_all_channels]]
+
 -- What a new file lacks: an error before anything depends on it.
-local function check_built(name, core)
+local function check_built(name, core, build)
   local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
   if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
   for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
@@ -357,6 +362,7 @@ local function check_built(name, core)
       errors.raise(("core %s: build gave %s = %s, expected %s"):format(name, key, tostring(core[key]), expected), hint)
     end
   end
+  errors.members("what build of core " .. name .. " gave", core, of_build, build)
   for state, axes in pairs(core.states) do
     for letter in axes:gmatch "%w+" do
       if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then
@@ -417,7 +423,8 @@ local function new(name, config, ignore_unknown, stored)
   config, older = as_stored(stored or resumed, name, config or {})
   local cfg = configure(name, d, config, ignore_unknown)
   local core = d.build(cfg, config, ignore_unknown)
-  check_built(name, core)
+  errors.members("core " .. name, d, of_file, d.build)
+  check_built(name, core, d.build)
   reads.check(core.reads, name, d.build)
   core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
