@@ -298,7 +298,8 @@ t.test("a second list is refused, not taken for the first; a second derivative s
   t.raises(function() mn.tensor({ 1 }, {}, { 2 }) end, "tensor: a second list")
   t.raises(function() mn.sequence({ 1, 2 }, { 3, 4 }) end, "tensor: a second list")
   for name, call in pairs {
-    full = function() mn.full({ 2 }, 1, { 3, 4 }) end, zeros = function() mn.zeros({ 2 }, { 3 }) end, zeros_like = function() mn.zeros_like(mn.ones(2), { 3 }) end,
+    full = function() mn.full({ 2 }, 1, { 3, 4 }) end, zeros = function() mn.zeros({ 2 }, { 3 }) end,
+    zeros_like = function() mn.zeros_like(mn.ones(2), { 3 }) end,
     cat = function() mn.cat({ mn.ones(2) }, { mn.ones(2) }) end, stack = function() mn.stack({ mn.ones(2) }, { mn.ones(2) }) end,
     adam = function() mn.adam({ mn.ones(2, { grad = true }) }, { mn.ones(2, { grad = true }) }) end,
     sequential = function() mn.nn.sequential({ mn.nn.tanh() }, { mn.nn.tanh() }) end,

@@ -8,7 +8,8 @@ local torch = require "mneme.tensor.torch_names"
 t.test("what is suggested for a name of PyTorch runs", function()
   local function scope()
     local x, y = mn.tensor { { 0.1, -0.2, 0.3 }, { 0.4, 0.5, -0.6 } }, mn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
-    return setmetatable({ mn = mn, x = x, y = y, scores = mn.randn(2, 3), a = x, b = y:transpose(), w = mn.randn(3, 3), index = mn.tensor { 2, 0, dtype = "i32" }, mask = x:gt(0),
+    return setmetatable({ mn = mn, x = x, y = y, scores = mn.randn(2, 3), a = x, b = y:transpose(), w = mn.randn(3, 3),
+      index = mn.tensor { 2, 0, dtype = "i32" }, mask = x:gt(0),
       net = mn.nn.linear(3, 3) }, { __index = { math = math } })
   end
   local ran = 0

@@ -118,7 +118,8 @@ os.execute("rm -rf '" .. dir .. "'")
 t.test("a module is a module everywhere: layers, classes, sequential, container, and cores", function()
   local function kinds()
     return { layer = nn.linear(8, 8), class = nn.module { a = nn.linear(8, 8), forward = function(self, x) return self.a(x) end },
-      list = nn.sequential(nn.linear(8, 8), nn.tanh()), container = nn.container({ { "a", nn.linear(8, 8) } }, function(self, x) return self.children[1][2](x) end),
+      list = nn.sequential(nn.linear(8, 8), nn.tanh()),
+      container = nn.container({ { "a", nn.linear(8, 8) } }, function(self, x) return self.children[1][2](x) end),
       core = mn.core("mingru", { d_in = 8, d_model = 8 }) }
   end
   for kind, module in pairs(kinds()) do

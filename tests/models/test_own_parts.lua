@@ -242,8 +242,10 @@ return { doc = "x", config = { d_in = 8 }%s, build = function(cfg)
   local l = mn.nn.linear(8, 8)
   return { module = l, d_out = 8, states = {}, sizes = {}%s, forward = function(x) return l(x), {} end }
 end }]]
-  for pattern, case in pairs { ["core.lua:%d+: unknown key of core .*: 'chioces'; did you mean 'choices'"] = { ", chioces = {}", "" },
-                               ["core.lua:%d+: unknown key of what build of core .* gave: 'complexty'; did you mean 'complexity'"] = { "", ", complexty = {}" } } do
+  for pattern, case in pairs {
+    ["core.lua:%d+: unknown key of core .*: 'chioces'; did you mean 'choices'"] = { ", chioces = {}", "" },
+    ["core.lua:%d+: unknown key of what build of core .* gave: 'complexty'; did you mean 'complexity'"] = { "", ", complexty = {}" },
+  } do
     local place = shell.folder()
     files.write(place .. "/core.lua", { core:format(case[1], case[2]) })
     t.raises(function() mn.core(place .. "/core.lua", {}) end, pattern)

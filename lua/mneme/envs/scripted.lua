@@ -109,7 +109,8 @@ end
 
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
-  if actions == "continuous" or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
+  if actions == "continuous"
+    or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
     errors.usage(("%s: actions are %s, expected a number of them or a list of their names"):format(what,
       type(actions) == "table" and tables.in_words(actions) or "continuous"),
       "an action is one whole number: number the pairs of several parts, or steps of a continuous one (docs/write-an-environment.md)")

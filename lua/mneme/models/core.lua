@@ -458,5 +458,6 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, block = block.frame, sizes = sizes, definition = definition, preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
+return { new = new, block = block.frame, sizes = sizes, definition = definition,
+  preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
   stored_sees = stored_sees }

@@ -269,7 +269,9 @@ function torso.for_space(space, asked)
     name = asked[1]
     for key, value in pairs(asked) do if key ~= 1 then options[key] = value end end
   end
-  name = name or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes" or is_picture(space) and math.min(space.shape[1], space.shape[2]) < SMALLEST and "impala" or "conv"
+  name = name
+    or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes"
+    or is_picture(space) and math.min(space.shape[1], space.shape[2]) < SMALLEST and "impala" or "conv"
   return torso.new(name, options)
 end
 

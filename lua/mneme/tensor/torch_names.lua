@@ -7,7 +7,8 @@ local no_batch_norm = { "mn.nn.layer_norm(3)", "batch statistics mix environment
 local function core(name) return { ('mn.core("%s", { d_in = 3 })'):format(name), "recurrent layers are cores" } end
 local container = { 'mn.nn.container({ { "0", net } }, function(_, input) return net(input) end)', "a class of mn.nn.module finds modules in its tables, too" }
 local parameter = { "mn.zeros(2, 3, { grad = true })" }
-local rms_norm = { 'mn.nn.module { gain = mn.ones(3, { grad = true }), forward = function(m, x) return m.gain * x / ((x * x):mean(-1, true) + 1e-6):sqrt() end }' }
+local rms_norm = {
+  'mn.nn.module { gain = mn.ones(3, { grad = true }), forward = function(m, x) return m.gain * x / ((x * x):mean(-1, true) + 1e-6):sqrt() end }' }
 
 return {
   -- mn.NAME and x:NAME()
