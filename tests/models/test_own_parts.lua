@@ -185,10 +185,11 @@ t.test("mn.core.block holds any memory in each frame: a sequence equals its step
       local x, done = mn.randn(T, B, d), mn.zeros(T, B, { dtype = "u8" })
       done:data()[4 * B] = 1                                       -- environment 0 begins an episode in row 4
       local y = mn.no_grad(m, x, done, memory:initial(B))
-      local state, row = memory:initial(B), nil
+      local state = memory:initial(B)
       for step = 0, T - 1 do
-        row, state = mn.no_grad(m, x:slice(0, step, step + 1), done:slice(0, step, step + 1), state)
+        local row, after = mn.no_grad(m, x:slice(0, step, step + 1), done:slice(0, step, step + 1), state)
         t.ok((row - y:slice(0, step, step + 1)):abs():max():item() < 1e-5, ("%s, %s: row %d"):format(flow, name, step))
+        state = after
       end
       local fresh = mn.no_grad(m, x:slice(0, 4, T), nil, memory:initial(B))
       local function first(z) return z:slice(1, 0, 1) end
