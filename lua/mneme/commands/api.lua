@@ -111,7 +111,7 @@ local function each(f)
     for _, key in ipairs(keys) do
       if type(value[key]) == "function" then functions = functions + 1 else others = others + 1 end
     end
-    if functions == 0 and not meta then return f(name, value) end                             -- data
+    if functions == 0 and not (meta and (meta.called or meta.group)) then return f(name, value) end                             -- data
     for _, key in ipairs(keys) do look(name .. "." .. key, value[key]) end
   end
   for _, name in ipairs(mn.names()) do
