@@ -159,6 +159,19 @@ function errors.unknown(what, name, known, others, where)
     hint = field or not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
 end
 
+---Refuse a member of a user's table that nothing reads.
+---@param what string "core mine"
+---@param t table
+---@param words string the members that there are
+---@param f function of the user's file, whose place the error names
+function errors.members(what, t, words, f)
+  local known = {}
+  for word in words:gmatch "%S+" do known[#known + 1], known[word] = word, true end
+  for key in pairs(t) do
+    if not known[key] then errors.unknown(("key of %s:"):format(what), key, known, nil, errors.position_of(f)) end
+  end
+end
+
 ---Call f.  A mistake that it finds is on the command line, and the line of the script that led to f is not to blame; an error in another
 ---file keeps its place.
 ---@param f function

@@ -180,6 +180,7 @@ function traps.global(name, level)
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
   local near = nearest(name, names)
+  if near == name then return ("'%s' is local elsewhere: in another block, or in a line that the next one, beginning with (, continues"):format(name) end
   return near and "did you mean '" .. near .. "'?"
 end
 

@@ -57,11 +57,22 @@ function M.new(m, call)
   return setmetatable(m, Module)
 end
 
--- The module that a value is, or has, as a core and an agent do; nil: none.
-local function module_of(value)
+---The module that a value is, or has, as a core and an agent do; nil: none.
+---@param value any
+---@return Module?
+function M.of(value)
   if M.is(value) then return value end
   local part = type(value) == "table" and getmetatable(value) ~= nil and rawget(value, "module")
   return M.is(part) and part or nil
+end
+local module_of = M.of
+
+---Refuse what is no module and has none; else its module.
+---@param what string "agent: policy"
+---@param value any
+---@return Module
+function M.need(what, value)
+  return module_of(value) or errors.raise(("%s is %s, expected a module such as mn.nn.linear(...)"):format(what, tables.in_words(value)))
 end
 
 -- Adds the modules of a plain table, by index from 0 or by key, and those of tables in it.
