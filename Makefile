@@ -141,7 +141,9 @@ TESTS :=
 WANTED   = $(or $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),$(if $(TESTS),,all))
 EMULATED = $(if $(WANTED),$(if $(shell command -v $(CXX)),test-gpu-programs))
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
-	@$(MAKE) all $(EMULATED)
+	@$(MAKE) all
+	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")
+	@$(if $(EMULATED),$(MAKE) $(EMULATED))
 	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
 # ---- the workshop ----
