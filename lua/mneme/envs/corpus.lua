@@ -46,9 +46,10 @@ function corpus.decode(data, bytes)
   return code, count
 end
 
--- The files of a path; "": those of the package, or else the text that is here.
+-- The files of a path; "": those of the package, or else the text that is here; of a stored run the one that it has read.
 local function files_of(path)
   if path ~= "" then return { path } end
+  for stored in pairs(source_files.read_before) do if stored:match "[^/]*$" == HERE:match "[^/]*$" then return { HERE } end end
   local list = {}
   for i, name in ipairs(names) do list[i] = FOLDER .. name end
   for _, file in ipairs(list) do if not files.is_file(file) then return { HERE } end end
