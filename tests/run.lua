@@ -66,7 +66,8 @@ if #arg == 0 and not lane then
   claims = os.tmpname()
   os.remove(claims)
   ffi.C.mkdir(claims, 448)
-  local start = io.popen(("MNEME_TEST_LANE='%s' MNEME_TEST_BEGAN=%d setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
+  local start = io.popen(("MNEME_TEST_LANE='%s' MNEME_TEST_BEGAN=%d "
+    .. "setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
     :format(claims, os.time(), here, beside_said, beside_said))
   beside_pid = start:read "*n"
   start:close()
@@ -131,7 +132,8 @@ end
 
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.
 local function run(file)
-  local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
+  local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN "
+    .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
     :format(limit, here, file, said))
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
@@ -150,7 +152,10 @@ end
 for _, file in ipairs(files) do
   if claimed(file) then
     local begun = os.time()
-    if not lane and expected(file) >= 60 then print(("  %s: about %s"):format(file:match "[^/]*$", clock(expected(file)))) io.stdout:flush() end
+    if not lane and expected(file) >= 60 then
+      print(("        %s: about %s"):format(file:match "[^/]*$", clock(expected(file))))
+      io.stdout:flush()
+    end
     local counts = run(file)
     for i = 1, 3 do total[i] = total[i] + counts[i] end
     local count, left = so_far(file, os.time() - begun)
