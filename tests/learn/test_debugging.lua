@@ -99,7 +99,8 @@ t.test("doctor: a row for every program that a command, make or a test asks for"
   local said = shell.run(dir, ("PATH=/nowhere COLUMNS=400 '%s' doctor"):format(shell.program))
   local asked, ignored = {}, { ["apt-get"] = true, sudo = true, cc = true, sh = true, p = true }
   local function ask(what, where) if not ignored[what] then asked[what] = where end end
-  for path in shell.run(shell.root, "find lua scenes engine bindings gpu Makefile -name '*.lua' -not -name doctor.lua -o -name '*.c' -o -name '*.mk' -o -name Makefile"):gmatch "[^\n]+" do
+  for path in shell.run(shell.root,
+      "find lua scenes engine bindings gpu Makefile -name '*.lua' -not -name doctor.lua -o -name '*.c' -o -name '*.mk' -o -name Makefile"):gmatch "[^\n]+" do
     local text = files.read(shell.root .. path)
     for name in text:gmatch "command %-v ([%w_+-]+)" do ask(name, path) end
     for name in text:gmatch "apt%-get install ([%w.+-]*%w%+*)" do ask(name, path) end

@@ -404,8 +404,8 @@ t.test("each figure by itself, for papers; a page is called .html", function()
   t.eq(status, 0, said)
   local bare = shell.folder()                      -- a PATH without rsvg-convert: what can be written is, and the rest is named
   shell.run(bare, "for p in sh env cat ls mkdir rm test uname id nproc df tail grep; do ln -s $(command -v $p) .; done")
-  for _, words in ipairs { "report drawn figures=bare", "report drawn out=bare.tex" } do
-    said, status = shell.run(here, ("PATH='%s' '%s' %s"):format(bare, shell.program, words))
+  for _, line in ipairs { "report drawn figures=bare", "report drawn out=bare.tex" } do
+    said, status = shell.run(here, ("PATH='%s' '%s' %s"):format(bare, shell.program, line))
     t.ok(status == 0 and said:find "rsvg%-convert is not installed" and said:find "librsvg2%-bin", said)
   end
   for _, name in ipairs { "bare/figure-1.svg", "bare/figure-2.svg", "bare/figure-2.gp", "bare/figure-2.csv", "bare.tex" } do

@@ -32,7 +32,8 @@ function progress.clock(seconds)
 end
 local clock = progress.clock
 
----@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), at_most = it may end before its steps, out = file (stderr),
+---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), at_most = it may end before its steps,
+---  out = file (stderr),
 ---  after = seconds before the first line (0), tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), columns =
 ---  function() -> the terminal's width, silent = print nothing }
 ---@return Progress
@@ -160,7 +161,8 @@ local function foresee(self, step, now)
   self.foreseen = true
   local left = (self.steps - step) * seconds / (step - self.second.step)
   if left < LONG then return end
-  local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about", clock(left), short(self.steps - step), self.unit,
+  local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about",
+    clock(left), short(self.steps - step), self.unit,
     seconds < 1.5 and "second" or clock(seconds))
   if self.tty then self.out:write("\r\27[K", terminal.fold(line, self.columns()), "\n") else self.out:write(line, "\n") end
 end
