@@ -153,7 +153,9 @@ PATHS    = $(if $(TESTS),,$(NARROWER:%=$(abspath $(B))/width/%))
 widths:
 	@for p in $(PATHS); do $(MAKE) B=$$p ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) all || exit 1; done
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
-	@$(MAKE) all $(EMULATED)
+	@$(MAKE) all
+	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")
+	@$(if $(EMULATED),$(MAKE) $(EMULATED))
 	@$(MAKE) widths
 	@MNEME_PATHS="$(PATHS)" MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 

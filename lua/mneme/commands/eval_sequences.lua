@@ -51,7 +51,7 @@ function eval.load(folder, settings, best)
   local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
     core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
-  if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
   local dict = {}
   for name, t in pairs(checkpoint.tensors) do
     local parameter = name:match "^model%.(.+)$"

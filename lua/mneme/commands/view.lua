@@ -232,7 +232,7 @@ local function prepare(shown, painter, o)
       self.done = job ~= now
       return self.done
     end
-    progress.work(slice, "readings", "computing what the panels show")
+    progress.work(slice, "parts of the memory", "computing what the panels show")
   end
   painter.view.deadline = nil
 end

@@ -318,7 +318,7 @@ local function why(o, env, what_fails)
   for _, fact in ipairs(p.env.to_know) do if fact.kind == "class" then facts[#facts + 1] = fact.name end end
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
-  if not progress.work(job, "readings", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
+  if not progress.work(job, "parts of the memory", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
   return in_words.why(job, what_fails)
 end
 

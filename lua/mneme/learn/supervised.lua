@@ -147,7 +147,9 @@ end
 ---One line: which model, on what.
 ---@return string
 function Supervised:headline()
-  return ("%s on %s, %d parameters"):format(self.model.core.name, self.dataset.name, self.model.module:count())
+  local instead = self.dataset.instead
+  return ("%s on %s%s, %d parameters"):format(self.model.core.name, self.dataset.name,
+    instead and (" (%s: the package fortunes is not installed)"):format(instead:match "[^/]*$") or "", self.model.module:count())
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.

@@ -164,7 +164,7 @@ function trainer.train(learner)
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
   for _, open in ipairs(trainer.observers) do observers[#observers + 1] = open(learner, run, function() return step end) end
-  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads, at_most = (learner.stop_score or -1) >= 0 }
   local started = { step = step, time = C.mn_clock(false) }
   local function counters()
     local c = learner:counters()
@@ -225,8 +225,9 @@ function trainer.train(learner)
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then
-    result.seconds_measured = C.mn_clock(false) - started.time
-    result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)
+    local measured = step - started.step        -- 0: its first update was all of it, and is no measure of a step
+    result.seconds_measured = measured > 0 and C.mn_clock(false) - started.time or 0
+    result.seconds_per_step = measured > 0 and result.seconds_measured / measured or 0
   end
   return result
 end
