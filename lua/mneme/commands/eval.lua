@@ -142,6 +142,11 @@ function eval.main(words)
   local n = #out.score
   if n == 0 then errors.stop(status) end
   local successes, by_degrees = 0, false
+  local scored = false
+  for _, s in ipairs(out.score) do scored = scored or s == s end
+  for i, s in ipairs(scored and out.score or {}) do
+    if s ~= s then out.score[i] = 0 end          -- next to others that have one
+  end
   for _, s in ipairs(out.score) do successes, by_degrees = successes + s, by_degrees or (s ~= 0 and s ~= 1) end
   local settings = {}
   for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
@@ -149,7 +154,8 @@ function eval.main(words)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  if by_degrees then line("score   %.3f", "  +- %.3f", out.score)
+  if not scored then print "score   not declared"
+  elseif by_degrees then line("score   %.3f", "  +- %.3f", out.score)
   else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)

@@ -52,7 +52,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field best number? the return of a perfect player, where it is known
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
----  final_obs [num_envs, ...]; score (0..1), ret (undiscounted return), length [num_envs]
+---  final_obs [num_envs, ...]; score (0..1; NaN: a step of Lua gave none), ret (undiscounted return), length [num_envs]
 local Env = {}
 Env.__index = Env
 
@@ -261,6 +261,23 @@ function Env:roll(rollout, t, action) return open(self):roll(rollout, t, action)
 
 ---After a rollout: wait until its buffers may be read.
 function Env:rolled() open(self):rolled() end
+
+---What the episode of environment i came to that ended in the last step.
+---@param i integer
+---@return table outcome { score = nil where the environment gives none, ret, length }
+function Env:outcome(i)
+  local e = self.ended
+  local score = e.score[i]
+  return { score = score == score and score or nil, ret = e.ret[i], length = e.length[i] }
+end
+
+---Refuse what goes by the score, which this environment does not give.
+---@param what string
+function Env:refuse_score(what)
+  local step = self.world and self.world.spec and self.world.spec.step
+  errors.raise(("%s: %s declares no score: step returns observation, reward, over and, where the episode ends, a score from 0 to 1"):format(what,
+    self.id), { status = 2, where = step and errors.position_of(step) or nil })
+end
 
 ---Save one environment as a string: its state, random stream and current episode.
 ---@param i integer the environment, from 0

@@ -326,7 +326,7 @@ function world:step(action, obs, reward, terminated, truncated)
     truncated[i] = not done and limit > 0 and env.length >= limit and 1 or 0
     if terminated[i] + truncated[i] > 0 then
       for k = i * size, (i + 1) * size - 1 do ended.final_obs[k] = self.last[k] end
-      ended.score[i] = score or 0
+      ended.score[i] = score or 0 / 0            -- absent
       ended.ret[i], ended.length[i] = env.sum, env.length
       self:start(i, obs)
     end

@@ -56,8 +56,7 @@ end
 ---The outcome of the episode that has just ended: { score, ret, length }.
 ---@return table
 function Single:outcome()
-  local e = self.env.ended
-  return { score = e.score[0], ret = e.ret[0], length = e.length[0] }
+  return self.env:outcome(0)
 end
 
 return Single

@@ -271,8 +271,7 @@ function Stepper:next(before, action)
     if action then self.actions:data()[self.row * self.num_envs + b] = action end
     self:step()
     if self.done[b] ~= 0 then
-      local e = self.env.ended
-      ended = { score = e.score[b], ret = e.ret[b], length = e.length[b] }
+      ended = self.env:outcome(b)
       if self.seeded then seed_episode(self) end
     end
   end

@@ -49,6 +49,7 @@ function M:contents()
   self.extra.module:each(function(name, t) list[#list + 1] = { "extra." .. name, t } end)
   if self.normaliser then self.normaliser:contents(list) end
   list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
+  list[#list + 1] = { "episodes", self.finished:running(), own = true, optional = true }
   return list
 end
 
@@ -69,7 +70,7 @@ function M:restored(checkpoint)
     self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
   end
   if self.normaliser then self.normaliser:restored(self) end
-  self.finished:restore(checkpoint.counters.episodes, checkpoint.path)
+  self.finished:restore(checkpoint.counters.episodes, checkpoint.path, checkpoint.tensors.episodes)
   self.step = checkpoint.step
   local told = self.agent.core.as_trained
   if told and ranks.rank == 0 then terminal.note(("mneme: %s: %s"):format(self.cfg.resume, told)) end

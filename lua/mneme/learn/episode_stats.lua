@@ -1,30 +1,99 @@
 -- episode_stats.lua -- outcomes of finished episodes: those since the last line of the log, and the last hundred.
+-- Episodes count in the order in which they began (by step, then by environment): one counts once all that began before it have ended.
+-- Counted as they end, the short ones come first: where goals are reached soon and failures last, an agent of many environments would seem to
+-- succeed.  Those that have ended and wait lie in a heap, four numbers each: the key of the order, score, return, length.
+-- A score that the environment did not give is NaN here, and absent outside; next to others that it gave it counts as 0.
 local ffi = require "ffi"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
+local tensor = require "mneme.tensor.tensor"
 
 local WINDOW = 100                 -- episodes behind the running score
+local ROOM = 64                    -- places of the heap, to begin with
 
 ---@class Episodes
 local Episodes = {}
 Episodes.__index = Episodes
 Episodes.WINDOW = WINDOW
 
-local function new()
-  return setmetatable({ total = 0, scores = ffi.new("float[?]", WINDOW), returns = ffi.new("float[?]", WINDOW),
-    count = 0, sum_score = 0, sum_return = 0, sum_length = 0 }, Episodes)
+---@param num_envs integer of all ranks
+---@return Episodes
+local function new(num_envs)
+  return setmetatable({ total = 0, scores = ffi.new("float[?]", WINDOW), returns = ffi.new("float[?]", WINDOW), scored = false,
+    count = 0, sum_score = 0, sum_return = 0, sum_length = 0,
+    num_envs = num_envs, now = 0, begun = ffi.new("double[?]", num_envs), heap = ffi.new("double[?]", 4 * ROOM), room = ROOM, waiting = 0 }, Episodes)
 end
 
----An episode has ended, in step t of the rollout.
-function Episodes:add(_, score, ret, length) self:count_in(score, ret, length) end
+-- ---- the order ----
+
+local function put(heap, i, key, score, ret, length)
+  heap[4 * i], heap[4 * i + 1], heap[4 * i + 2], heap[4 * i + 3] = key, score, ret, length
+end
+
+local function move(heap, to, from) put(heap, to, heap[4 * from], heap[4 * from + 1], heap[4 * from + 2], heap[4 * from + 3]) end
+
+local function push(self, key, score, ret, length)
+  if self.waiting == self.room then
+    local larger = ffi.new("double[?]", 8 * self.room)
+    ffi.copy(larger, self.heap, 32 * self.room)
+    self.heap, self.room = larger, 2 * self.room
+  end
+  local heap, i = self.heap, self.waiting
+  while i > 0 do
+    local parent = math.floor((i - 1) / 2)
+    if heap[4 * parent] <= key then break end
+    move(heap, i, parent)
+    i = parent
+  end
+  put(heap, i, key, score, ret, length)
+  self.waiting = self.waiting + 1
+end
+
+-- The first of the heap counts, and leaves it.
+local function pop(self)
+  local heap, n = self.heap, self.waiting - 1
+  self:count_in(heap[1], heap[2], heap[3])
+  self.waiting = n
+  local key, i = heap[4 * n], 0
+  while 2 * i + 1 < n do
+    local child = 2 * i + 1
+    if child + 1 < n and heap[4 * child + 4] < heap[4 * child] then child = child + 1 end
+    if key <= heap[4 * child] then break end
+    move(heap, i, child)
+    i = child
+  end
+  move(heap, i, n)
+end
+
+---Every environment begins an episode now.
+function Episodes:begin()
+  for e = 0, self.num_envs - 1 do self.begun[e] = self.now end
+end
+
+---An episode of environment e has ended in step t of the rollout.
+---@param score number NaN: the environment gave none
+function Episodes:add(t, e, score, ret, length)
+  self.begun[e] = self.now + t + 1
+  push(self, (self.now + t + 1 - length) * self.num_envs + e, score, ret, length)
+end
+
+---After a rollout of so many steps: count those that began before all that are still running.
+function Episodes:settle(steps)
+  local first, n = math.huge, self.num_envs
+  for e = 0, n - 1 do first = math.min(first, self.begun[e] * n + e) end
+  while self.waiting > 0 and self.heap[0] < first do pop(self) end
+  self.now = self.now + steps
+end
 
 function Episodes:count_in(score, ret, length)
-  local at = self.total % WINDOW
-  self.scores[at], self.returns[at] = score, ret
+  local at, given = self.total % WINDOW, score == score
+  self.scores[at], self.returns[at], self.scored = given and score or 0, ret, self.scored or given
   self.total, self.count = self.total + 1, self.count + 1
-  self.sum_score, self.sum_return = self.sum_score + score, self.sum_return + ret
+  self.sum_score, self.sum_return = self.sum_score + (given and score or 0), self.sum_return + ret
   self.sum_length = self.sum_length + length
 end
+
+-- ---- what they came to ----
 
 local function mean(values, n)
   local sum = 0
@@ -32,15 +101,18 @@ local function mean(values, n)
   return n > 0 and sum / n or 0 / 0
 end
 
----Mean score over the last hundred episodes; NaN before the first.
-function Episodes:score() return mean(self.scores, math.min(self.total, WINDOW)) end
+---Mean score over the last hundred episodes that count; nil: none has a score.
+---@return number?
+function Episodes:score() return self.scored and mean(self.scores, math.min(self.total, WINDOW)) or nil end
+---Their mean return; NaN before the first.
 function Episodes:mean_return() return mean(self.returns, math.min(self.total, WINDOW)) end
 
 ---"score 0.970 over the last 100 episodes, return 3.88"
 function Episodes:text()
-  if self.total == 0 then return "no episode has ended" end
-  return ("score %.3f over the last %d episodes, return %.2f"):format(self:score(), math.min(self.total, WINDOW),
-    self:mean_return())
+  local n = math.min(self.total, WINDOW)
+  if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended" end
+  if not self.scored then return ("return %.2f over the last %d episodes (no score is declared)"):format(self:mean_return(), n) end
+  return ("score %.3f over the last %d episodes, return %.2f"):format(self:score(), n, self:mean_return())
 end
 
 ---Means since the last call, as logged.
@@ -48,7 +120,7 @@ function Episodes:metrics(m)
   if self.count > 0 then
     m["charts/episodic_return"] = self.sum_return / self.count
     m["charts/episodic_length"] = self.sum_length / self.count
-    m["charts/score"] = self.sum_score / self.count
+    if self.scored then m["charts/score"] = self.sum_score / self.count end
   end
   m["charts/episodes"] = self.total
   self.count, self.sum_score, self.sum_return, self.sum_length = 0, 0, 0, 0
@@ -65,17 +137,53 @@ end
 function Episodes:counters()
   local n = math.min(self.total, WINDOW)
   return { total = self.total, count = self.count, sum_score = self.sum_score, sum_return = self.sum_return,
-    sum_length = self.sum_length, scores = list_of(self.scores, n), returns = list_of(self.returns, n) }
+    sum_length = self.sum_length, scores = self.scored and list_of(self.scores, n) or nil, returns = list_of(self.returns, n) }
+end
+
+---What else it keeps, as a tensor of bytes: the time, when the running episodes began, and those that wait.
+---@return Tensor
+function Episodes:running()
+  local n = self.num_envs
+  local t = tensor.new { shape = { 8 * (1 + n + 4 * self.waiting) }, dtype = "u8" }
+  local d = ffi.cast("double *", t:data())
+  d[0] = self.now
+  ffi.copy(d + 1, self.begun, 8 * n)
+  local order = {}                 -- in the order of the keys: heaps of equal runs may lie differently
+  for i = 0, self.waiting - 1 do order[i + 1] = i end
+  table.sort(order, function(x, y) return self.heap[4 * x] < self.heap[4 * y] end)
+  for i, at in ipairs(order) do ffi.copy(d + 1 + n + 4 * (i - 1), self.heap + 4 * at, 32) end
+  return t
+end
+
+-- Takes back what `running` gave; false: it is not that.
+local function take_running(self, t)
+  local n = self.num_envs
+  local size, d = t:size() / 8, ffi.cast("double *", t:data())
+  local waiting = (size - 1 - n) / 4
+  if t:dtype() ~= "u8" or waiting < 0 or waiting % 1 ~= 0 then return false end
+  self.now, self.waiting = d[0], 0
+  for e = 0, n - 1 do
+    if not (d[1 + e] >= 0 and d[1 + e] <= d[0]) then return false end
+    self.begun[e] = d[1 + e]
+  end
+  for i = 0, waiting - 1 do
+    local w = d + 1 + n + 4 * i
+    if not (w[0] >= 0 and w[0] < d[0] * n) or w[2] ~= w[2] then return false end
+    push(self, w[0], w[1], w[2], w[3])
+  end
+  return true
 end
 
 ---@param c table of a checkpoint, of its counters
 ---@param path string the checkpoint's
-function Episodes:restore(c, path)
+---@param running Tensor? of `running`; nil: of an earlier version, which did not keep it: the running episodes begin now
+function Episodes:restore(c, path, running)
   local function refuse(what) errors.fail(("%s: damaged: %s of its episodes"):format(path, what)) end
   if type(c) ~= "table" then refuse "it has no list" end
   checkpoints.whole(path, "count of episodes", c.count, checkpoints.whole(path, "number of episodes", c.total))
   for _, key in ipairs { "sum_score", "sum_return", "sum_length" } do if type(c[key]) ~= "number" then refuse(key .. " is not a number:") end end
-  for _, key in ipairs { "scores", "returns" } do
+  self.scored = c.scores ~= nil and c.total > 0
+  for _, key in ipairs { "returns", self.scored and "scores" or nil } do
     if type(c[key]) ~= "table" or #c[key] ~= math.min(c.total, WINDOW) then refuse("there are not as many " .. key .. " as there were") end
     for i, v in ipairs(c[key]) do
       if type(v) ~= "number" then refuse("not a number among the " .. key) end
@@ -83,6 +191,7 @@ function Episodes:restore(c, path)
     end
   end
   for _, key in ipairs { "total", "count", "sum_score", "sum_return", "sum_length" } do self[key] = c[key] end
+  if running and not take_running(self, running) then refuse "what runs and waits" end
 end
 
 return new

@@ -1,53 +1,47 @@
--- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each rank in the order of a single process:
--- by step, then by environment.  So scores, and all that depends on them, are the same on every rank.
+-- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each rank in the order of a single process.  So scores, and all that depends on them, are the same on every rank.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local episodes = require "mneme.learn.episode_stats"
 local ranks = require "mneme.tensor.ranks"
 
 local C, check = engine.C, engine.check
-local Episodes = getmetatable(episodes())
-local FIELDS = 4                   -- step, score, return, length
+local Episodes = getmetatable(episodes(1))
+local FIELDS = 5                   -- step, environment, score, return, length
 
 ---@class SharedEpisodes: Episodes
 local Shared = setmetatable({}, { __index = Episodes })
 Shared.__index = Shared
 
----@param most integer episodes that can end on one rank between two calls of count_waiting
+---@param num_envs integer of all ranks
+---@param most integer episodes that can end on one rank between two calls of settle
 ---@return SharedEpisodes
-local function new(most)
-  local self = setmetatable(episodes(), Shared)
-  self.mine, self.waiting = ffi.new("float[?]", most * FIELDS), 0
+local function new(num_envs, most)
+  local self = setmetatable(episodes(num_envs), Shared)
+  self.mine, self.ended = ffi.new("float[?]", most * FIELDS), 0
   return self
 end
 
----An episode of this rank's environments has ended, in step t of the rollout.
-function Shared:add(t, score, ret, length)
-  local row = self.mine + self.waiting * FIELDS
-  row[0], row[1], row[2], row[3] = t, score, ret, length
-  self.waiting = self.waiting + 1
+---An episode of this rank's environment b has ended, in step t of the rollout.
+function Shared:add(t, b, score, ret, length)
+  local row = self.mine + self.ended * FIELDS
+  row[0], row[1], row[2], row[3], row[4] = t, b, score, ret, length
+  self.ended = self.ended + 1
 end
 
----After a rollout, on every rank: count the episodes that ended in it.
-function Shared:count_waiting()
-  local most, size = ranks.most(self.waiting), ranks.size
-  if most == 0 then return end
-  local all, at = ffi.new("float[?]", size * most * FIELDS), {}
-  for i = self.waiting, most - 1 do self.mine[i * FIELDS] = math.huge end          -- none
-  check(C.mn_ranks_gather(engine.ctx, self.mine, all, 4 * most * FIELDS, true))
-  for r = 0, size - 1 do at[r] = 0 end
-  while true do
-    local first, when = nil, math.huge
-    for r = 0, size - 1 do
-      local t = at[r] < most and all[(r * most + at[r]) * FIELDS] or math.huge
-      if t < when then first, when = r, t end
+---After a rollout, on every rank.
+function Shared:settle(steps)
+  local most, size = ranks.most(self.ended), ranks.size
+  if most > 0 then
+    local all = ffi.new("float[?]", size * most * FIELDS)
+    for i = self.ended, most - 1 do self.mine[i * FIELDS] = math.huge end          -- none
+    check(C.mn_ranks_gather(engine.ctx, self.mine, all, 4 * most * FIELDS, true))
+    for i = 0, size * most - 1 do
+      local row, first = all + i * FIELDS, math.floor(i / most) * self.num_envs / size
+      if row[0] < math.huge then Episodes.add(self, row[0], first + row[1], row[2], row[3], row[4]) end
     end
-    if not first then break end
-    local row = all + (first * most + at[first]) * FIELDS
-    self:count_in(row[1], row[2], row[3])
-    at[first] = at[first] + 1
+    self.ended = 0
   end
-  self.waiting = 0
+  Episodes.settle(self, steps)
 end
 
 return new

@@ -129,10 +129,8 @@ local function share(self, what, env)
     errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.num_envs, ranks.size))
   end
   self.first = ranks.rank * self.B
-  if ranks.size > 1 then
-    env:keep(self.first, self.B)
-    self.finished = episode_stats_mpi(self.T * self.B)
-  end
+  if ranks.size > 1 then env:keep(self.first, self.B) end
+  self.finished = ranks.size > 1 and episode_stats_mpi(self.num_envs, self.T * self.B) or episode_stats(self.num_envs)
 end
 
 ---Make a learner of a class.
@@ -145,6 +143,7 @@ end
 function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
+<<<<<<< HEAD
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
     losses = {} }, instances)
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
@@ -152,6 +151,10 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
     return self
   end
   self.extra = extra_losses.read(what, extra)
+=======
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
+    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+>>>>>>> 95319d081f095b5fadab1bace0889e9274c24a58
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
@@ -201,6 +204,7 @@ function OnPolicy:begin()
   self.env:reset_raw(row.x[T], self.cfg.seed or 1)
   ffi.fill(row.done[T], self.B, 1)
   self.memory_resets:all(row.resets[T])
+  self.finished:begin()
   if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
   tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
@@ -236,7 +240,7 @@ local function advance_clock(self, steps)
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
 end
 
--- The episodes that ended in the rollout, in the order of steps, then of environments.
+-- The episodes that ended in the rollout.
 local function count_episodes(self)
   local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
   local score, ret, length = at.score, at.ret, at.length
@@ -244,10 +248,10 @@ local function count_episodes(self)
     local over = done[t + 1]
     for b = 0, B - 1 do
       local i = t * B + b
-      if over[b] ~= 0 then finished:add(t, score[i], ret[i], length[i]) end
+      if over[b] ~= 0 then finished:add(t, b, score[i], ret[i], length[i]) end
     end
   end
-  if ranks.size > 1 then finished:count_waiting() end
+  finished:settle(self.T)
 end
 
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
@@ -332,11 +336,14 @@ function OnPolicy:rate()
   return schedule.rate(self, self.optimiser:updates() + 1, self.step - each, self.cfg.steps, self.starts, each)
 end
 
----Does the mean score of the last 100 episodes reach stop_score?
+---Does the mean score of the last 100 episodes reach stop_score?  An error where they have none.
 ---@return boolean
 function OnPolicy:over()
   local finished = self.finished
-  return self.stop_score >= 0 and finished.total >= finished.WINDOW and finished:score() >= self.stop_score
+  if self.stop_score < 0 or finished.total < finished.WINDOW then return false end
+  local score = finished:score()
+  if not score then self.env:refuse_score(("stop_score=%g"):format(self.stop_score)) end
+  return score >= self.stop_score
 end
 
 ---What config.json says of agent, environment and memory.
@@ -379,9 +386,12 @@ function OnPolicy:shown()
   return self.progress
 end
 
----By what the best checkpoint is chosen: the largest of it.  Of fewer episodes it says little: the first to end are the short ones.
+---By what the best checkpoint is chosen: the largest of it; the return where no score is declared.  Of fewer episodes it says little.
 ---@return number?
-function OnPolicy:best() return self.finished.total >= self.finished.WINDOW and self.finished:score() or nil end
+function OnPolicy:best()
+  local finished = self.finished
+  return finished.total >= finished.WINDOW and (finished:score() or finished:mean_return()) or nil
+end
 
 ---Its plans, { name, plan }: for profile=1 and the search for a NaN.
 ---@return table[]

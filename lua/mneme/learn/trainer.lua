@@ -7,7 +7,7 @@
 --   describe()            a table for config.json, besides the settings
 --   headline()            a text: what is being trained;  warning()  optional: a text for stderr before training starts, or nil
 --   contents()            the tensors of a checkpoint, a list of { name, tensor }; with own = true in an item, the tensor is
---                         made for the checkpoint and `restored` reads it back, else the trainer does; batch_axis = n if
+--                         made for the checkpoint and `restored` reads it back, else the trainer does; optional: earlier versions had none; batch_axis = n if
 --                         its axis n (from 1) is divided among ranks: see tensor/ranks.lua
 --   counters()            the rest of a checkpoint, for JSON;  restored(checkpoint): checkpoint.tensors,
 --                         .counters and .step have been read back
@@ -72,7 +72,7 @@ function trainer.restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do
     local name, mine = item[1], item[2]
     local stored = checkpoint.tensors[name]
-    if not stored then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
+    if not stored and not item.optional then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
     if not item.own then
       local a, b = table.concat(ranks.shape(item), ","), table.concat(stored:shape(), ",")
       if a ~= b or mine:dtype() ~= stored:dtype() then
