@@ -253,9 +253,7 @@ local function take_axes(survey, arguments, schema)
     local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
     local entry = key and schema[key:match "^[^.]+"]
     if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
-      local texts = {}
-      for item in (text .. ","):gmatch "([^,]*)," do texts[#texts + 1] = item end
-      survey.axes[#survey.axes + 1] = { name = key, texts = texts }
+      survey.axes[#survey.axes + 1] = { name = key, texts = values.items(text) }
     else rest[#rest + 1] = word end
   end
   return rest

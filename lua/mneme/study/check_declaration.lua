@@ -37,16 +37,23 @@ local function check_name(name, metrics, what)
   errors.unknown(what, name, known)
 end
 
--- Labels of axes: { axis = label or list of labels }.
+-- Labels of axes: { axis = label or list of labels }.  A value that is written another way than in its axis is the axis's from here on.
 local function check_labels(labels, axes, what)
   for axis, wanted in pairs(labels or {}) do
     if not axes[axis] then errors.unknown(("axis in %s:"):format(what), tostring(axis), tables.keys(axes)) end
-    local known = grid.labels(axis, axes[axis])
-    for _, label in ipairs(type(wanted) == "table" and wanted or { wanted }) do
-      local any = false
-      for _, k in ipairs(known) do any = any or k == values.show(label) end
-      if not any then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+    local known, list = grid.labels(axis, axes[axis]), type(wanted) == "table" and wanted or { wanted }
+    for i, label in ipairs(list) do
+      local found = nil
+      for _, k in ipairs(known) do if k == values.show(label) then found = label end end
+      for _, size in ipairs { "", "quick", "full" } do
+        for _, value in ipairs(grid.list(axis, axes[axis], size)) do
+          if found == nil and value.plain ~= nil and values.same(label, value.plain) then found = value.plain end
+        end
+      end
+      if found == nil then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+      list[i] = found
     end
+    if type(wanted) ~= "table" then labels[axis] = list[1] end
   end
 end
 

@@ -37,6 +37,31 @@ function grid.value(name, v)
   return { label = v.label or label_of(plain), words = values.words(name, plain), plain = plain }
 end
 
+---A value that a list of them has twice, by label or by what it sets.
+---@param list table[] of grid.value
+---@param schema table<string, { default: any }> says the types of settings
+---@return string? again its label; nil: all differ
+---@return string? first the label of the value that it equals
+function grid.twice(list, schema)
+  local seen = {}
+  for _, value in ipairs(list) do
+    local key = values.same_words(value.words, schema)
+    local first = seen["label " .. value.label] or seen[key]
+    if first then return value.label, first end
+    seen["label " .. value.label], seen[key] = value.label, value.label
+  end
+end
+
+---A run's name as a text that equal names have, in whatever way their values are written.
+---@param name string such as "core=gru,lr=1e-3,seed=1"
+---@param schema table<string, { default: any }>
+---@return string
+function grid.same_name(name, schema)
+  local words = {}
+  for word in name:gmatch "[^,]+" do words[#words + 1] = word end
+  return values.same_words(words, schema)
+end
+
 ---Refuse axes that are none.
 ---@param axes table name -> list
 function grid.check(axes)
@@ -52,12 +77,10 @@ function grid.check(axes)
       if axis[size] ~= nil and type(axis[size]) ~= "table" then refuse(("has %s that is no list of values"):format(size)) end
     end
     for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
-      local seen = {}
-      for _, v in ipairs(list) do
-        local label = grid.value(name, v).label
-        if seen[label] then refuse(("has %s twice"):format(label)) end
-        seen[label] = true
-      end
+      local values_of = {}
+      for i, v in ipairs(list) do values_of[i] = grid.value(name, v) end
+      local again, first = grid.twice(values_of, { [name] = { default = values_of[1].plain } })
+      if again then refuse(("has %s twice%s"):format(first, again ~= first and ", once as " .. again or "")) end
     end
   end
 end
@@ -116,6 +139,7 @@ local function items_of(name, axis, text)
   end
   table.sort(known, function(a, b) return #a[1] > #b[1] end)
   while at <= #text + 1 do
+    at = text:match("^%s*()", at)
     local item = text:match("^[^,]*", at)
     local label = item
     for k = #known, 1, -1 do                     -- the longest wins
@@ -123,7 +147,7 @@ local function items_of(name, axis, text)
       local after = text:sub(at + #there, at + #there)
       if text:sub(at, at + #there - 1) == there and (after == "" or after == ",") then item, label = there, known[k][2] end
     end
-    list[#list + 1], at = label, at + #item + 1
+    list[#list + 1], at = label:match "^%s*(.-)%s*$", at + #item + 1
   end
   return list
 end
