@@ -86,6 +86,14 @@ local function about_of(key, given)
   return about
 end
 
+-- A setting of the learner's that a script declares without a range has the learner's.
+local function add_rule(about, rule, default)
+  local kind = rule.switch and "boolean" or rule.choices and "string" or "number"
+  if about.range or about.choices or type(default) ~= kind then return end
+  about.range, about.choices = rule.range, rule.choices
+  if about.whole == nil then about.whole = rule.whole end
+end
+
 -- Schema: key -> { default, about }, and the order in which help lists the keys.
 local function declare(defaults, about)
   local schema, own, common = {}, {}, {}
@@ -95,6 +103,8 @@ local function declare(defaults, about)
     elseif key ~= "quick" and key ~= "full" then
       values.check_default(key, default)
       schema[key] = { default = default, about = about_of(key, about[key]) }
+      local rule = defaults.learner ~= nil and learner_settings.keys[key]
+      if rule then add_rule(schema[key].about, rule, default) end
       own[#own + 1] = key
     end
   end

@@ -7,7 +7,7 @@ local values = require "mneme.base.setting_types"
 
 local grid = {}
 local sizes = { quick = true, full = true }
-local no_axis = { seed = "seeds = { ... } says how many", run = "each run has a folder", resume = "each run goes on by itself",
+grid.no_axis = { seed = "seeds = { ... } says how many", run = "each run has a folder", resume = "each run goes on by itself",
   quick = "it is a size", full = "it is a size" }
 
 local function words_of(set)
@@ -40,27 +40,32 @@ end
 ---A value that a list of them has twice, by label or by what it sets.
 ---@param list table[] of grid.value
 ---@param schema table<string, { default: any }> says the types of settings
+---@param kept table<string, boolean>? labels that runs have: a folder that has a value under two keeps both
 ---@return string? again its label; nil: all differ
 ---@return string? first the label of the value that it equals
-function grid.twice(list, schema)
-  local seen = {}
+function grid.twice(list, schema, kept)
+  local seen, labels = {}, {}
   for _, value in ipairs(list) do
-    local key = values.same_words(value.words, schema)
-    local first = seen["label " .. value.label] or seen[key]
-    if first then return value.label, first end
-    seen["label " .. value.label], seen[key] = value.label, value.label
+    local key, label = values.same_words(value.words, schema), value.label
+    local first = labels[label] or seen[key]
+    if first and not (kept and kept[label] and kept[first] and first ~= label) then return label, first end
+    labels[label], seen[key] = label, label
   end
 end
 
----A run's name as a text that equal names have, in whatever way their values are written.
----@param name string such as "core=gru,lr=1e-3,seed=1"
+---Arguments, or a run's name, as a text that equal ones have, in whatever way their values are written.
+---@param text string such as "lr=1e-3 steps=5e6", or with parts = "[^,]+" the name "core=gru,lr=1e-3,seed=1"
 ---@param schema table<string, { default: any }>
+---@param parts string? what a part of the text is
 ---@return string
-function grid.same_name(name, schema)
+function grid.same_text(text, schema, parts)
   local words = {}
-  for word in name:gmatch "[^,]+" do words[#words + 1] = word end
+  for word in text:gmatch(parts or "%S+") do words[#words + 1] = word end
   return values.same_words(words, schema)
 end
+
+---The same of a run's name.
+function grid.same_name(name, schema) return grid.same_text(name, schema, "[^,]+") end
 
 ---Refuse axes that are none.
 ---@param axes table name -> list
@@ -68,7 +73,7 @@ function grid.check(axes)
   for name, axis in pairs(axes) do
     local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
     if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
-    if no_axis[name] then refuse("cannot be one: " .. no_axis[name]) end
+    if grid.no_axis[name] then refuse("cannot be one: " .. grid.no_axis[name]) end
     if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
     for key in pairs(axis) do
       if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end
@@ -83,6 +88,13 @@ function grid.check(axes)
       if again then refuse(("has %s twice%s"):format(first, again ~= first and ", once as " .. again or "")) end
     end
   end
+end
+
+---Is a label that of this value, or the value written another way?
+---@param value table of grid.value
+---@param label any
+function grid.is(value, label)
+  return value.label == values.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and values.same(label, value.plain)
 end
 
 ---The values of an axis.

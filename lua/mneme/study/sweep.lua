@@ -94,48 +94,8 @@ local function given_of(survey)
   return list
 end
 
--- What runs in a study's folder call the values of its axes: { axis = { label, ... } }, in the order of the runs.
-local function labels_there(run)
-  local there, seen = {}, {}
-  for _, path in ipairs(run and { run, run .. "/tune" } or {}) do
-    for _, c in ipairs((folder.info(path) or { runs = {} }).runs) do
-      for axis, label in pairs(c.labels) do
-        there[axis], seen[axis] = there[axis] or {}, seen[axis] or {}
-        if not seen[axis][label] then table.insert(there[axis], label) end
-        seen[axis][label] = true
-      end
-    end
-  end
-  return there, seen
-end
-
--- A value goes by the name that it has: in the study's folder, in the study.  Of a new one it is the text that was typed.
-local function name_values(plan, run)
-  local there, seen = labels_there(run)
-  local schema = plan.survey.schema
-  for _, axis in ipairs(plan.axes) do
-    local declared = plan.spec.axes[axis.name] and grid.list(axis.name, plan.spec.axes[axis.name]) or {}
-    for i, value in ipairs(axis.values) do
-      local key = values.same_words(value.words, schema)
-      for _, one in ipairs(value.unknown and declared or {}) do
-        if values.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
-      end
-      for _, label in ipairs(not (seen[axis.name] or {})[value.label] and there[axis.name] or {}) do
-        if values.same_words({ axis.name .. "=" .. label }, schema) == key then
-          value.label = label
-          break
-        end
-      end
-    end
-    local again, first = grid.twice(axis.values, schema)
-    if again then
-      errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, first, again ~= first and ", once as " .. again or ""), "write it once")
-    end
-  end
-end
-
 ---The grid that the command line means.
----@param o table script, seeds, run = the study's folder, whose names of values stay
+---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
 ---@param words string[] for the script
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
 ---  survey }
@@ -171,7 +131,7 @@ function sweep.plan(o, words)
     if not word:find "^%-*seed=" then common[#common + 1] = word end
   end
   local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
-  name_values(plan, o.run)
+  check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
   for _, c in ipairs(runs) do
     if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
@@ -183,20 +143,13 @@ function sweep.plan(o, words)
   return plan
 end
 
--- Are the settings that two texts give the same?
-local function same_settings(plan, a, b)
-  local lists = { {}, {} }
-  for i, text in ipairs { a, b } do for word in text:gmatch "%S+" do table.insert(lists[i], word) end end
-  return values.same_words(lists[1], plan.survey.schema) == values.same_words(lists[2], plan.survey.schema)
-end
-
 -- What study.json says, if this sweep may go on there: a folder has one study, and no run.
 local function owned(o, plan, words)
   local info = folder.info(o.run)
   local elsewhere = "run=FOLDER puts this one elsewhere"
   if info and info.script ~= plan.script then
     errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
-  elseif info and not same_settings(plan, info.settings, words) then
+  elseif info and grid.same_text(info.settings, plan.survey.schema) ~= grid.same_text(words, plan.survey.schema) then
     errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
   elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
   return info
