@@ -341,7 +341,7 @@ local function sizing_of(cfg, own, given)
     return nil
   end
   text, own.core.size, cfg.core.size = tostring(cfg.core.size or text), nil, nil            -- core.size=N: of this core alone
-  local size = (text == "script" or text == "published") and text or tonumber(text)
+  local size = (text == "script" or text == "published") and text or values.number(text)
   if not size or type(size) == "number" and not (size >= 1 and size % 1 == 0 and size < 2 ^ 40) then
     errors.usage(("size=%s: expected script, published or a number of parameters"):format(text))
   end

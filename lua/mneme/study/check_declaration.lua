@@ -270,9 +270,9 @@ function checked.name_values(plan, o)
         end
       end
     end
-    local again, first = grid.twice(axis.values, schema, seen[axis.name])
+    local again, before = grid.twice(axis.values, schema, seen[axis.name])
     if again then
-      errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, first, again ~= first and ", once as " .. again or ""), "write it once")
+      errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, before, again ~= before and ", once as " .. again or ""), "write it once")
     end
   end
 end
