@@ -263,14 +263,15 @@ function checked.name_values(plan, o)
       for _, one in ipairs(value.unknown and declared or {}) do
         if values.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
       end
-      for _, label in ipairs(not (seen[axis.name] or {})[value.label] and there[axis.name] or {}) do
+      value.kept = seen[axis.name] and seen[axis.name][value.label]
+      for _, label in ipairs(not value.kept and there[axis.name] or {}) do
         if values.same_words({ axis.name .. "=" .. label }, schema) == key then
           value.label = label
           break
         end
       end
     end
-    local again, before = grid.twice(axis.values, schema, seen[axis.name])
+    local again, before = grid.twice(axis.values, schema)
     if again then
       errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, before, again ~= before and ", once as " .. again or ""), "write it once")
     end

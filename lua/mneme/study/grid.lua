@@ -38,18 +38,17 @@ function grid.value(name, v)
 end
 
 ---A value that a list of them has twice, by label or by what it sets.
----@param list table[] of grid.value
+---@param list table[] of grid.value; kept: runs have this label, and a folder that has a value under two keeps both
 ---@param schema table<string, { default: any }> says the types of settings
----@param kept table<string, boolean>? labels that runs have: a folder that has a value under two keeps both
 ---@return string? again its label; nil: all differ
 ---@return string? first the label of the value that it equals
-function grid.twice(list, schema, kept)
+function grid.twice(list, schema)
   local seen, labels = {}, {}
   for _, value in ipairs(list) do
-    local key, label = values.same_words(value.words, schema), value.label
-    local first = labels[label] or seen[key]
-    if first and not (kept and kept[label] and kept[first] and first ~= label) then return label, first end
-    labels[label], seen[key] = label, label
+    local key = values.same_words(value.words, schema)
+    local first = labels[value.label] or seen[key]
+    if first and not (value.kept and first.kept and first.label ~= value.label) then return value.label, first.label end
+    labels[value.label], seen[key] = value, value
   end
 end
 
