@@ -92,7 +92,7 @@ function values.parse(key, text, like)
   if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
     local first, last = text:match "^(%d[%d.]*),.*,?(%f[%d.]%d[%d.]*)$"
     local range = key:find "%.remember$" and first and ("; channels from %s to %s steps: %s=%s..%s"):format(first, last, key, first, last) or ""
-    bad(key, text, "one " .. kind, "lists of values are for mneme sweep" .. range)
+    bad(key, text, "one " .. kind, key == "seed" and "seeds=" .. text .. " makes a run of each" or "lists of values are for mneme sweep" .. range)
   elseif kind == "number" then
     local n, beyond = values.number(text)
     if beyond then bad(key, text, beyond == "small" and "0 or a number of at least 5e-324" or "a number of at most 1.8e308") end
