@@ -214,11 +214,8 @@ local function check_identity(r, planned, info, result, found)
   end
   for key, text in pairs(said) do
     local value = flat[key]
-    local number = tonumber(text)
-    local other = type(value) == "number" and number and number ~= value
-      or type(value) == "boolean" and (text == "1" or text == "0") and (text == "1") ~= value
-      or type(value) == "string" and not text:find "[,{ ]" and text ~= value
-    if other and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
+    local one = type(value) ~= "string" or not text:find "[,{ ]"
+    if value ~= nil and one and not values.same(text, value) and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
   end
 end
 

@@ -26,7 +26,7 @@ local function own_words(spec, labels)
   for name, axis in pairs(spec.axes or {}) do
     for _, size in ipairs { "", "quick", "full" } do
       local found
-      for _, value in ipairs(grid.list(name, axis, size)) do found = found or value.label == labels[name] and value or nil end
+      for _, value in ipairs(grid.list(name, axis, size)) do found = found or grid.is(value, labels[name]) and value or nil end
       if found then
         for _, word in ipairs(found.words) do words[#words + 1] = word end
         break

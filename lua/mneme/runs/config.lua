@@ -283,9 +283,7 @@ local function take_axes(survey, arguments, schema)
     local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
     local entry = key and schema[key:match "^[^.]+"]
     if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
-      local texts = {}
-      for item in (text .. ","):gmatch "([^,]*)," do texts[#texts + 1] = item end
-      survey.axes[#survey.axes + 1] = { name = key, texts = texts }
+      survey.axes[#survey.axes + 1] = { name = key, texts = values.items(text) }
     else rest[#rest + 1] = word end
   end
   return rest
@@ -363,7 +361,7 @@ local function sizing_of(cfg, own, given)
     return nil
   end
   text, own.core.size, cfg.core.size = tostring(cfg.core.size or text), nil, nil            -- core.size=N: of this core alone
-  local size = (text == "script" or text == "published") and text or tonumber(text)
+  local size = (text == "script" or text == "published") and text or values.number(text)
   if not size or type(size) == "number" and not (size >= 1 and size % 1 == 0 and size < 2 ^ 40) then
     errors.usage(("size=%s: expected script, published or a number of parameters"):format(text))
   end
