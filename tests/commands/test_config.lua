@@ -187,7 +187,8 @@ t.test("errors.nearest finds the word that was meant, and none where nothing is 
   local words = { "corridor", "num_envs", "lr", "seed" }
   t.eq(errors.nearest("coridor", words), "corridor")
   t.eq(errors.nearest("corrdior", words), "corridor", "swapped letters")
-  t.eq(errors.nearest("envs", words), "num_envs", "a part of it")
+  t.eq(errors.nearest("envs", words), nil, "another word")
+  t.eq(errors.nearest("corr", words), "corridor", "its beginning")
   t.eq(errors.nearest("SEED", words), "seed")
   t.eq(errors.nearest("x", words), nil)
   t.eq(errors.nearest("", words), nil)
@@ -252,8 +253,7 @@ t.test("a run folder holds what was set, and equal runs are equal files", functi
 end)
 
 t.test("a folder that holds a run is refused, and so is a resume of nothing", function()
-  local cfg = with("run=" .. dir .. "/a")
-  local ok, e = pcall(run.open, cfg)
+  local ok, e = pcall(with, "run=" .. dir .. "/a")
   t.ok(not ok and tostring(e):find("already holds a run %(resume=.*/a goes on with it%)"), tostring(e))
   t.eq(e.status, 2)
   refused("resume=" .. dir .. "/none", "none: there is no such run")

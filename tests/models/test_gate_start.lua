@@ -174,7 +174,8 @@ t.test("a warning before training where the start cannot reach, and none where i
     .. "which is 0 in float32, as is its gradient; core.remember=20, or any half-life up to 200,", 1, true))
   t.ok(warning("agalite", 60):find("2^-85 of it is left there with a zero input, and of its gradient; core.remember=6,", 1, true))
   for _, least in ipairs { 20, 200 } do t.ok(not warning("agalite", 200, { remember = least }), "what is advised is not warned of") end
-  t.ok(not warning("agalite", 10) and not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
+  t.ok(not warning("agalite", 10) and not warning("agalite", 20) and warning("agalite", 40))
+  t.ok(not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
   t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
   t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
   t.ok(not warning("gtrxl", 60, { memory = 25, n_layers = 2, sees = "rollout" }) and not warning("gtrxl", 50, { memory = 25, n_layers = 2 }))

@@ -402,6 +402,17 @@ t.test("each figure by itself, for papers; a page is called .html", function()
   t.eq((mneme "sweep nasty.lua estimate=0 jobs=2 run=drawn"), 0)
   local status, said = mneme "report drawn figures=papers"
   t.eq(status, 0, said)
+  local bare = shell.folder()                      -- a PATH without rsvg-convert: what can be written is, and the rest is named
+  shell.run(bare, "for p in sh env cat ls mkdir rm test uname id nproc df tail grep; do ln -s $(command -v $p) .; done")
+  for _, line in ipairs { "report drawn figures=bare", "report drawn out=bare.tex" } do
+    said, status = shell.run(here, ("PATH='%s' '%s' %s"):format(bare, shell.program, line))
+    t.ok(status == 0 and said:find "rsvg%-convert is not installed" and said:find "librsvg2%-bin", said)
+  end
+  for _, name in ipairs { "bare/figure-1.svg", "bare/figure-2.svg", "bare/figure-2.gp", "bare/figure-2.csv", "bare.tex" } do
+    t.ok(files.is_file(here .. "/" .. name), name)
+  end
+  t.ok(not files.is_file(here .. "/bare/figure-1.png"))
+  os.execute("rm -rf '" .. bare .. "'")
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 then
     for _, name in ipairs { "figure-1", "figure-2" } do
       for ending, begin in pairs { svg = "<svg", pdf = "%PDF", png = "\137PNG", gp = "#", csv = "" } do

@@ -79,7 +79,7 @@ function values.parse(key, text, like)
   if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
     local first, last = text:match "^(%d[%d.]*),.*,?(%f[%d.]%d[%d.]*)$"
     local range = key:find "%.remember$" and first and ("; channels from %s to %s steps: %s=%s..%s"):format(first, last, key, first, last) or ""
-    bad(key, text, "one " .. kind, "lists of values are for mneme sweep" .. range)
+    bad(key, text, "one " .. kind, key == "seed" and "seeds=" .. text .. " makes a run of each" or "lists of values are for mneme sweep" .. range)
   elseif kind == "number" then
     local n = values.number(text)
     if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M") end

@@ -211,7 +211,11 @@ local function new(name, settings)
   if type(name) ~= "string" then errors.raise "dataset: expected a name, as in mn.dataset(\"listops\", { batch = 16 })" end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
-  local self = setmetatable(d.build(settings), Task)
+  errors.members("data set " .. name, d, "doc source config about build", d.build)
+  local built = d.build(settings)
+  errors.need("data set " .. name .. ": what build gave", built, nil, "{ tokens = ..., classes = ..., length = ..., draw = ... }")
+  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary", d.build)
+  local self = setmetatable(built, Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.first, self.whole = 0, settings.batch
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)

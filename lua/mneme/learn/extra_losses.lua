@@ -1,6 +1,7 @@
 -- extra_losses.lua -- terms that a script adds to a learner's loss, and the modules that they train besides the agent:
 --   mn.learner(cfg, env, agent, { aux = { rebuild = function(batch) ... return loss end }, modules = { decoder = decoder } })
 local errors = require "mneme.base.errors"
+local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -47,8 +48,7 @@ function extra_losses.read(what, extra)
   local children, modules = {}, extra.modules or {}
   errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
   for _, name in ipairs(tables.keys(modules)) do
-    errors.need(("%s: modules.%s"):format(what, name), modules[name], "children", "a module such as mn.nn.linear(...)")
-    children[#children + 1] = { name, modules[name] }
+    children[#children + 1] = { name, module.need(("%s: modules.%s"):format(what, name), modules[name]) }
   end
   return { terms = terms_of(what, extra.aux), module = nn.container(children) }
 end

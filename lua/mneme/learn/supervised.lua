@@ -59,6 +59,10 @@ local function new(cfg, dataset, model)
   errors.need("supervised: data set", dataset, "buffers", "mn.dataset(...)")
   errors.need("supervised: model", model, "core", "mn.sequence_model { dataset = dataset, core = core }")
   local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
+  if trainer.instead then
+    trainer.instead(self)
+    return self
+  end
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
   self.each = dataset.length * share(dataset)
@@ -143,7 +147,9 @@ end
 ---One line: which model, on what.
 ---@return string
 function Supervised:headline()
-  return ("%s on %s, %d parameters"):format(self.model.core.name, self.dataset.name, self.model.module:count())
+  local instead = self.dataset.instead
+  return ("%s on %s%s, %d parameters"):format(self.model.core.name, self.dataset.name,
+    instead and (" (%s: the package fortunes is not installed)"):format(instead:match "[^/]*$") or "", self.model.module:count())
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.

@@ -18,12 +18,14 @@
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
+--   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 --   starts                set here where a resume changed the training's steps: see schedule.share of tensor/lr_schedule.lua
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
+local core_rehearsal = require "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
@@ -50,6 +52,7 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
@@ -134,13 +137,14 @@ end
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
-  if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
+  if trainer.instead then return trainer.instead(learner, true) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   if learner.env then rehearsal.check(learner.env) end
-  local about = learner:describe()
+  local about, acts = learner:describe(), learner.agent or learner.model
+  if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
@@ -160,7 +164,7 @@ function trainer.train(learner)
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
   for _, open in ipairs(trainer.observers) do observers[#observers + 1] = open(learner, run, function() return step end) end
-  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads, at_most = (learner.stop_score or -1) >= 0 }
   local started = { step = step, time = C.mn_clock(false) }
   local function counters()
     local c = learner:counters()
@@ -206,6 +210,7 @@ function trainer.train(learner)
   bar:finish(step, learner:shown())
   notify(observers, "close", step, ok)
   if not ok then
+    if leads and status.status == 3 then outcome.write(run.path, "diverged", step, {}) end
     run:close(1)
     error(status, 0)
   end
@@ -220,8 +225,9 @@ function trainer.train(learner)
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then
-    result.seconds_measured = C.mn_clock(false) - started.time
-    result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)
+    local measured = step - started.step        -- 0: its first update was all of it, and is no measure of a step
+    result.seconds_measured = measured > 0 and C.mn_clock(false) - started.time or 0
+    result.seconds_per_step = measured > 0 and result.seconds_measured / measured or 0
   end
   return result
 end

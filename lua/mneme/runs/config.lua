@@ -87,6 +87,36 @@ local function about_of(key, given)
   return about
 end
 
+-- The range of a learner's setting that a script declares without one, so that a wrong value is refused before an agent is built.
+local function ranged(key, default, about)
+  local rule = learner_settings.keys[key]
+  local lo, hi = unpack(rule and rule.range or {})
+  if not lo or about.range or about.choices or type(default) ~= "number" or default < lo or default > hi then return about end
+  return { about[1], range = rule.range, whole = about.whole or rule.whole and default % 1 == 0 or nil }
+end
+
+-- Refuse, before an agent is built, a folder that holds a run, and settings that this script does not read: it has no run.
+local function check_run(cfg, by_user, script)
+  if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
+    errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
+  end
+  local here = errors.position()
+  if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
+  local texts = {}
+  for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
+  local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
+  local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
+  for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
+    reads_all = reads_all or code:find("mn%." .. word .. "%f[^%w_]")
+  end
+  if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+    if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
+      errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
+    end
+  end
+end
+
 -- Schema: key -> { default, about }, and the order in which help lists the keys.
 local function declare(defaults, about)
   local schema, own, common = {}, {}, {}
@@ -95,7 +125,7 @@ local function declare(defaults, about)
       errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
     elseif key ~= "quick" and key ~= "full" then
       values.check_default(key, default)
-      schema[key] = { default = default, about = about_of(key, about[key]) }
+      schema[key] = { default = default, about = ranged(key, default, about_of(key, about[key])) }
       own[#own + 1] = key
     end
   end
@@ -419,6 +449,7 @@ function config.new(defaults, about)
       for_learner[key] = entry.of_learner
     end
   end
+  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user, script) end
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"

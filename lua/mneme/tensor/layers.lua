@@ -177,7 +177,7 @@ function layers.identity() return module.new({ kind = "identity", about = "" }, 
 
 -- nn.tanh() and its like: the op of that name as a module, with the op's option.
 for name in ("elu elu1 gelu leaky_relu log_softmax mish relu sigmoid silu softmax softplus tanh"):gmatch "%S+" do
-  if ops[name] then
+  if rawget(ops, name) then
     ---The op of this name as a module.
     ---@param option number? the op's, such as the slope of leaky_relu
     ---@return Module
