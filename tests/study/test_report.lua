@@ -356,8 +356,8 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
     return front.replicable(judged, "layers: 1", words)
   end
   t.eq(said { "own" }, nil)
-  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: of 2 claims of others, 2 hold (layers: 1, seeds: 4 to 5).")
-  t.eq(said { "fails" }, "Was it replicable? No: of one claim of others, 1 does not hold (layers: 1, seeds: 4).")
+  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: 2 of the 2 published claims hold here (layers: 1, seeds: 4 to 5).")
+  t.eq(said { "fails" }, "Was it replicable? No: the published claim does not hold here (layers: 1, seeds: 4).")
   t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
   local function of_others(source) return front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", words) ~= nil end
   for _, source in ipairs { "paper, section 3", "paper's comparison", "the paper, table 1", "authors' reply", "Tay et al. 2021", "Lambert, in press", "POPGym",

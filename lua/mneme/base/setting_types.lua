@@ -253,17 +253,20 @@ function values.merge(key, old, new)
   return new
 end
 
----The entry of a thing with options in a table by names: that of "gtrxl memory=256" where it has these options, else that of "gtrxl".
+---The entry of a thing with options in a table by names: that of "gtrxl memory=256" where it has these options, else that of "gtrxl"; of several
+---the one that names most options.
 ---@param entries table<string, any>
 ---@param thing table { name, option = value }
 ---@return any
 function values.entry(entries, thing)
-  local best = entries[thing[1]]
+  local best, most = entries[thing[1]], 0
   for _, key in ipairs(tables.keys(entries)) do
     local name, options = key:match "^(%S+) (.+)$"
-    local fits = name == thing[1]
-    for option, value in (options or ""):gmatch "(%S+)=(%S+)" do fits = fits and thing[option] ~= nil and values.show(thing[option]) == value end
-    if fits then best = entries[key] end
+    local fits, n = name == thing[1], 0
+    for option, value in (options or ""):gmatch "(%S+)=(%S+)" do
+      fits, n = fits and thing[option] ~= nil and values.show(thing[option]) == value, n + 1
+    end
+    if fits and n >= most then best, most = entries[key], n end
   end
   return best
 end

@@ -143,18 +143,13 @@ end
 function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
-<<<<<<< HEAD
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
     losses = {} }, instances)
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
     return self
   end
   self.extra = extra_losses.read(what, extra)
-=======
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
-    losses = {}, extra = extra_losses.read(what, extra) }, instances)
->>>>>>> 95319d081f095b5fadab1bace0889e9274c24a58
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core

@@ -1,6 +1,6 @@
 -- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
 --   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, quick = { corridor = 10 } }
--- Later ones win: default < published values of the chosen core < quick < command line.  A setting that is not
+-- Later ones win: default < published values of the chosen core and learner < quick < command line.  A setting that is not
 -- declared is an error, so a misspelt one never leads to a run with the wrong value.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -12,6 +12,7 @@ local ranks = require "mneme.tensor.ranks"
 local source_files = require "mneme.base.source_files"
 local given_words = require "mneme.runs.given_words"
 local misspelt_keys = require "mneme.runs.misspelt_keys"
+local published_values = require "mneme.runs.published_values"
 local value_origins = require "mneme.runs.value_origins"
 local values = require "mneme.base.setting_types"
 
@@ -236,13 +237,6 @@ local function set_all(cfg, schema, new, what, chosen)
   end
 end
 
-local function published_values(cfg, published)
-  local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
-  if type(published) == "function" then return published(name, cfg) or {} end
-  errors.need("config: published", published, nil, "{ NAME = { lr = ... } } or function(name, cfg)")
-  return name and values.entry(published, type(cfg.core) == "table" and cfg.core or { name }) or {}
-end
-
 -- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
@@ -322,12 +316,15 @@ local function defaults_of(schema)
   return cfg
 end
 
--- Lay what goes with quick=1 or full=1 and with the core over cfg.
-local function lay_out(cfg, schema, sized, size, published, choose_core)
-  set_all(cfg, schema, sized, size)              -- here for the core that it may choose,
-  choose_core()
-  set_all(cfg, schema, published_values(cfg, published), "published")
+-- Lay what goes with quick=1 or full=1 and with the core and the learner over cfg.
+local function lay_out(cfg, schema, sized, size, published, choose)
+  set_all(cfg, schema, sized, size)              -- here for the core and the learner that it may choose,
+  choose()
+  local entry, defaults = published_values.of(published, cfg, schema.learner and schema.learner.default)
+  set_all(cfg, schema, defaults, "published")
+  set_all(cfg, schema, entry, "published")
   set_all(cfg, schema, sized, size, true)        -- and here because it wins over published values
+  return { published = entry, learner = defaults, size = size, sized = sized }
 end
 
 -- The schema with what is chosen as the defaults, for --help.
@@ -337,18 +334,6 @@ local function resolved(schema, cfg)
     list[key] = { default = cfg[key] == nil and entry.default or cfg[key], about = entry.about, of_learner = entry.of_learner }
   end
   return list
-end
-
--- The published values that replaced others of the script since the run has another core; nil: none did.
-local function published_text(cfg, own, published, given)
-  local list, before, named = {}, {}, { core = true }
-  for _, pair in ipairs(given) do named[pair[1]] = true end
-  for _, key in ipairs(tables.keys(published_values(cfg, published or {}))) do
-    if not named[key] and cfg[key] ~= nil and values.show(cfg[key]) ~= values.show(own[key]) then
-      list[#list + 1], before[#before + 1] = key .. "=" .. values.show(cfg[key]), key .. "=" .. values.show(own[key])
-    end
-  end
-  return list[1] and ("published for %s: %s; the script's own: %s"):format(cfg.core[1] or cfg.core, table.concat(list, " "), table.concat(before, " "))
 end
 
 -- What the core's size is to be (a sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
@@ -389,8 +374,8 @@ end
 ---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
----  published = { NAME = { lr = ... }, ["NAME option=value"] = { ... } } or function(name, cfg): values that go with cfg.core's name, or
----  with an option of it
+---  published = { NAME = { lr = ... }, ["NAME option=value"] = { ... }, ["NAME learner=ppo"] = { ... } } or function(name, cfg): values that
+---  go with cfg.core's name, with an option of it, or with another learner than the script's
 ---@return T|Config cfg every key that the script declared, and those of every script
 function config.new(defaults, about)
   about = about or {}
@@ -402,6 +387,7 @@ function config.new(defaults, about)
   arguments = given_words.renamed(arguments, defaults, learner and learner_settings.find(learner).defaults or learner_settings.own())
   local schema, own_keys, common = declare(defaults, about)
   if not table.concat(arguments, " "):find "%f[%w]resume=" then check_spelling(own_keys, about) end      -- a stored run trained with it
+  local published = published_values.by_learner(about.published or {}, defaults.learner)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
@@ -425,18 +411,27 @@ function config.new(defaults, about)
     resumed = given_words.blame(nil, resume, cfg, schema, given, cfg.resume)
   else
     local size = given_words.blame(nil, size_of, cfg, defaults, command_line)
-    local sized, published = size and defaults[size] or {}, about.published or {}
-    layers = { size = size, sized = sized, given = given, by_user = by_user }
+    local sized = size and defaults[size] or {}
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
     lay_out(own, schema, sized, size, published, function()
       for _, word in ipairs(own_core or {}) do values.set(own, schema, word:match "^([^=]*)=(.*)$") end
     end)
-    lay_out(cfg, schema, sized, size, published, function() command_line "core" end)
+    layers = lay_out(cfg, schema, sized, size, published, function()
+      command_line "core"
+      command_line "learner"
+    end)
+    layers.given, layers.by_user = given, by_user
   end
   command_line()
   if learner then given_words.blame(nil, leave_out_others, cfg, schema, given) end
-  local taken = own and published_text(cfg, own, about.published, given)
+  local taken
+  if own then
+    local named = {}
+    for key in pairs(layers.sized) do named[key] = true end
+    for _, pair in ipairs(given) do named[pair[1]] = true end
+    taken = published_values.text(published, cfg, own, defaults.learner, named, defaults.core)
+  end
   if help then
     local rows = config.study_rows and config.study_rows()
     io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
@@ -456,11 +451,10 @@ function config.new(defaults, about)
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  if layers then layers.published = published_values(cfg, about.published or {}) end
   meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and value_origins.of(layers),
     core = values.copy(cfg.core) }
   if config.survey then
-    config.survey.published = about.published
+    config.survey.published = published
     config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
     error(config.survey, 0)
   end
