@@ -85,7 +85,8 @@ typedef struct mn_op {
   bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
                                   first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
-  bool updates;                /* off_tape, and changes the values of input 0: an optimiser's step */
+  unsigned cpu_grads;          /* bit i: only the CPU's kernel has the gradient of input i; on a GPU it is refused where it is wanted */
+  unsigned writes;             /* off_tape: bit i: it changes the values of input i */
 } mn_op;
 
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])
@@ -94,6 +95,9 @@ typedef struct mn_op {
 /* The name of a call's op, and of its input i, for errors. */
 const char *mn_call_name(const mn_call *c);
 const char *mn_input_name(const mn_call *c, int i);
+
+/* Are the context's tensors the host's? */
+bool mn_on_cpu(const mn_ctx *mn);
 
 /* Format the error of a context; returns -1. */
 int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
