@@ -204,8 +204,10 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
-    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+    losses = {}, set_up = {} }, instances)
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
+  self.extra = extra_losses.read(what, extra, self:modules())
+  self.modules = self.extra.modules
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -245,6 +247,10 @@ end
 
 ---Called once, when all buffers are there: for those of a class.
 function OnPolicy.setup() end
+
+---Called once, when the settings are there: what a class trains besides the agent.
+---@return table<string, Module|Tensor>? modules, and leaves with a gradient, by name: then in self.modules
+function OnPolicy.modules() end
 
 -- ---- acting ----
 
@@ -465,6 +471,7 @@ function OnPolicy:loss_and_step()
   self.optimiser:zero_grad()
   local loss, logged = extra_losses.total(self, self:batch())
   loss:backward()
+  extra_losses.check_trained(self)
   self.optimiser:apply()
   self.read = {}
   for name, t in pairs(logged) do self.read[name] = t:data() end
