@@ -300,15 +300,17 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
 static int check_unchanged(mn_ctx *mn, const mn_node *node) {
   const mn_plan *in = node->out[0]->plan;          /* a plan's node was applied when the plan ran last */
   const uint64_t made = in ? in->ran : node->made;
+  if (in && in->began > in->ran)
+    return mn_fail(mn, "backward: a result of the plan that ran %s was changed in place: run it again, or write into a copy", mn_call_name(&node->call));
   for (int i = 0; i < node->call.n_in; i++) {
     const mn_record *r = node->in[i];
     if (!r || r->slot >= 0 || (r->plan && r->plan == in)) continue;
     if ((r->plan ? r->plan->began : (r->of ? r->of : r)->changed) <= made) continue;
     if (r->plan)
-      return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again after it was used here: call backward() before that, or use a copy",
+      return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again, or was written into, after it was used here: call backward() before that, or use a copy",
                      mn_input_name(&node->call, i), mn_call_name(&node->call));
     return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by fill(), copy(), env:step() or whatever else writes into it): "
-                       "call backward() before that, or use a copy, x:clone() or mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));
+                       "call backward() before that, or use a copy, mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));
   }
   return 0;
 }
@@ -519,7 +521,9 @@ static int seek(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into, sought *b
   if (r->sought) return mn_fail(mn, "grad: a tensor was given twice");
   *before = (sought){ r, r->grad, r->fresh, r->keeps };
   r->sought = true;
-  if (leaf) r->grad = mn_find(mn, into, "grad", "the gradient")->data, r->fresh = true;
+  mn_record *to = mn_find(mn, into, "grad", "the gradient");
+  if (leaf && mn_note_change(mn, to)) return -1;
+  if (leaf) r->grad = to->data, r->fresh = true;
   else r->keeps = *into;
   return 0;
 }

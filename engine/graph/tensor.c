@@ -116,14 +116,17 @@ void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
 void *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what) {
   mn_record *r = mn_find(mn, t, what, "the tensor");
   if (!r) return NULL;
-  if (r->slot >= 0 || r->plan)
-    return not_a_leaf(mn, what), NULL;
+  if (r->slot >= 0) return not_a_leaf(mn, what), NULL;
+  if (r->plan) {                                   /* a plan's results are there until it runs again */
+    r->plan->began = ++mn->changes;
+    return mn_wait(mn) ? NULL : r->data;
+  }
   return mn_note_change(mn, r) || mn_wait(mn) ? NULL : r->data;
 }
 
 double mn_tensor_version(mn_ctx *mn, const mn_tensor *t) {
   const mn_record *r = mn_find(mn, t, "tensor", "it");
-  return !r ? -1 : (double)(r->slot < 0 && r->plan ? r->plan->ran : (r->of ? r->of : r)->changed);
+  return !r ? -1 : (double)(r->slot < 0 && r->plan ? r->plan->began : (r->of ? r->of : r)->changed);
 }
 
 /* A gradient that nothing has reached is zeros. */

@@ -122,7 +122,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_ppo_loss = {
-  .sig = "logits[T,B,A] values[T,B] actions[T,B]:<A old_log_probs[T,B] old_values[T,B] advantages[T,B] returns[T,B]"
+  .sig = "logits[T,B,A] values[T,B] actions[T,B]:<A ~old_log_probs[T,B] ~old_values[T,B] ~advantages[T,B] ~returns[T,B]"
          " -> loss[1] ~policy_loss[1] ~value_loss[1] ~entropy[1] ~approx_kl[1] ~clip_fraction[1]"
          " | clip=0.2 entropy_coef=0.01 value_coef=0.5 clip_values=0 normalise_advantages=1 over_ranks=0",
   .doc = "mean max(-A r, -A clip(r)) - entropy_coef entropy + value_coef 0.5 mean (V-G)^2, r = pi(a)/pi_old(a) "
