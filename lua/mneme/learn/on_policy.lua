@@ -137,6 +137,8 @@ local function make_buffers(self)
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
+  for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
   self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
     x = rows_of(self.x, {}), inputs = rows_of(self.inputs, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
   self.row.paid = self.row.reward            -- as the environment gave them
@@ -313,6 +315,7 @@ end
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
+  for i = 1, #self.overwritten do engine.check(C.mn_tensor_write(engine.ctx, self.overwritten[i], "rollout")) end
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
   if self.normaliser then self.normaliser:before(self) end
   if not self.carry then
