@@ -103,12 +103,12 @@ function extra_losses.check_trained(learner)
   for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
   while engine.C.mn_plan_graded(learner.learn.handle, i, leaf) do
     if not moved[leaf.slot] then
-      local functions = { learner.loss }
+      local functions = { learner.loss or learner.model }
       for _, term in ipairs(learner.extra and learner.extra.terms or {}) do functions[#functions + 1] = term[2] end
       for _, part in ipairs { "policy", "value", "torso" } do functions[#functions + 1] = learner.agent and learner.agent[part] end
       local name = name_of(leaf.slot, functions)
       errors.raise(("%s: %s [%s] has a gradient in the loss, but belongs to no module, so that it would be neither trained nor saved"):format(
-        learner.what, name or "a tensor", table.concat(leaf:shape(), ",")), { where = errors.position_of(learner.loss),
+        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = learner.loss and errors.position_of(learner.loss),
         hint = ("modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
           .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
     end
