@@ -76,7 +76,8 @@ end
 
 -- One column of the buffers.
 local function put(into, b, T, B, token, answer)
-  local tokens, answers, asked = into.token:data() + b, into.answer:data() + b, into.asked:data() + b
+  local tokens, answers, asked = tensor.writable(into.token, "dataset:fill") + b, tensor.writable(into.answer, "dataset:fill") + b,
+    tensor.writable(into.asked, "dataset:fill") + b
   for t = 0, T - 1 do
     local a = answer[t]
     tokens[t * B] = token[t]
@@ -127,7 +128,7 @@ function Task:fill(into, split, n)
     end
     if not asked then errors.raise(("data set %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
   end
-  local done = into.done:data()
+  local done = tensor.writable(into.done, "dataset:fill")
   ffi.fill(done, T * B)
   if fresh then ffi.fill(done, B, 1) end
 end

@@ -144,13 +144,14 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
-    losses = {} }, instances)
+    losses = {}, set_up = {} }, instances)
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
     return self
   end
-  self.extra = extra_losses.read(what, extra)
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
+  self.extra = extra_losses.read(what, extra, self:modules())
+  self.modules = self.extra.modules
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -189,6 +190,10 @@ end
 
 ---Called once, when all buffers are there: for those of a class.
 function OnPolicy.setup() end
+
+---Called once, when the settings are there: what a class trains besides the agent.
+---@return table<string, Module|Tensor>? modules, and leaves with a gradient, by name: then in self.modules
+function OnPolicy.modules() end
 
 -- ---- acting ----
 
@@ -252,6 +257,7 @@ end
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
+  for i = 1, #self.overwritten do engine.check(C.mn_tensor_write(engine.ctx, self.overwritten[i], "rollout")) end
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
   if self.normaliser then self.normaliser:before(self) end
   if not self.carry then
@@ -423,6 +429,7 @@ function OnPolicy:loss_and_step()
   self.optimiser:zero_grad()
   local loss, logged = extra_losses.total(self, self:batch())
   loss:backward()
+  extra_losses.check_trained(self)
   self.optimiser:apply()
   self.read = {}
   for name, t in pairs(logged) do self.read[name] = t:data() end

@@ -25,6 +25,8 @@ local function make_buffers(self)
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
+  for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
   self.row = { action = {}, value = {}, reward = M.rows_of(self.rewards, {}), played = M.rows_of(self.played, {}),
     x = M.rows_of(self.x, {}), inputs = M.rows_of(self.inputs, {}), done = M.rows_of(self.done, {}), resets = M.rows_of(self.resets, {}), previous = {} }
   self.row.paid = self.row.reward            -- as the environment gave them

@@ -7,6 +7,7 @@ local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
+local extra_losses = require "mneme.learn.extra_losses"
 local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
@@ -84,6 +85,7 @@ function Supervised:loss_and_step()
   local loss, _, right = ops.cross_entropy { logits = logits, target = batch.answer, asked = batch.asked }
   if self.weight then loss = loss * self.weight end
   loss:backward()
+  extra_losses.check_trained(self)
   self.optimiser:apply()
   self.read.loss, self.right, self.after = loss:data(), right:data(), after
   return loss

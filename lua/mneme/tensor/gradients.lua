@@ -60,7 +60,7 @@ end
 
 -- Record f.backward for arguments like these: { plan, id, version }.
 local function record(f, xs, y, arguments, n)
-  local entry = { plan = ffi.gc(check(C.mn_plan_new(ctx)), C.mn_plan_free), bodies = {} }
+  local entry = { plan = tensor.plan_handle(), bodies = {} }
   check(C.mn_way_back_begin(entry.plan))
   local before = engine.recording
   engine.recording = entry.bodies
@@ -149,6 +149,7 @@ function gradients.custom_gradient(f)
     end
     latest = entry
     remember(latest)
+    if y:wants_grad() then y = y:detach() end
     local call = { y = y, plan = entry.id, version = entry.version }
     for i, x in ipairs(xs) do call[NAMES[i]] = x end
     return (ops.custom_gradient(call))

@@ -33,7 +33,7 @@ function layers.dropout(p)
     if not self.training and not engine.recording then return x end
     return random.dropout(x, rate)
   end)
-  m.switched = function(on) rate:fill(on and p or 0) end
+  m.switched = function(on) rate:data()[0] = on and p or 0 end     -- backward has the rate of its forward, so no graph refuses
   return m
 end
 

@@ -205,7 +205,7 @@ function M.load(what, mine, dict, strict)
     errors.raise(("%s: missing %s; unexpected %s"):format(what, listed(missing), listed(unexpected)))
   end
   for name, t in pairs(mine) do
-    if dict[name] then ffi.copy(t:data(), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
+    if dict[name] then ffi.copy(tensor.writable(t, what), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
   end
   return missing, unexpected
 end

@@ -113,7 +113,11 @@ function M.new(spec, options, more)
   local dtype = dtypes[spec.dtype or "f32"]
   if not dtype then errors.raise("tensor: unknown dtype " .. describe(spec.dtype) .. ", expected f32, i32 or u8") end
   local t = handle()
-  check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
+  if C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t) < 0 then
+    M.collect()
+    put_shape(shape)                               -- finalizers may have used the buffer
+    check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
+  end
   ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
   if M.leaf_budget then M.leaf_budget() end
   if data ~= nil and #shape == 0 then t:data()[0] = number(data, spec.dtype)
@@ -131,8 +135,29 @@ function M.sequence(spec, options)
   return M.new(spec, options)
 end
 
--- The collector does not see C memory: prod it when leaves have grown by half since it last ran.
-local budget = 64e6
+---Free at once what no variable holds, memory of C included.
+function M.collect() collectgarbage() collectgarbage() end
+
+-- The collector does not see C memory: prod it when leaves have grown by half since it last ran, or plans have doubled.
+local budget, plans, most_plans = 64e6, 0, 16
+
+local function free_plan(handle)
+  plans = plans - 1
+  C.mn_plan_free(handle)
+end
+
+---A new plan of the engine, which the collector frees.
+---@return ffi.cdata* mn_plan *
+function M.plan_handle()
+  if plans >= most_plans then
+    M.collect()
+    most_plans = math.max(16, 2 * plans)
+  end
+  local new = check(C.mn_plan_new(ctx))
+  plans = plans + 1
+  return ffi.gc(new, free_plan)
+end
+
 function M.leaf_budget()
   if C.mn_bytes(ctx, "leaf") < budget then return end
   collectgarbage()
@@ -278,12 +303,23 @@ function Tensor:to_table()
   return read(1)
 end
 
----Set every number of a leaf to x.
+---Where a leaf's numbers are, to write into now: a graph that used them refuses its backward().  All of the library that writes into a
+---tensor which a script may hold gets its pointer here; x:data() alone tells nobody.
+---@param t Tensor a leaf; what was computed is refused
+---@param what string who writes, for the error
+---@return ffi.cdata*
+function M.writable(t, what)
+  local p = check(C.mn_tensor_write(ctx, t, what))
+  check(C.mn_tensor_info(ctx, t, dtype_buffer, shape_buffer))
+  return ffi.cast(pointers[dtype_buffer[0]], p)
+end
+
+---Set every number of a leaf to x.  What was computed (x[i], slices, other shapes) is a copy, and refused.
 ---@param x number
 ---@return Tensor itself
 function Tensor:fill(x)
-  local p = self:data()
   number(x, self:dtype())
+  local p = M.writable(self, "fill")
   for i = 0, self:size() - 1 do p[i] = x end
   return self
 end
