@@ -35,12 +35,15 @@ local function statistics(n)
   return { bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
 end
 
+-- What the agent's load_state_dict was given.
+local function given(learner) return learner.agent and learner.agent.statistics end
+
 -- From nothing, or from what the agent was given, { "observation.mean" = ... }.
-local function start(s, given, name)
+local function start(s, from, name)
   for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, 1 end
   s.count[0] = FIRST_COUNT
   for part, n in pairs { mean = s.n, var = s.n, count = 1 } do
-    local t = given and given[name .. "." .. part]
+    local t = from and from[name .. "." .. part]
     if t and (t:size() ~= n or t:dtype() ~= "f32") then
       errors.raise(("load_state_dict: normalise.%s.%s is %s with %d numbers, expected f32 with %d"):format(name, part, t:dtype(), t:size(), n))
     end
@@ -114,12 +117,12 @@ function Normaliser:begin(learner)
   row.paid = {}
   for t = 0, T - 1 do row.paid[t] = ffi.new("float[?]", B) end
   if self.norm_obs then
-    start(self.of_observation, learner.agent.statistics, "observation")
+    start(self.of_observation, given(learner), "observation")
     update(self.of_observation, row.x[T], B)
     self:observations(row.x[T], row.inputs[T], B)
   end
   if self.norm_reward then
-    start(self.of_return, learner.agent.statistics, "return")
+    start(self.of_return, given(learner), "return")
     ffi.fill(self.returns_so_far, 8 * B)
   end
 end
@@ -213,7 +216,7 @@ local normaliser = {}
 ---@return Normaliser?
 function normaliser.of_learner(what, learner)
   local space = learner.env.observation_space
-  if not learner.norm_obs and (learner.agent.statistics or {})["observation.mean"] then
+  if not learner.norm_obs and (given(learner) or {})["observation.mean"] then
     errors.usage(what .. ": norm_obs=0, and the agent's parameters are of a run with norm_obs=1",
       "norm_obs=1 begins with its statistics; without the names normalise.* they are left out")
   end
