@@ -199,11 +199,12 @@ t.test("gru and lstm take torch's names, both biases, all layers; what is not th
     end
     local c = mn.core(core, { d_in = 5, d_model = 4, n_layers = 2 })
     c:load_state_dict(dict)
-    local x, h, cell = { 0.5, -1, 2, 0.25, 1 }, {}, {}
+    local x, cell = { 0.5, -1, 2, 0.25, 1 }, {}
     local y = c(mn.tensor { data = x }:reshape(1, 1, 5))
     for n = 0, 1 do
-      h = { 0, 0, 0, 0 }
-      local as = { ["i.weight"] = dict["weight_ih_l" .. n], ["i.bias"] = dict["bias_ih_l" .. n], ["h.weight"] = dict["weight_hh_l" .. n], ["h.bias"] = dict["bias_hh_l" .. n] }
+      local h = { 0, 0, 0, 0 }
+      local as = { ["i.weight"] = dict["weight_ih_l" .. n], ["i.bias"] = dict["bias_ih_l" .. n], ["h.weight"] = dict["weight_hh_l" .. n],
+        ["h.bias"] = dict["bias_hh_l" .. n] }
       local i, u = linear(as, "i", x), linear(as, "h", h)
       for k = 1, 4 do
         if core == "gru" then

@@ -32,9 +32,11 @@ local function random(n)
   state = (state * 16807) % 2147483647
   return state % n
 end
-local numbers = { 0, -0.0, 1, -1, 0.1, 1 / 3, 1e308, -1e308, 2.2250738585072014e-308, 5e-324, -5e-324, 1 / 0, -1 / 0, 0 / 0, 2 ^ 53, -2 ^ 53, 2 ^ 53 - 1, 2 ^ 63,
+local numbers = { 0, -0.0, 1, -1, 0.1, 1 / 3, 1e308, -1e308, 2.2250738585072014e-308, 5e-324, -5e-324, 1 / 0, -1 / 0, 0 / 0, 2 ^ 53, -2 ^ 53, 2 ^ 53 - 1,
+  2 ^ 63,
   2 ^ 64, 123456789012345678, 1e15, 1e16, 1e17, 1e21, 4294967296, math.pi }
-local texts = { "", "a", "\0", "a\0b", "\255", "\128", "ä", ("ä"):sub(1, 1), "😀", "\237\160\128", "\192\128", "\244\144\128\128", "\226\128\168", "\1\2\31\127", '"\\/',
+local texts = { "", "a", "\0", "a\0b", "\255", "\128", "ä", ("ä"):sub(1, 1), "😀", "\237\160\128", "\192\128", "\244\144\128\128", "\226\128\168",
+  "\1\2\31\127", '"\\/',
   "\n\r\t", "\\u0000", "null", "NaN", "inf", "1", "01", "a.b", "a", "bytes:0", "tensor", "__metadata__", "é\0", ("x"):rep(70000), ("\0"):rep(300) }
 local function text()
   if random(3) > 0 then return texts[1 + random(#texts)] end
@@ -45,7 +47,8 @@ end
 local x = mn.tensor { { 1, -2, 3 }, { 4, 0 / 0, 1 / 0 } }
 local odd = mn.tensor { shape = { 5 } }
 for i, bits in ipairs { 0x7fc00000, 0x7fc12345, -0x400000, 1, -0x80000000 } do ffi.cast("int32_t *", odd:data())[i - 1] = bits end
-local tensors = { x, x[1], x:transpose(0, 1), x[2][3], x:reshape(3, 2), x:sum(), odd, mn.tensor { shape = {} }:fill(3), mn.tensor { data = { 1, -2 ^ 31 }, dtype = "i32" },
+local tensors = { x, x[1], x:transpose(0, 1), x[2][3], x:reshape(3, 2), x:sum(), odd, mn.tensor { shape = {} }:fill(3), mn.tensor { data = { 1, -2 ^ 31 },
+  dtype = "i32" },
   mn.tensor { data = { 0, 255 }, dtype = "u8" }, mn.tensor { shape = { 1, 1, 1, 1, 1, 2 } }, mn.tensor { data = { 2 }, grad = true } }
 local function value(depth)
   local kind = random(depth > 4 and 4 or 7)
@@ -91,7 +94,8 @@ t.test("what cannot be kept is refused, with where it is", function()
   local ring = { a = {} }
   ring.a.b = ring
   for expected, v in pairs { ["a.b.1 is a function"] = { a = { b = { print } } }, ["a.n is a cdata"] = { a = { n = 3LL } }, ["a.b holds itself"] = ring,
-    ["a has the key true"] = { a = { [true] = 1 } }, ["it has the key 0.5"] = { [0.5] = 1 }, ["it is a nil"] = {}, ["a.co is a thread"] = { a = { co = coroutine.create(print) } },
+    ["a has the key true"] = { a = { [true] = 1 } }, ["it has the key 0.5"] = { [0.5] = 1 }, ["it is a nil"] = {},
+      ["a.co is a thread"] = { a = { co = coroutine.create(print) } },
     ["a.f is a userdata"] = { a = { f = io.stdout } } } do
     t.raises(function() mn.save(path, next(v) ~= nil and v or nil) end, "save: " .. expected:gsub("%.", "%%."))
   end
@@ -121,11 +125,13 @@ t.test("safetensors: what is exact is converted, what is not is left out by name
     { "BF16", "uint16_t", { 0x3f80, 0xc049, 0, 0x8000, 0x7f80, 1 }, "f32", { 1, -3.140625, 0, -0.0, 1 / 0, 9.183549615799121e-41 } },
     { "F16", "uint16_t", { 0x3c00, 0xc248, 0x0001, 0x8000, 0x7bff, 0xfc00, 0x0400, 0x03ff }, "f32",
       { 1, -3.140625, 2 ^ -24, -0.0, 65504, -1 / 0, 2 ^ -14, 1023 * 2 ^ -24 } },
-    { "F64", "double", { 1, -0.5, 1 / 0, 0, 2 ^ -149 }, "f32", { 1, -0.5, 1 / 0, 0, 2 ^ -149 } }, { "F64", "double", { 1, 0.1 } }, { "F64", "double", { 1e300 } },
+    { "F64", "double", { 1, -0.5, 1 / 0, 0, 2 ^ -149 }, "f32", { 1, -0.5, 1 / 0, 0, 2 ^ -149 } }, { "F64", "double", { 1, 0.1 } }, { "F64", "double",
+      { 1e300 } },
     { "F64", "double", { 2 ^ -150 } }, { "BOOL", "uint8_t", { 1, 0, 1 }, "u8", { 1, 0, 1 } }, { "I8", "int8_t", { -128, 127 }, "i32", { -128, 127 } },
     { "I16", "int16_t", { -32768, 5 }, "i32", { -32768, 5 } }, { "U16", "uint16_t", { 65535 }, "i32", { 65535 } },
     { "U32", "uint32_t", { 2 ^ 31 - 1 }, "i32", { 2 ^ 31 - 1 } }, { "U32", "uint32_t", { 2 ^ 31 } },
-    { "I64", "int64_t", { 7, -1, -2 ^ 31, 2 ^ 31 - 1 }, "i32", { 7, -1, -2 ^ 31, 2 ^ 31 - 1 } }, { "I64", "int64_t", { 2 ^ 31 } }, { "I64", "int64_t", { -2 ^ 31 - 1 } },
+    { "I64", "int64_t", { 7, -1, -2 ^ 31, 2 ^ 31 - 1 }, "i32", { 7, -1, -2 ^ 31, 2 ^ 31 - 1 } }, { "I64", "int64_t", { 2 ^ 31 } }, { "I64", "int64_t",
+      { -2 ^ 31 - 1 } },
     { "I64", "int64_t", { 2 ^ 40 } }, { "U64", "uint64_t", { 9 }, "i32", { 9 } }, { "U64", "uint64_t", { 2 ^ 31 } }, { "U64", "uint64_t", { 2 ^ 63 } },
     { "F8_E4M3", "uint8_t", { 0x38, 0x40 } }, { "C64", "float", { 1, 2 } }, { "TYPE_OF_LATER", "float", { 1 } } } do
     local dtype, ctype, list, becomes, values = unpack(case)
@@ -135,7 +141,8 @@ t.test("safetensors: what is exact is converted, what is not is left out by name
       for i, v in ipairs(values) do t.ok(w:data()[i - 1] == v and 1 / w:data()[i - 1] == 1 / v, ("%s %d: %s"):format(dtype, i, w:data()[i - 1])) end
     else t.ok(why:find(dtype, 1, true) == 1, why) end
   end
-  for dtype, nan in pairs { BF16 = of("uint16_t", { 0xffff, 0x7f81 }), F16 = of("uint16_t", { 0xffff, 0x7c01 }), F64 = ("\255"):rep(8) .. "\1\0\0\0\0\0\240\127" } do
+  for dtype, nan in pairs { BF16 = of("uint16_t", { 0xffff, 0x7f81 }), F16 = of("uint16_t", { 0xffff, 0x7c01 }),
+    F64 = ("\255"):rep(8) .. "\1\0\0\0\0\0\240\127" } do
     local w = between(dtype, 2, nan)                         -- a NaN that is no value of LuaJIT's
     for i = 0, 1 do t.ok(type(w:data()[i]) == "number" and w:data()[i] ~= w:data()[i], dtype) end
   end

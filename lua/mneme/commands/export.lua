@@ -62,9 +62,12 @@ local function about_agent(agent, env, info)
   if agent.previous.reward then previous[#previous + 1] = "reward: normalised, 0 where an episode begins" end
   local torso = layout.describe(agent.torso)
   torso.name = agent.torso.name
-  return { observation_space = { shape = json.array { unpack(space.shape) }, dtype = space.dtype or "f32", codes = space.codes, groups = groups[1] and json.array(groups) },
-    action_space = { n = agent.actions, names = json.array { unpack(env.action_space.names) } }, normalise = normalise, torso = torso, torso_options = info.torso,
-    previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]), critic = layout.describe(agent.module.children[4][2]),
+  return { observation_space = { shape = json.array { unpack(space.shape) }, dtype = space.dtype or "f32", codes = space.codes,
+    groups = groups[1] and json.array(groups) },
+    action_space = { n = agent.actions, names = json.array { unpack(env.action_space.names) } }, normalise = normalise, torso = torso,
+      torso_options = info.torso,
+    previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]),
+      critic = layout.describe(agent.module.children[4][2]),
     memory = info.memory }
 end
 
@@ -77,7 +80,8 @@ end
 local function export_run(o)
   local run = run_folder.load(o.from)
   local checkpoint = stored.checkpoint(o.from, o)
-  local dict, info, module, about = stored.of(checkpoint), run.info, nil, nil
+  local dict, info = stored.of(checkpoint), run.info
+  local module, about
   if info.sequence_task then
     local _, model = require("mneme.commands.eval_sequences").load(o.from, {}, false)
     module, about = model.module, { embed = layout.describe(model.embed), core = export.about_core(model.core), head = layout.describe(model.head) }
@@ -165,7 +169,8 @@ function export.main(words)
     npz.write(o.to, arrays)
     local observed = false
     for _, array in ipairs(arrays) do observed = observed or array.name == "mind.observation" end
-    print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays, observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
+    print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays,
+      observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
   else
     if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to)) end
     if not files.is_folder(o.from) then errors.usage(o.from .. ": there is no such run", USAGE) end

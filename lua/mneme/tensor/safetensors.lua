@@ -19,7 +19,8 @@ local dtypes = {
   F32 = { size = 4, pointer = f32, written = true }, I32 = { size = 4, pointer = i32, written = true }, U8 = { size = 1, pointer = u8, written = true },
   F64 = { size = 8, pointer = ffi.typeof "double *", written = true }, I64 = { size = 8, pointer = ffi.typeof "int64_t *", written = true },
   U64 = { size = 8, pointer = ffi.typeof "uint64_t *" }, U32 = { size = 4, pointer = ffi.typeof "uint32_t *" },
-  U16 = { size = 2, pointer = ffi.typeof "uint16_t *" }, I16 = { size = 2, pointer = ffi.typeof "int16_t *" }, I8 = { size = 1, pointer = ffi.typeof "int8_t *" },
+  U16 = { size = 2, pointer = ffi.typeof "uint16_t *" }, I16 = { size = 2, pointer = ffi.typeof "int16_t *" },
+  I8 = { size = 1, pointer = ffi.typeof "int8_t *" },
   F16 = { size = 2, pointer = ffi.typeof "uint16_t *" }, BF16 = { size = 2, pointer = ffi.typeof "uint16_t *" }, BOOL = { size = 1, pointer = u8 },
 }
 local WRITTEN = "F32, I32, U8, F64 or I64"
@@ -187,24 +188,24 @@ local function widened(h)
   return bit.bor(sign, bit.lshift(exponent, 23), bit.lshift(rest, 13))
 end
 
--- Values of types that tensors do not have: { dtype of the tensor, function(from, to, count) -> true, or nil where one of them does not fit }.
+-- Values of types that tensors do not have: { dtype of the tensor, function(from, to, n) -> true, or nil where one of them does not fit }.
 local function each(f)
-  return function(from, to, count)
-    for i = 0, count - 1 do to[i] = f(from[i]) end
+  return function(from, to, n)
+    for i = 0, n - 1 do to[i] = f(from[i]) end
     return true
   end
 end
 local function floats_of(f)
   local all = each(f)
-  return { "f32", function(from, to, count) return all(from, ffi.cast(i32, to), count) end }
+  return { "f32", function(from, to, n) return all(from, ffi.cast(i32, to), n) end }
 end
 local function same(x) return x end
 local small = { "i32", each(same) }
 -- Of 64 bits, as two of 32: `above` gives what the upper must be where the lower alone is the number.
 local function narrow(words, above)
-  return { "i32", function(from, to, count)
+  return { "i32", function(from, to, n)
     local p = ffi.cast(i32, from)
-    for i = 0, count - 1 do
+    for i = 0, n - 1 do
       local low = p[words * i]
       if words == 1 and low < 0 or words == 2 and p[2 * i + 1] ~= above(low) then return nil end
       to[i] = low
@@ -216,9 +217,9 @@ local conversions = {
   BF16 = floats_of(function(h) return bit.lshift(h, 16) end), F16 = floats_of(widened), BOOL = { "u8", each(function(x) return x ~= 0 and 1 or 0 end) },
   I8 = small, I16 = small, U16 = small, U32 = narrow(1), I64 = narrow(2, function(low) return bit.arshift(low, 31) end),
   U64 = narrow(2, function(low) return low < 0 and 1 or 0 end),
-  F64 = { "f32", function(from, to, count)
+  F64 = { "f32", function(from, to, n)
     local p, out = ffi.cast(i32, from), ffi.cast(i32, to)
-    for i = 0, count - 1 do
+    for i = 0, n - 1 do
       local low, high = p[2 * i], bit.band(p[2 * i + 1], 0x7fffffff)
       if high > 0x7ff00000 or high == 0x7ff00000 and low ~= 0 then out[i] = p[2 * i + 1] < 0 and 0xffc00000 - 2 ^ 32 or 0x7fc00000
       else
