@@ -110,7 +110,8 @@ local function file(header, data)
 end
 -- One tensor w of n values between two others that are read, whatever w is.
 local function between(dtype, n, data, shape)
-  file(('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"%s","shape":%s,"data_offsets":[4,%d]},"z":{"dtype":"U8","shape":[1],"data_offsets":[%d,%d]}}')
+  file(('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"%s","shape":%s,"data_offsets":[4,%d]},'
+    .. '"z":{"dtype":"U8","shape":[1],"data_offsets":[%d,%d]}}')
     :format(dtype, shape or "[" .. n .. "]", 4 + #data, 4 + #data, 5 + #data), ffi.string(ffi.new("float[1]", 1.5), 4) .. data .. "\7")
   local got, skipped = mn.load(path)
   t.eq(got.a:data()[0], 1.5, dtype)

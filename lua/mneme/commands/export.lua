@@ -53,7 +53,8 @@ local function about_agent(agent, env, info)
   local n, normalise = agent.normaliser, nil
   if n then
     normalise = { epsilon = normaliser.EPSILON, clip_observation = n.norm_obs and n.clip_obs or nil, clip_reward = n.clip_reward,
-      observation = n.norm_obs and "(x - normalise.observation.mean) / sqrt(normalise.observation.var + epsilon), within +- clip_observation (0: no clipping)" or nil,
+      observation = n.norm_obs and "(x - normalise.observation.mean) / sqrt(normalise.observation.var + epsilon), "
+        .. "within +- clip_observation (0: no clipping)" or nil,
       reward = n.norm_reward and "r / sqrt(normalise.return.var + epsilon), within +- clip_reward (0: no clipping)" or nil }
   end
   local space, groups, previous = env.observation_space, {}, json.array {}
