@@ -164,6 +164,11 @@ t.test("what functions of a script compute is exported with their source", funct
   fine "export code to=code.safetensors"
   local source = json.decode(safetensors.load(dir .. "/code.safetensors").metadata.source)
   t.ok(source["code.lua"]:find("x * 2", 1, true))
+  files.make_folder(dir .. "/cores")
+  files.write(dir .. "/cores/mine.lua", { (files.read(shell.root .. "lua/mneme/cores/gru.lua"):gsub("^%-%-.-\n([^-])", "%1")) })
+  fine "run train env=tmaze core=mine core.d_model=4 steps=256 num_envs=4 run=mine threads=1"
+  fine "export mine to=mine.safetensors"
+  t.ok(json.decode(safetensors.load(dir .. "/mine.safetensors").metadata.source)["cores/mine.lua"])
 end)
 
 -- ---- names ----

@@ -42,7 +42,7 @@ function export.about_core(core)
   if type(equations) == "function" then equations = equations(core.config) end
   if not equations and not core.file then            -- the comment that its file begins with
     local text = files.read(registry.file("cores", core.name, "core"))
-    equations = text:match "^(%-%-.-)\n[^-]":gsub("\n%-%- ?", "\n"):gsub("^%-%- ", "")
+    equations = (text:match "^(%-%-.-)\n[^-]" or ""):gsub("\n%-%- ?", "\n"):gsub("^%-%- ", "")
   end
   return { name = core.name, doc = d.doc, source = d.source, config = core.config, equations = equations, d_out = core.d_out, states = states,
     sizes = core.sizes, acts = core.acts, module = layout.describe(core.module) }
@@ -75,7 +75,7 @@ end
 -- Whether functions of the script compute a part that no name describes.
 local function of_code(about, info)
   local own = layout.has_code(about.actor) or layout.has_code(about.critic) or not about.torso.name and layout.has_code(about.torso)
-  return own or info.own_words ~= nil or tostring((info.core or {}).name):find "%.lua$" ~= nil
+  return own or info.own_words ~= nil or not files.is_file(registry.library .. "cores/" .. about.core.name .. ".lua")
 end
 
 local function export_run(o)
