@@ -76,7 +76,7 @@ local parts = {
     color = { "mneme.figures.style", "color" } } },
   stepper = { "mneme.episodes.stepper", fields = { "from_run", "new" } },
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
-    step_unit = { "mneme.runs.metrics_reader", "unit" } } },
+    state_dict = { "mneme.learn.stored_parameters", "state_dict" }, step_unit = { "mneme.runs.metrics_reader", "unit" } } },
   inspect = { group = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",

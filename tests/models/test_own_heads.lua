@@ -110,7 +110,7 @@ return mn.learner(cfg, env, agent):train()
   fine "intervene whole erase=layers.0 at=2 episodes=20"
   fine "export whole to=whole.safetensors"
   local names = safetensors.load(dir .. "/whole.safetensors").tensors
-  for _, name in ipairs { "torso.weight", "actor.0.weight", "actor.1.bias", "critic.weight" } do t.ok(names[name], name) end
+  for _, name in ipairs { "torso.weight", "actor.0.weight", "actor.2.bias", "critic.weight" } do t.ok(names[name], name) end
 end)
 
 os.execute("rm -rf '" .. dir .. "'")

@@ -10,6 +10,7 @@ local rebuild = require "mneme.learn.rebuild"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
+local stored_parameters = require "mneme.learn.stored_parameters"
 local sequence_model = require "mneme.models.sequence_model"
 local dataset = require "mneme.envs.dataset"
 
@@ -52,12 +53,7 @@ function eval.load(folder, settings, best)
     core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
-  local dict = {}
-  for name, t in pairs(checkpoint.tensors) do
-    local parameter = name:match "^model%.(.+)$"
-    if parameter then dict[parameter] = t end
-  end
-  model.module:load_state_dict(dict)
+  model.module:load_state_dict(stored_parameters.of(checkpoint))
   return made, model, checkpoint.step, about.memory.carry
 end
 

@@ -11,6 +11,7 @@ local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 local rig = require "mneme.models.contract_rig"
+local stored_parameters = require "mneme.learn.stored_parameters"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
@@ -394,12 +395,7 @@ function stepper.from_run(folder, options)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
-  local dict = {}
-  for name, t in pairs(checkpoint.tensors) do
-    local parameter = name:match "^agent%.(.+)$"
-    if parameter then dict[parameter] = t end
-  end
-  agent.module:load_state_dict(dict)
+  agent:load_state_dict(stored_parameters.of(checkpoint))
   agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
   agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,

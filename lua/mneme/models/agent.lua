@@ -25,6 +25,7 @@ local OWN = "a module of the script"
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field script_parameters integer? of the agent with the script's own core, of a core of a config's settings
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
+---@field statistics table<string, Tensor>? that load_state_dict was given: observation.mean ...
 ---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
@@ -269,5 +270,25 @@ function Agent:parameters() return self.module:parameters() end
 ---Names and tensors; see Module:state_dict.
 ---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end
+
+---Load values by name, those of mn.run.state_dict or of a file that `mneme export` wrote: see Module:load_state_dict.  Statistics
+---(normalise.*) are where a learner with norm_obs or norm_reward begins.
+---@param dict table<string, Tensor>
+---@param options { strict: boolean }?
+---@return string[] missing, string[] unexpected
+function Agent:load_state_dict(dict, options)
+  errors.need("load_state_dict", dict, nil, "tensors by name")
+  local parameters, statistics = {}, nil
+  for name, t in pairs(dict) do
+    local key = type(name) == "string" and name:match "^normalise%.(.+)$"
+    if key then
+      statistics = statistics or {}
+      statistics[key] = t
+    else parameters[name] = t end
+  end
+  local missing, unexpected = self.module:load_state_dict(parameters, options)
+  self.statistics = statistics
+  return missing, unexpected
+end
 
 return { new = agent, remade = remade, of_script = of_script, of_library = of_library, own_words = own_words }

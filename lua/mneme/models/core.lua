@@ -203,7 +203,9 @@ function Core:named_parameters() return self.module:named_parameters() end
 function Core:state_dict() return self.module:state_dict() end
 ---Load values by name; see Module:load_state_dict.
 ---@param dict table<string, Tensor>
-function Core:load_state_dict(dict) self.module:load_state_dict(dict) end
+---@param options { strict: boolean }?
+---@return string[] missing, string[] unexpected
+function Core:load_state_dict(dict, options) return self.module:load_state_dict(dict, options) end
 
 -- ---- what it costs ----
 

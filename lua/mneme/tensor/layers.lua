@@ -79,7 +79,8 @@ function layers.conv1d(d_in, d_out, kernel, options)
   local named = { { "weight", weight }, bias and { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %d, padding = %s%s"):format(d_in, d_out, kernel, stride, tostring(padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return module.new({ kind = "conv1d", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x, done, past)
+  return module.new({ kind = "conv1d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named },
+    function(_, x, done, past)
     local shape = shape_of("conv1d", x, 3, 3, ("[T,B,%d]"):format(d_in))
     local w = ops.transpose(weight, { a = 1, b = 2 }):reshape(d_out, kernel * d_in)     -- the oldest row first, as frame_stack has it
     if causal then

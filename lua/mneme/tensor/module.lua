@@ -5,6 +5,7 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
+local torch_layout = require "mneme.tensor.torch_layout"
 
 ---@class Module
 local Module = {}
@@ -105,6 +106,8 @@ local function members(m)
   for _, key in ipairs(tables.keys(m)) do sort_field(key, m[key], found) end
   return found.leaves, found.named, found.children
 end
+
+torch_layout.members = members
 
 ---What its forward computes.
 ---@param ... any tensors, for most
@@ -237,7 +240,8 @@ function Module:count()
   return n
 end
 
----Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.
+---Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.  Torch's names are known, too: an
+---nn.Sequential with activations, torch.nn.GRU and LSTM (their two biases are added where here is one).
 ---@param dict table<string, Tensor> such as mn.load(path)
 ---@param options { strict: boolean }? strict = false loads the names that both have
 ---@return string[] missing, string[] unexpected
@@ -247,7 +251,8 @@ function Module:load_state_dict(dict, options)
     if key ~= "strict" then errors.unknown("argument of load_state_dict:", key, { "strict" }) end
     if type(value) ~= "boolean" then errors.raise(("load_state_dict: strict is %s, expected true or false"):format(tostring(value))) end
   end
-  return M.load("load_state_dict", self:state_dict(), dict, not options or options.strict ~= false)
+  errors.need("load_state_dict", dict, nil, "tensors by name")
+  return M.load("load_state_dict", self:state_dict(), torch_layout.from_torch(self, dict), not options or options.strict ~= false)
 end
 
 -- ---- as text ----

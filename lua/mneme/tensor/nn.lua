@@ -34,7 +34,7 @@ function nn.linear(d_in, d_out, options)
   local named = { { "weight", weight } }
   if bias then named[2] = { "bias", bias } end
   local about = ("%d -> %d%s%s"):format(d_in, d_out, bias and "" or ", bias = false", options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "linear", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "linear", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
     args.x = x
     return (ops.linear(args))
   end)
@@ -58,7 +58,7 @@ function nn.conv2d(d_in, d_out, kernel, options)
   local named = { { "weight", weight }, { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %s, padding = %s%s"):format(d_in, d_out, kernel, tostring(args.stride), tostring(args.padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "conv2d", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "conv2d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
     if not tensor.is(x) then errors.raise(("nn.conv2d: x is %s, expected a tensor [T,B,Y,X,%d]"):format(tostring(x), d_in)) end
     local bytes = x:dtype() == "u8"
     args.x, args.image = not bytes and x or nil, bytes and x or nil
@@ -89,7 +89,7 @@ function nn.layer_norm(d, eps)
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
   local named = { { "weight", weight }, { "bias", bias } }
-  return nn.module({ kind = "layer_norm", about = tostring(d), leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "layer_norm", about = tostring(d), eps = args.eps, leaves = { weight, bias }, named = named }, function(_, x)
     args.x = x
     return (ops.layer_norm(args))
   end)
