@@ -1,6 +1,7 @@
 -- What random actions, no memory and a perfect memory score: as every environment declares it, against episodes that are played.
 local ffi = require "ffi"
 local envs = require "mneme.envs.env"
+local files = require "mneme.base.files"
 local reference = require "mneme.envs.reference"
 local t = require "tests.harness"
 
@@ -187,7 +188,21 @@ t.test("settings change it; another time limit, or facts in the observation, mak
   local seen = of("tmaze", { corridor = 5, facts = 1 })
   t.eq(seen.memoryless, nil)
   t.eq(seen.best, 1)
-  t.eq(of("memory_maze", { targets = 2 }).chance, nil, "measured for the published targets alone")
+  t.eq(of("memory_maze", { targets = 4 }).chance, nil, "measured for the published targets alone")
+end)
+
+t.test("docs/environments.md lists what the environments declare with their defaults", function()
+  local page, listed = files.read "docs/environments.md":match "\n## What guessing scores\n(.-)\n## ", 0
+  for _, e in ipairs(envs.list()) do
+    local row = page:match("| `" .. e.name .. "` | ([^\n]*)|\n")
+    if row then
+      local r, cells = made(e.name, {}, 1).reference, {}
+      for i, key in ipairs(reference.names) do cells[i] = r[key] and reference.short(r[key]) or "" end
+      t.eq((row:gsub(" ", "")), table.concat(cells, "|"), e.name)
+      listed = listed + 1
+    end
+  end
+  t.eq(listed, 16)
 end)
 
 -- ---- environments of scripts ----
