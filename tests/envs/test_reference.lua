@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local reference = require "mneme.envs.reference"
+local registry = require "mneme.base.registry"
 local t = require "tests.harness"
 
 -- Settings whose references differ, besides the defaults: { name, settings }, cheap ones.
@@ -192,7 +193,7 @@ t.test("settings change it; another time limit, or facts in the observation, mak
 end)
 
 t.test("docs/environments.md lists what the environments declare with their defaults", function()
-  local page, listed = files.read "docs/environments.md":match "\n## What guessing scores\n(.-)\n## ", 0
+  local page, listed = files.read(registry.root .. "docs/environments.md"):match "\n## What guessing scores\n(.-)\n## ", 0
   for _, e in ipairs(envs.list()) do
     local row = page:match("| `" .. e.name .. "` | ([^\n]*)|\n")
     if row then
