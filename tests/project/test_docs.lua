@@ -57,10 +57,10 @@ local function blocks(page)
   end
 end
 
--- The words of a text; figures and bars of characters are left out.
+-- The words of a text, and the lines of files that it names; other figures and bars of characters are left out.
 local function words(text)
   local list = {}
-  for word in text:gmatch "[%a_][%w_./]*" do list[#list + 1] = word end
+  for word, line in text:gmatch "([%a_][%w_./]*)(:?%d*)" do list[#list + 1] = word .. (word:find "%.%l+$" and line:find ":%d" and line or "") end
   return list
 end
 

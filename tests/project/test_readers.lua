@@ -26,6 +26,7 @@ local readers = {
   ["lua/mneme/commands/bench/solve.lua"] = OWN,
   ["lua/mneme/commands/bench/sweep.lua"] = OWN,
   ["lua/mneme/commands/diff.lua"] = "metrics",
+  ["lua/mneme/commands/help.lua"] = PROGRAM,
   ["lua/mneme/commands/play.lua"] = "map",
   ["lua/mneme/commands/run_list.lua"] = "run_list",
   ["lua/mneme/commands/run_seeds.lua"] = OWN,

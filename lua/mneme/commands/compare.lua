@@ -28,6 +28,7 @@ local run = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
+local starts = require "mneme.runs.starts"
 local stats = require "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -67,6 +68,7 @@ local function load_run(path, name, together)
   local info = run.read_info(path)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local same = {}
@@ -424,7 +426,7 @@ function compare.text(paths, options)
   return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil, by
 end
 
--- The curve as a figure, or all of it as a page.
+-- The curve as a figure, or all of it as a page.  Returns the exit status.
 local function draw(o, paths, by)
   local study, path = plain.study(paths), o.out
   if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
@@ -432,9 +434,12 @@ local function draw(o, paths, by)
     local spec = plain.spec(study)
     local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS, title = plain.about(spec, by) .. " while learning" })
     if not fig then errors.fail(path .. ": these runs have no curve") end
-    export.write(fig, path, export.options(o))
+    local left = {}
+    export.write_or_svg(fig, path, export.options(o), left)
+    if #left > 0 then return export.say_left_out(left) end
   end
   print(path)
+  return 0
 end
 
 ---@param words string[] what follows "compare"
@@ -460,12 +465,12 @@ function compare.main(words)
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  if o.out then draw(o, paths, by) end
+  local status = o.out and draw(o, paths, by) or 0
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
     next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
   else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
-  return 0
+  return status
 end
 
 return compare

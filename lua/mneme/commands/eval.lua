@@ -6,6 +6,7 @@
 --                   agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
+--   threads=N       CPU threads; default: all processors
 -- Other keys are settings of the environment: corridor=200, or env.corridor=200.
 local ffi = require "ffi"
 local arguments = require "mneme.commands.run_arguments"

@@ -10,7 +10,7 @@ local scripted = require "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local need_pointer = tensor.need_pointer
+local C, check, ctx, need_pointer = engine.C, engine.check, engine.ctx, tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
 
 -- What env.lua asks of environments: native.lua has it for rules in C, scripted.lua for rules in Lua.  Arguments are checked here, before it is
@@ -141,11 +141,16 @@ local function buffers(env)
     t[key] = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = dtype }
   end
   for key, x in pairs(t) do p[key] = x:data() end
-  env.tensors, env.pointers = t, p
+  env.tensors, env.pointers, env.overwritten = t, p, { t.obs, t.reward, t.terminated, t.truncated, t.final_obs, t.score, t.ret, t.length }
   env.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
   env.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
     length = t.length }
   return t, p
+end
+
+-- The tensors that the caller may hold, of which the first `n` change now.
+local function overwrite(env, what, n)
+  for i = 1, n do check(C.mn_tensor_write(ctx, env.overwritten[i], what)) end
 end
 
 ---Reset every environment.
@@ -155,6 +160,7 @@ end
 ---@return table info
 function Env:reset(seed)
   local t, p = buffers(self)
+  overwrite(self, "env:reset", 1)
   self:reset_raw(p.obs, seed)
   self.info.ended = 0
   return t.obs, self.info
@@ -223,11 +229,14 @@ end
 ---  return), `length` [num_envs]
 function Env:step(actions)
   local world, t, p = open(self), buffers(self)
-  world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
+  actions = read_actions(self, actions, p.action)
+  overwrite(self, "env:step", 4)
+  world:step(actions, p.obs, p.reward, p.terminated, p.truncated)
   local n, ended = self.num_envs, 0
   for i = 0, n - 1 do ended = ended + (p.terminated[i] + p.truncated[i] > 0 and 1 or 0) end
   self.info.ended = ended
   if ended > 0 then
+    overwrite(self, "env:step", 8)
     ffi.copy(p.final_obs, self.ended.final_obs, self.obs_bytes)
     for _, key in ipairs { "score", "ret", "length" } do
       ffi.copy(p[key], self.ended[key], n * 4)
@@ -297,6 +306,7 @@ function Env:restore(i, bytes, obs)
   end
   if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(index_of(self, i), bytes, obs) end
   local t, p = buffers(self)
+  overwrite(self, "env:restore", 1)
   world:restore(index_of(self, i), bytes, p.obs + i * (t.obs:size() / self.num_envs))
   return t.obs
 end
@@ -355,6 +365,7 @@ function Env:set(i, name, value, obs)
   value = self:fact_value(self:fact(name), value)
   if not obs then
     local t, p = buffers(self)
+    overwrite(self, "env:set", 1)
     obs = p.obs + index_of(self, i) * (t.obs:size() / self.num_envs)
   end
   return world:set(index_of(self, i), name, value, obs)

@@ -94,8 +94,12 @@ local function check_spec(spec)
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
-  if #spec.observation == 0 then
-    errors.usage "env: observation is an empty list, expected the sizes of its axes"
+  for _, size in pairs(#spec.observation == 0 and { {} } or spec.observation) do
+    if type(size) == "table" then
+      errors.usage(("env: observation is %s, expected the sizes of one tensor's axes, such as { 16 }"):format(
+        next(spec.observation) and tables.in_words(spec.observation) or "an empty list"), next(spec.observation)
+        and "an environment observes one tensor: join the parts into a flat list, which a torso of your own slices (docs/write-an-environment.md)" or nil)
+    end
   end
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
     errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
@@ -104,6 +108,12 @@ end
 
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
+  if actions == "continuous"
+    or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
+    errors.usage(("%s: actions are %s, expected a number of them or a list of their names"):format(what,
+      type(actions) == "table" and tables.in_words(actions) or "continuous"),
+      "an action is one whole number: number the pairs of several parts, or steps of a continuous one (docs/write-an-environment.md)")
+  end
   local n = type(actions) == "table" and #actions or whole(what, "actions", actions, 1)
   if n < 1 or n > MOST_ACTIONS then
     errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))

@@ -393,7 +393,7 @@ function stepper.from_run(folder, options)
     env, agent = require("mneme.learn.rebuild").run(folder, about, settings)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
-  if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
   local dict = {}
   for name, t in pairs(checkpoint.tensors) do
     local parameter = name:match "^agent%.(.+)$"

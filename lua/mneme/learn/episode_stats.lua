@@ -149,7 +149,10 @@ function Episodes:running()
   local d = ffi.cast("double *", t:data())
   d[0] = self.now
   ffi.copy(d + 1, self.begun, 8 * n)
-  ffi.copy(d + 1 + n, self.heap, 32 * self.waiting)
+  local order = {}                 -- in the order of the keys: heaps of equal runs may lie differently
+  for i = 0, self.waiting - 1 do order[i + 1] = i end
+  table.sort(order, function(x, y) return self.heap[4 * x] < self.heap[4 * y] end)
+  for i, at in ipairs(order) do ffi.copy(d + 1 + n + 4 * (i - 1), self.heap + 4 * at, 32) end
   return t
 end
 

@@ -9,6 +9,7 @@ local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
 local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
+local nn_module = require "mneme.tensor.module"
 local registry = require "mneme.base.registry"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -65,7 +66,6 @@ end
 
 -- A head that the script made, checked on zeros.
 local function own_head(name, part, d, expected, fits)
-  if type(part) ~= "function" then errors.need("agent: " .. name, part, "call", "a module such as mn.nn.linear(core.d_out, n)") end
   local module = torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
   return module
 end
@@ -232,7 +232,7 @@ local function own_words(config)
   local own = {}
   for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", feature_maps } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
-    if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
+    if type(word) == "string" and rawget(list, word) ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end
   return own[1] and table.concat(own, ",") or nil
 end
@@ -241,7 +241,7 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if type(torso) == "function" or type(torso) == "table" and torso.call then torso = OWN end
+  if type(torso) == "function" or nn_module.of(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,

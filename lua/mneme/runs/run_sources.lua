@@ -329,6 +329,8 @@ function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
   local version, choice = run_sources.latest(info), run_sources.choice
+  source_files.read_before = {}
+  for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   local gone, changed
   local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do

@@ -4,6 +4,7 @@ local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local meanings = require "mneme.base.meanings"
 local source_files = require "mneme.base.source_files"
 local user_file = require "mneme.base.user_file"
 
@@ -61,6 +62,10 @@ function script.locate(name)
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
+  if name:find "^%-*env=" then errors.usage("run: which script?", "mneme run train " .. name) end
+  if name:find "%.[pyjsontm]+$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
+  local means = not script.is_experiment(name) and meanings.of_field("environment", name)
+  if means then errors.usage(("unknown experiment '%s'"):format(name), "as an environment, mneme run train env=NAME: " .. means) end
   local path = require("mneme.base.registry").file("experiments", name, "experiment"):gsub("^%./", "")
   path = path:gsub("/lua/mneme/%.%./%.%./", "/")
   local here = lfs.currentdir() .. "/"

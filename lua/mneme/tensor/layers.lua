@@ -33,7 +33,7 @@ function layers.dropout(p)
     if not self.training and not engine.recording then return x end
     return random.dropout(x, rate)
   end)
-  m.switched = function(on) rate:fill(on and p or 0) end
+  m.switched = function(on) rate:data()[0] = on and p or 0 end     -- backward has the rate of its forward, so no graph refuses
   return m
 end
 
@@ -177,7 +177,7 @@ function layers.identity() return module.new({ kind = "identity", about = "" }, 
 
 -- nn.tanh() and its like: the op of that name as a module, with the op's option.
 for name in ("elu elu1 gelu leaky_relu log_softmax mish relu sigmoid silu softmax softplus tanh"):gmatch "%S+" do
-  if ops[name] then
+  if rawget(ops, name) then
     ---The op of this name as a module.
     ---@param option number? the op's, such as the slope of leaky_relu
     ---@return Module
