@@ -13,7 +13,8 @@ local variants = {
   { "autoencode", { level = "medium" } }, { "count_recall", { level = "medium" } }, { "count_recall", { level = "hard" } },
   { "selective_copy", { symbols = 3 } }, { "associative_recall", { symbols = 3, pairs = 5 } }, { "associative_recall", { level = "hard" } },
   { "noisy_cartpole", { noise = 0, velocities = 1 } }, { "noisy_cartpole", { noise = 0 } }, { "concentration", { decks = 2 } },
-  { "concentration", { level = "hard" } }, { "memory_maze", { size = 11, observation = "vector" } }, { "memory_maze", { mode = "continuous", observation = "vector" } },
+  { "concentration", { level = "hard" } }, { "memory_maze", { size = 11, observation = "vector" } },
+  { "memory_maze", { mode = "continuous", observation = "vector" } },
   { "gridworld", { view = 7, cue_steps = 3 } }, { "mystery_path_grid", { level = "easy" } },
 }
 local slow = { craftax = true, craftax_classic = true, mystery_path = true, tmaze = true, tmaze_bakker = true, memory_maze = true }

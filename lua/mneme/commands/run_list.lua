@@ -83,7 +83,8 @@ local function run_row(path, name, locked, here)
   end
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
-    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key, guess = guess }
+    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
+    guess = guess }
 end
 
 -- A study as a row.
@@ -180,7 +181,8 @@ function run_list.text(words)
   for i, r in ipairs(rows) do
     local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
     local score = r.score and ("%.3f"):format(r.score) .. (r.key == "charts/episodic_return" and " return" or "") or ""
-    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, r.guess and reference.short(r.guess) or "", r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+    local guess = r.guess and reference.short(r.guess) or ""
+    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
   end
   if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
   return layout.table(lines), { path = all[1].path, study = all[1].study }

@@ -18,8 +18,8 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know", "observes", "settable",
-  "set", "name", "num_envs", "seed", "time_limit" }
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
+  "observes", "settable", "set", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
