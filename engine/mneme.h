@@ -158,7 +158,15 @@ int         mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void 
 int         mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs);   /* 1: set; 0: not possible in the present state */
 mn_canvas  *mn_vec_draw(mn_vec *v, int index);      /* borrowed until the next draw */
 mn_canvas  *mn_vec_see(mn_vec *v, const void *obs); /* one observation, likewise; NULL without an error: there is no picture of it */
-double      mn_vec_best(mn_vec *v);                 /* the return of a perfect player; NaN: not known */
+
+typedef struct mn_reference {    /* mean scores 0..1 that a result is compared with; NaN: not known */
+  double chance;                 /* of uniformly random actions */
+  double memoryless;             /* of the best policy that knows the present observation alone */
+  double best;                   /* of the best policy that remembers all observations */
+  double best_return;            /* the mean return of perfect play */
+  double episodes;               /* chance was measured over that many; 0: by rule, as the others are */
+} mn_reference;
+void        mn_vec_reference(mn_vec *v, mn_reference *out);    /* all NaN with another time limit than the environment's own */
 int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B environments, in the memory of leaves, as learners use them.  On a GPU the host does not wait

@@ -17,6 +17,7 @@ local folder = require "mneme.study.folder"
 local integrity = require "mneme.reports.integrity"
 local learners = require "mneme.learn.learners"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local outcome = require "mneme.runs.outcome"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
@@ -37,6 +38,7 @@ local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
+local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local drawn = {}
 for _, key in ipairs(export.words) do drawn[key] = true end
@@ -47,14 +49,22 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 -- ---- what is compared ----
 
 -- What a run recorded at its end.
-local function score_of(path)
-  local ended = outcome.read(path)
+local function score_of(path, ended)
   if ended and ended.results.score then return ended.results.score end
   local result = files.is_file(path .. "/result.json") and folder.result(path)
   return result and tonumber((result.metrics or {}).score) or nil
 end
 
+-- What guessing gives in its environment or data set.
+local function guess_of(info, ended)
+  local score, words = reference.guess(info.reference)
+  if score then return ("%s (%s)"):format(reference.short(score), words) end
+  local commonest = ended and ended.results.commonest
+  return commonest and ("%s (the most frequent answer)"):format(reference.short(commonest)) or nil
+end
+
 local function load_run(path, name, together)
+  local ended = outcome.read(path)
   local info = run.read_info(path)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
@@ -67,7 +77,7 @@ local function load_run(path, name, together)
     if apart[key] then flat[key] = nil end
   end
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score_of(path), seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    score = score_of(path, ended), guess = guess_of(info, ended), seed = info.seed or 0, key = together or table.concat(same, "\n"),
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 
@@ -395,7 +405,13 @@ function compare.text(paths, options)
     local scored = false
     for _, r in ipairs(list) do scored = scored or r.score ~= nil end
     if scored then names[#names + 1] = RESULT end
-    local last_of = function(g, name) return mean_text(finals(g, name), name) end
+    for _, r in ipairs(list) do
+      if r.guess and names[#names] ~= GUESS then names[#names + 1] = GUESS end
+    end
+    local last_of = function(g, name)
+      if name == GUESS then return g.runs[1].guess or "–" end
+      return mean_text(finals(g, name), name)
+    end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
   local solvers = solved(groups)

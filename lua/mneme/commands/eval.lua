@@ -17,6 +17,7 @@ local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
@@ -154,9 +155,11 @@ function eval.main(words)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
+  local guess = scored and reference.text(p.env.reference)
   if not scored then print "score   not declared"
   elseif by_degrees then line("score   %.3f", "  +- %.3f", out.score)
   else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
+  if guess then print("        " .. guess) end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end

@@ -6,6 +6,8 @@ local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local envs = require "mneme.envs.env"
+local reference = require "mneme.envs.reference"
 local meanings = require "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -148,6 +150,9 @@ local function env_text(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   local to_know = C.mn_env_to_know(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=%w+", ""))) end
+  local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1 })
+  if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
+  env:close()
   local rules = C.mn_env_rules(i)
   local doc = ffi.string(C.mn_env_doc(i)) .. (rules ~= nil and "\n" .. ffi.string(rules) or "")
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),

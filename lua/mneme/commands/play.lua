@@ -25,6 +25,7 @@ local files = require "mneme.base.files"
 local game = require "mneme.view.game"
 local ghost = require "mneme.episodes.ghost"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local keyboard = require "mneme.view.keyboard"
 local scene = require "mneme.view.scene"
 local single = require "mneme.envs.single"
@@ -140,7 +141,11 @@ local function report(played)
     if r.ghost then print(("  %s: score %.2f, return %+.2f, %d steps"):format(played.ghost.name, r.ghost.score, r.ghost.ret, r.ghost.length)) end
   end
   if #played.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(played.step, played.ret)) end
-  if #played.results > 0 and played.env.best then print(("perfect play: return %+.2f"):format(played.env.best)) end
+  local known = played.env.reference
+  if #played.results > 0 and known then
+    if known.best_return then print(("perfect play: return %+.2f"):format(known.best_return)) end
+    print("scores: " .. reference.list(known))
+  end
 end
 
 -- The command that comes next.

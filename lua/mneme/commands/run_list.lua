@@ -8,6 +8,7 @@ local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
+local reference = require "mneme.envs.reference"
 local tables = require "mneme.base.tables"
 
 local run_list = {}
@@ -71,17 +72,19 @@ local function run_row(path, name, locked, here)
   local score, key = score_of(line)
   local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")
-  local ended = outcome.read(path)              -- nil while it is trained, too
+  local ended, guess = outcome.read(path), reference.guess(info.reference)      -- nil while it is trained, too
   local running = lock and locked[lock] or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
   if ended and not running then
     finished = ended.ended ~= "signal" or wanted and step >= wanted
     local at_end, of = score_at_end(ended.results)
     if at_end then score, key = at_end, of end
+    guess = guess or ended.results.commonest
   end
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
-    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
+    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
+    guess = guess }
 end
 
 -- A study as a row.
@@ -103,7 +106,8 @@ end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
 ---@param folder string
----@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score }
+---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score,
+---  guess = the score without memory, else that of random actions, of a data set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
   local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
   local function look(path, name, deeper)
@@ -172,12 +176,13 @@ function run_list.text(words)
     if folder == "runs" then return "there are no runs here yet\n" end
     errors.usage(("list runs: %s: there is no such folder"):format(folder), USAGE)
   end
-  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "core", "script", "last written" } }
+  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
     local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
     local score = r.score and ("%.3f"):format(r.score) .. (r.key == "charts/episodic_return" and " return" or "") or ""
-    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+    local guess = r.guess and reference.short(r.guess) or ""
+    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
   end
   if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
   return layout.table(lines), { path = all[1].path, study = all[1].study }

@@ -21,7 +21,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field defaults table? the default values of the parameters
 ---@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
 ---@field n_actions integer; names: of the actions
----@field settable table[] as Env has it; likewise to_know, outcomes, rules, best, ended
+---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
 ---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
 ---@field roll fun(self: World, rollout: ffi.cdata*, t: integer, action: ffi.cdata*): boolean step t of a rollout; true if the time limit may have cut
@@ -49,7 +49,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field time_limit integer steps; 0: none
 ---@field outcomes string[] what an episode can have reached when it ends; empty where none is declared
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
----@field best number? the return of a perfect player, where it is known
+---@field reference Reference? what random actions, no memory and a perfect memory score, where it is known: see reference.lua
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1; NaN: a step of Lua gave none), ret (undiscounted return), length [num_envs]
@@ -93,7 +93,7 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
-    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best,
+    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, reference = world.reference,
     settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 

@@ -21,6 +21,7 @@ local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
+local reference = require "mneme.envs.reference"
 local schedule = require "mneme.tensor.lr_schedule"
 local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
 local reach_warning = require "mneme.learn.reach_warning"
@@ -354,7 +355,7 @@ function OnPolicy:describe()
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
   for key, value in pairs(env.settings) do about.task[key] = value end
   about.task.num_envs = self.num_envs
-  about.own_limit = env.world.own_limit or nil
+  about.own_limit, about.reference = env.world.own_limit or nil, env.reference
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.max_norm, about.normalise = self.max_norm, self.normaliser and self.normaliser:describe()
@@ -416,7 +417,7 @@ end
 ---@return string
 ---@return table
 function OnPolicy:summary()
-  return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+  return self.finished:text(reference.text(self.env.reference)), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
 ---What the loss reads of the rollout that was just made.

@@ -12,6 +12,7 @@ local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
+local numbers = require "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
 local schedule = require "mneme.tensor.lr_schedule"
 local tensor = require "mneme.tensor.tensor"
@@ -227,7 +228,8 @@ function Supervised:summary()
   local r = self.result
   if not r then return "no evaluation yet", {} end
   local bits = r.bits_per_character and (", %.3f bits per character"):format(r.bits_per_character) or ""
-  return ("on the validation part accuracy %.3f, loss %.4f%s"):format(r.accuracy, r.loss, bits),
+  local guess = r.commonest and (" (the most frequent answer gives %s)"):format(numbers.short(r.commonest)) or ""
+  return ("on the validation part accuracy %.3f%s, loss %.4f%s"):format(r.accuracy, guess, r.loss, bits),
     { accuracy = r.accuracy, commonest = r.commonest, loss = r.loss, perplexity = r.perplexity, bits_per_character = r.bits_per_character }
 end
 
