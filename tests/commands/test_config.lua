@@ -7,7 +7,6 @@ local json = require "mneme.base.json"
 local run = require "mneme.runs.run"
 local folder = require "mneme.runs.folder"
 local t = require "tests.harness"
-local mn = require "mneme"
 
 local defaults = {
   corridor = 160, core = { "agalite", eta = 4, r = 2 }, steps = 5e6, num_envs = 8, lr = 1e-4, reset = true,
@@ -114,7 +113,8 @@ t.test("published settings of a learner belong to the core and that learner; wha
   local own = { core = { "agalite" }, learner = "a2c", lr = 1, entropy_coef = 2, num_steps = 3, hidden = 4, quick = { entropy_coef = 5 } }
   local by_both = { published = { agalite = { lr = 1 }, gru = { lr = 10, core = { d_model = 20 }, hidden = 30 }, ["gru learner=ppo"] = { lr = 11 },
     lstm = { entropy_coef = 12 }, ["lstm memory=2"] = { entropy_coef = 13, hidden = 14 } } }
-  local learners = mn.config and require "mneme.learn.learners"          -- mn.config knows the learners
+  local learners, learner_settings = require "mneme.learn.learners", require "mneme.runs.learner_settings"
+  learner_settings.find = learners.find                    -- as the door sets it
   local ppo = learners.find "ppo".defaults
   for words, want in pairs {
     [""] = { 1, 2, 4 }, ["learner=ppo"] = { ppo.lr, ppo.entropy_coef, 4 }, ["learner=ppo lr=7"] = { 7, ppo.entropy_coef, 4 },
