@@ -93,7 +93,7 @@ return {
     "not here: the same seed always gives the same bits; nearest: seed=N" },
   { "setting", "random_seed random_state manual_seed", "seed=N: random seed" },
   { "setting", "dtype torch_dtype",
-    "precision=NAME: input precision of matrix products: fp32 (the default), tf32 or bf16" },
+    "precision=WORD: input precision of matrix products: fp32 (the default), tf32 or bf16" },
   { "setting", "fp16 mixed_precision amp half bf16 autocast", "precision=bf16: input precision of matrix products (fp32 is the default)" },
   { "setting", "early_stop early_stopping target_reward reward_threshold stop_reward target_score stop patience solved_at",
     "stop_score=SCORE: end training once that score, success from 0 to 1 and no return, is reached" },
@@ -189,7 +189,7 @@ return {
   { "argument", "device cuda gpu precision", "not here: an agent is played on the CPU; nearest: threads=N" },
   { "argument", "fps speed frame_rate", "not here; nearest: out=FILE.html, which has its own speed" },
   { "argument", "x xaxis x_axis smooth smoothing window_size log_scale ema", "not here; nearest: out=FILE.csv, and another program's plot" },
-  { "argument", "limit head max top first", "not here; nearest: | head; sort=time has the newest first" },
+  { "argument", "limit head max top first", "not here; nearest: | head, for the newest are first" },
   { "argument", "n_envs", "num_envs=N: environments that are stepped together" },
   { "argument", "fact features", "facts=NAME: the facts that are read from the memory" },
   -- ---- cores ----

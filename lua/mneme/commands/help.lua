@@ -290,11 +290,11 @@ end
 -- A page of docs/ by its file or its title: where it is, and how it begins; of "docs", all pages.
 local function page_text(topic)
   local files, rows, wanted = require "mneme.base.files", {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
-  local folder = registry.root .. "docs"
+  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
   for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
     local text = name:find "%.md$" and files.read(folder .. "/" .. name) or ""
     local title, rest = text:match "^# ([^\n]*)\n+(.*)$"
-    local begins = (rest or ""):gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n$", "")      -- the first paragraph
+    local begins = (rest or ""):gsub("^```.-\n```\n+", ""):gsub("^#[^\n]*\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")      -- the first paragraph
     if title then rows[#rows + 1] = { "docs/" .. name, title } end
     if title and (name == wanted .. ".md" or title:lower() == wanted) then
       return ("docs/%s: %s\n\n%s\n\n%s\n"):format(name, title, begins, files.is_folder "docs" and "" or folder .. "/" .. name)
