@@ -341,7 +341,7 @@ return {
     "docs/first-ablation.md, then docs/from-study-to-report.md; mneme list experiments" },
   { "topic", "return reward rewards",
     "the return is the sum of an episode's rewards; the score is success, from 0 to 1 (mneme help score)" },
-  { "topic", "paper papers cite citation bibtex license licence",
+  { "topic", "papers cite citation bibtex license licence",
     "CITATION.cff says how to cite Mneme, LICENSE is MIT; each core's page has its paper: mneme help gru" },
   { "topic", "docker container dockerfile", "a Dockerfile is in the repository: docker build -t mneme ." },
   { "topic", "windows wsl mac macos osx apple", "Linux is what it runs on; nearest: WSL or a container, docker build -t mneme ." },
