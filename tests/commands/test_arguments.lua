@@ -16,7 +16,8 @@ local function read(command, ...) return table.concat(arguments.read(command, { 
 t.test("every way to write a setting is key=value, for every command", function()
   for _, c in ipairs(commands) do
     local bare = { name = c.name, switches = c.switches, scripts = c.scripts }
-    for _, words in ipairs { { "--core", "gru" }, { "--core=gru" }, { "core=gru" }, { "core", "=", "gru" }, { "core", "=gru" }, { "-core=gru" } } do
+    for _, words in ipairs { { "--core", "gru" }, { "--core=gru" }, { "core=gru" }, { "core", "=", "gru" }, { "core", "=gru" }, { "-core=gru" },
+      { "core==gru" } } do
       t.eq(read(bare, "x", unpack(words)), "x core=gru", c.name)
     end
     t.eq(read(bare, "x", "--some-key", "-3"), "x some_key=-3")
@@ -64,6 +65,12 @@ t.test("commands in messages begin with the program as it was called", function(
   local text = pipe:read "*a"
   pipe:close()
   t.ok(text:find(shell.program .. " run tmaze", 1, true), text)
+end)
+
+t.test("set=cue=up is set=cue:up", function()
+  local colon, equals = shell.mneme(dir, "intervene demo set=cue:up at=1 episodes=4"), shell.mneme(dir, "intervene demo set=cue=up at=1 episodes=4")
+  t.ok(colon:find "set cue to up", colon)
+  t.eq(equals, colon)
 end)
 
 t.test("list runs sorts and filters", function()

@@ -90,6 +90,33 @@ t.test("a name with one letter wrong is answered with that name or none", functi
   t.ok(right / all > 0.6, ("%d of %d"):format(right, all))
 end)
 
+t.test("another program's value is answered with a value that is taken", function()
+  local taken = { device = set_of { "cpu", "cuda" }, threads = set_of { "0" }, checkpoint = set_of {}, seed = set_of {}, at = set_of {}, lr = set_of {},
+    sort = set_of { "score", "core", "time" } }
+  for _, s in ipairs(config.standard) do if s[3].choices then taken[s[1]] = set_of(s[3].choices) end end
+  local lists = require "mneme.models.gated_linear"
+  for key, list in pairs { gate = lists.gates, feature = lists.features, decay = lists.decays } do
+    taken[key] = set_of(require("mneme.base.tables").keys(list))
+  end
+  for _, row in ipairs(rows) do
+    local key = row[1]:match "^value of (.*)$"
+    local answer = key and row[3]:gsub("^not here; nearest: ", "")
+    if key then
+      t.ok(taken[key], row[1])
+      local word = answer:match "^[%w_]+"
+      t.ok(taken[key][word] or next(taken[key]) == nil or answer:find "^not here", row[1] .. ": " .. row[3])
+      for each in row[2]:gmatch "%S+" do t.ok(not taken[key][each], row[1] .. ": " .. each .. " is taken") end
+    end
+  end
+end)
+
+t.test("an answer about an argument is one that the command takes", function()
+  local errors = require "mneme.base.errors"
+  local function said(known, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, known))) end
+  t.ok(said({ "out" }, "output"):find "write out=FILE")
+  t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
+end)
+
 t.test("letters alone do not send to another meaning", function()
   for word, other in pairs { max_steps = "num_steps", nsteps = "steps", save_every = "eval_every", xlstm = "lstm", deltanet = "gated_deltanet",
     env = "num_envs", sps = "eps", ["transformer-xl"] = "transformer", checkpoint = "checkpoint_every", rwkv5 = "rwkv4", a3c = "a2c", beta3 = "beta1" } do

@@ -152,6 +152,8 @@ end
 function errors.unknown(what, name, known, others, where)
   name = tostring(name)
   local field = meanings.hint(what, name)
+  local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
+  if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = meanings.hint(what, head) end
   local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil
   local guess = near and ("; did you mean '%s'%s?"):format(near, meanings.shown(what, near)) or ""
   local of, thing = what:match "^(.*: )(.+)$"

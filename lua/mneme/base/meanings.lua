@@ -9,7 +9,8 @@ local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
----@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic"
+---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic",
+---  "value of precision"
 ---@param word string
 ---@return string? nil: the word is not known
 function meanings.of_field(kind, word)
@@ -27,6 +28,8 @@ end
 local function kind_of(what)
   if what:find "^setting of %l+" then return "argument" end
   if what:find "^setting" then return "setting" end
+  local key = what:match "([%w_]+) =$"
+  if key and not what:find "^curve" then return "value of " .. key end
   return what == "env" and "environment" or what
 end
 
@@ -37,7 +40,7 @@ end
 function meanings.hint(what, word)
   local of_core = what:find "^key of core "
   local own = of_core and meanings.of_field("core setting", word)
-  if own then return "write " .. own end
+  if own then return own:find "^not " and own or "write " .. own end
   local answer = meanings.of_field(of_core and "setting" or kind_of(what), word)
   if not answer or of_core and not (answer:find "^core%." or answer:find "^not here") then return nil end
   answer = of_core and answer:gsub("^core%.", ""):gsub("^(%l[%w_]*=%a+: [^;]*);.*", "%1") or answer

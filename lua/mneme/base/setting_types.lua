@@ -2,6 +2,7 @@
 -- A setting has the type of its default: a number, boolean or string; a list; a named thing with options,
 -- { "gru", d_in = 16 }, whose first item is the name; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
+local meanings = require "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
@@ -50,6 +51,13 @@ end
 local booleans = { ["1"] = true, ["true"] = true, yes = true, on = true,
                    ["0"] = false, ["false"] = false, no = false, off = false }
 
+-- What to write for another program's value; else what the setting is.
+local function meant(key, text)
+  local own = key:match "^core%.(.*)"
+  if text:find("..", 1, true) then return "several values, with commas between, are for mneme sweep, a range for mneme tune" end
+  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key):match "^ %((.*)%)$"
+end
+
 local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
@@ -96,7 +104,7 @@ function values.parse(key, text, like)
   elseif kind == "number" then
     local n, beyond = values.number(text)
     if beyond then bad(key, text, beyond == "small" and "0 or a number of at least 5e-324" or "a number of at most 1.8e308") end
-    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M") end
+    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M", meant(key, text)) end
     return n
   elseif kind == "boolean" then
     local b = booleans[text:lower()]
@@ -305,7 +313,7 @@ function values.check(key, v, about)
   if about.choices then
     local near = errors.nearest(tostring(v), about.choices)
     bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "),
-      near and "did you mean '" .. near .. "'?")
+      near and "did you mean '" .. near .. "'?" or meant(key, tostring(v)))
   end
 end
 

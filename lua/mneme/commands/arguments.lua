@@ -5,6 +5,7 @@ local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local meanings = require "mneme.base.meanings"
 
 local arguments = {}
 
@@ -28,6 +29,8 @@ local function place(word)
   return word
 end
 
+local newests, missing = { latest = true, newest = true, last = true, recent = true }, nil
+
 -- Is a name that may be a run's already something else: a scene, or a script's environment?
 local function is_scene(word)
   for _, name in ipairs(require("mneme.base.registry").names "scenes") do if name == word then return true end end
@@ -46,12 +49,15 @@ function arguments.read(command, words)
     return word and (not word:find "^%-" or tonumber(word)) and not (word:find(KEY .. "=") and not word:find "^[^=]*/") and word or nil
   end
   local function run_value(key, value)
-    if key == "resume" or key == "against" or command.name == "intervene" and key == "donor" then return place(value) end
+    if key == "resume" or key == "against" or command.name == "intervene" and key == "donor" then
+      if key == "resume" and not files.is_folder(place(value)) then missing(value) end
+      return place(value)
+    end
     return value
   end
   while words[i] do
     local word = words[i]
-    local key, value = word:match(KEY .. "=(.*)$")
+    local key, value = word:match(KEY .. "==?(.*)$")
     local bare = word:match(KEY .. "$")
     if word:find "^%-%-?h$" or word:find "^%-%-?help$" then list[#list + 1] = "--help"
     elseif key and not (command.places and word:find "^[%a_]" and files.is_folder(place(word))) then
@@ -82,19 +88,32 @@ function arguments.read(command, words)
   return list
 end
 
----Refuse a run that there is not, before anything else is looked at: the newest, or the one that was meant, is named.
+-- A run that there is not: which was meant, or which is the newest.
+function missing(word)
+  local name, names = word:match "([^/]*)/*$", files.is_folder "runs" and files.list "runs" or {}
+  local near, last = errors.nearest(name, names), -1
+  for _, each in ipairs(names) do                                          -- tmaze, for tmaze-1 and tmaze-2
+    local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
+    if n and n > last then near, last = each, n end
+  end
+  local argument = meanings.hint("setting of runs", word)
+  local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
+  errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
+    or newest and (newests[name] and "did you mean the newest, %s?" or "the newest is %s; mneme list runs"):format(newest.path) or "mneme list runs")
+end
+
+---Refuse a run that there is not, and a part of a run's folder, before anything else is looked at: what was meant is named.
 ---@param command table
 ---@param list string[]
 function arguments.check_places(command, list)
   for _, word in ipairs(list) do
-    local mistaken = not word:find "=" and not word:find "^%-" and not files.is_folder(word) and not files.is_file(word)
-    if mistaken and not word:find "%.%w+$" and not (command.name == "view" and is_scene(word)) then
-      local names = files.is_folder "runs" and files.list "runs" or {}
-      local near = errors.nearest(word:match "([^/]*)/*$", names)
-      local newest = names[1] and require("mneme.commands.run_list").rows "runs"[1]
-      errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?"
-        or newest and ("the newest is %s; mneme list runs"):format(newest.path) or "mneme list runs")
+    local other = word:find "=" or word:find "^%-" or command.name == "view" and is_scene(word)
+    local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/episodes/*$" or word:match "^(.*)/config%.json$"
+    if run and command.name ~= "check" and not other and files.is_file(run .. "/config.json") then
+      local step = word:match "/step%-(%d+)"
+      errors.usage(word .. ": a part of a run, expected its folder", "did you mean " .. run .. (step and " checkpoint=" .. step or "") .. "?")
     end
+    if not other and not files.is_folder(word) and not files.is_file(word) and not word:find "%.%w+$" then missing(word) end
   end
 end
 

@@ -7,6 +7,7 @@ local errors = require "mneme.base.errors"
 local meanings = require "mneme.base.meanings"
 local next_step = require "mneme.base.next_step"
 local script = require "mneme.runs.script"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local version = require "mneme.base.version"
 
@@ -124,6 +125,8 @@ local function list(words)
     if folder then errors.usage(("list: '%s' is a folder"):format(kind), "mneme list runs " .. kind) end
     local means = not known and meanings.of_field("kind of thing", kind)
     if means then errors.usage(("unknown kind of thing '%s'"):format(kind), means:find " " and means or "mneme list " .. means) end
+    local one = not known and require("mneme.base.nearest").one(kind, catalogue.kinds) == nil and help.is_topic(kind)
+    if one then errors.usage(("unknown kind of thing '%s'"):format(kind), "mneme help " .. kind) end
     if not known then errors.unknown("kind of thing", kind, { "costs", "runs", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
     return next_step.say(kind == "experiments" and "run NAME --help" or "help NAME")
@@ -221,6 +224,8 @@ local runs = {
 local function unknown_command(name, rest, names)
   local after = #rest > 0 and " " .. table.concat(rest, " ") or ""
   local function meant(command) errors.usage(("unknown command '%s'"):format(name), ("did you mean mneme %s%s?"):format(command, after)) end
+  local bare = name:gsub("^%-+", "")
+  if bare ~= name and tables.has(names, bare) then meant(bare) end
   local field = meanings.of_field("command", name)
   if field then
     local one = field:match "^mneme ([%l %-]+)$" or field == "mneme list WORD" and "list " .. name
@@ -250,7 +255,7 @@ local function dispatch(words)
   if name == nil then
     io.stderr:write(usage_text())
     return 2
-  elseif name == "--version" or name == "-v" then
+  elseif name:lower() == "-v" or name == "--version" or rest[1] == "--version" and not as_typed[name] then
     return io.stdout:write("mneme ", version, "\n") and 0
   elseif name == "--help" or name == "-h" then return show_help {} end
   local names = {}

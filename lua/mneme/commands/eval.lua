@@ -89,7 +89,10 @@ local function read(words)
   if o.outcomes and o.checkpoint then
     errors.usage "eval: outcomes=1 takes the newest checkpoint of each run (best=1: the best), expected no checkpoint="
   end
-  if #o.folders > 1 and not o.outcomes then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2])) end
+  if #o.folders > 1 and not o.outcomes then
+    errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2]),
+      ("one after the other; mneme compare %s %s compares them"):format(o.folder, o.folders[2]))
+  end
   if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
   if o.outcomes and o.record then errors.usage "eval: outcomes=1 and record= do not go together" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end

@@ -148,11 +148,11 @@ local function read(words)
     local key, text = word:match "^%-*(%l+)=(.*)$"
     if not key and not o.from then o.from = word:gsub("(.)/+$", "%1")
     elseif not key then errors.usage(("export: one thing at a time, got '%s' and '%s'"):format(o.from, word), USAGE)
-    elseif key == "to" then o.to = text
+    elseif key == "to" or key == "out" then o.to = text
     elseif key == "step" then
       o.step = tonumber(text) or errors.usage(("export: step=%s, expected a number of steps"):format(text))
     elseif key == "best" then o.best = text == "1" or text == "true"
-    else errors.unknown("setting of export:", key, { "best", "step", "to" }) end
+    else errors.unknown("setting of export:", key, { "best", "out", "step", "to" }) end
   end
   if not o.from then errors.usage("export: which run or trajectory?", USAGE) end
   if not o.to then errors.usage("export: to which file?", USAGE) end
@@ -173,7 +173,8 @@ function export.main(words)
     print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays,
       observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
   else
-    if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to)) end
+    if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to),
+      "torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv") end
     if not files.is_folder(o.from) then errors.usage(o.from .. ": there is no such run", USAGE) end
     export_run(o)
   end

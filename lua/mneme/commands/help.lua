@@ -295,10 +295,11 @@ end
 -- A page of docs/ by its file or its title: where it is, and how it begins; of "docs", all pages.
 local function page_text(topic)
   local files, rows, wanted = require "mneme.base.files", {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
-  local folder = registry.root .. "docs"
+  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
   for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
     local text = name:find "%.md$" and files.read(folder .. "/" .. name) or ""
-    local title, begins = text:match "^# ([^\n]*)\n+([^\n#]*)"
+    local title, rest = text:match "^# ([^\n]*)\n+(.*)$"
+    local begins = (rest or ""):gsub("^```.-\n```\n+", ""):gsub("^#[^\n]*\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")      -- the first paragraph
     if title then rows[#rows + 1] = { "docs/" .. name, title } end
     if title and (name == wanted .. ".md" or title:lower() == wanted) then
       return ("docs/%s: %s\n\n%s\n\n%s\n"):format(name, title, begins, files.is_folder "docs" and "" or folder .. "/" .. name)
@@ -356,6 +357,11 @@ local function topics()
   return all
 end
 
+---Is there a page about this word?
+---@param word string
+---@return boolean
+function help.is_topic(word) return topics()[word] ~= nil end
+
 ---The names of all topics, sorted.
 ---@return string[]
 function help.names() return tables.keys(topics()) end
@@ -373,6 +379,7 @@ function help.text(topic, kind, words)
     end
     return fold(named_texts[kind](topic, words))
   end
+  if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   local all = topics()
   if meanings.of_field("topic", topic) then return fold(field_text(topic, true)) end
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=

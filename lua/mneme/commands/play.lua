@@ -118,7 +118,8 @@ local function action_named(played, word)
   local names = played.env.action_space.names
   for i, name in ipairs(names) do if name == word then return i - 1 end end
   errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, played.env.id),
-    "letters, digits, left right up down space enter tab esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
+    word:find "^%a+%*%d+$" and ("write %s*%s"):format(word:match "%d+$", word:match "^%a+")
+      or "letters, digits, left right up down space enter tab esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
 -- Press keys without a window; draw the last page as a picture.

@@ -2,6 +2,7 @@
 local engine = require "mneme.base.engine"
 local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
+local meanings = require "mneme.base.meanings"
 local run_folder = require "mneme.runs.folder"
 
 local run_arguments = {}
@@ -20,16 +21,20 @@ function run_arguments.read(command, words, o)
     local least = key == "threads" and 1 or command.whole[key]
     if not key then
       if o.folders then table.insert(o.folders, word)
-      elseif o.folder then errors.usage(("%s: one run, got '%s' and '%s'"):format(command.name, o.folder, word), command.usage) end
+      elseif o.folder then errors.usage(("%s: one run, got '%s' and '%s'"):format(command.name, o.folder, word),
+        ("one after the other; mneme compare %s %s compares them"):format(o.folder, word)) end
       o.folder = o.folder or word
     elseif least then
       local value = tonumber(text)
       if not value or value % 1 ~= 0 or value < least or value > 2 ^ 53 then
-        errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(command.name, key, text, least))
+        errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(command.name, key, text, least),
+          meanings.hint(key .. " =", text) or key == "at" and "one step at a time; every step: mneme where RUN" or nil)
       end
       if type(o[key]) == "boolean" then value = value ~= 0 end
       o[key] = value
     elseif command.other[key] then command.other[key](o, text, key)
+    elseif text:find "^[%d.]+,[%d.,]+$" then
+      errors.usage(("%s: %s=%s, expected one value"):format(command.name, key, text), "once for each: " .. key .. "=" .. text:match "^[^,]*")
     else env[key] = tonumber(text) or text end
   end
   if not o.folder then errors.usage(command.name .. ": which run?", command.usage) end

@@ -9,6 +9,7 @@ local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local reference = require "mneme.envs.reference"
+local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 
 local run_list = {}
@@ -125,6 +126,7 @@ end
 
 local sorts = { score = true, steps = true, name = true, core = true, state = true, script = true, time = true }
 local filters = { core = true, state = true, script = true }
+local states = { "running", "finished", "stopped", "diverged" }
 local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]"
 
 -- FOLDER sort=score core=gru: the folder, what the rows are sorted by, and the values that they must have.
@@ -137,6 +139,11 @@ local function read(words)
       o.sort = text
     elseif filters[key] then o.where[key] = text
     elseif key then errors.unknown("setting of list runs", key, { "core", "script", "sort", "state" })
+    elseif not files.is_folder(word) and files.is_folder("runs/" .. word) then o.folder = "runs/" .. word
+    elseif tables.has(states, word) and not files.is_folder(word) then
+      errors.usage(("list runs: %s: there is no such folder"):format(word), "write state=" .. word)
+    elseif tables.has(registry.names "cores", word) and not files.is_folder(word) then
+      errors.usage(("list runs: %s: there is no such folder"):format(word), "write core=" .. word)
     elseif sorts[word] and not files.is_folder(word) then errors.usage(("list runs: %s: there is no such folder"):format(word), "write sort=" .. word)
     elseif o.folder then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(o.folder, word), USAGE)
     else o.folder = word:gsub("(.)/+$", "%1") end

@@ -29,12 +29,17 @@ function meant.of_key(key, text, schema)
     return ("the script chooses it; mneme run train %s=%s"):format(key == "dataset" and "dataset" or "env", text or "NAME")
   end
   if key == "core" then return ("this script makes its memory itself; mneme run train core=%s"):format(text or "NAME") end
+  local rest = key:match "^env%.(.*)"
+  if rest and schema[rest] then return ("this script makes its environment itself: %s=%s"):format(rest, text or "VALUE") end
   local answer = meanings.of_field("setting", key)
   local head = answer and answer:match "^([%a_][%w_]*)[%w_.]*="
-  if head and not schema[head] then return ("%s; this script has no %s="):format(answer, head) end
+  if head == "env" and not schema.env then
+    return "this script makes its environment itself; mneme run train env=NAME " .. answer:gsub("%f[%w]N%f[%W]", text or "N", 1)
+  end
+  if head and not schema[head] and head ~= "seeds" and head ~= "jobs" then return ("%s; this script has no %s="):format(answer, head) end
   if answer then
     local write, rest = answer:match "^([^:;]*)(.*)$"
-    if text and head then
+    if text and head and not write:find "=N.*=N" then             -- of two, nobody knows which
       write = write:gsub("%f[%w]%u+%f[%W]", function(v)
         return (v == "N" or v == "X" or v == "NAME") and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v
       end)
@@ -55,6 +60,9 @@ end
 function meant.of_word(word, after, schema)
   local key = word:gsub("-", "_"):match "^_*([%a_][%w_.]*)$"
   local entry = key and schema[key:match "^[^.]+"]
+  local name, text = word:match "^%-*([%a_][%w_.]*)[: ] *(.+)$"
+  if name and schema[name:match "^[^.]+"] then return ("'%s' is not a setting"):format(word), ("write %s=%s"):format(name, text) end
+  if tonumber(word) then return ("'%s' is not a setting"):format(word), ("a value needs its setting: KEY=%s; --help lists the keys"):format(word) end
   if word == "=" or word:find "^=" then return "'=' stands alone", "write key=value without blanks" end
   if entry then
     local value = after[1] == "=" and after[2] or after[1] and not after[1]:find "=" and after[1]
