@@ -65,6 +65,7 @@ int         mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shap
 void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);             /* for reading: what is written there, no backward sees */
 void       *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same of a leaf, to write into now: a graph that used its
                                                       values refuses backward; what: who writes, for the error */
+int         mn_tensor_change(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same where the caller has the pointer */
 double      mn_tensor_version(mn_ctx *mn, const mn_tensor *t);          /* grows whenever its values change in place; -1: an error */
 float      *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t);             /* leaves only; zeros if none came */
 bool        mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t);
@@ -112,7 +113,7 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
-bool        mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf); /* the i-th leaf whose gradient its backward passes make or its ops read; false: there are fewer */
+bool        mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf); /* the i-th leaf whose gradient it makes or reads; false: there are fewer */
 int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
 int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
                                                       out: n gradients, {0,0}: none */

@@ -124,6 +124,8 @@ void *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what) {
   return mn_note_change(mn, r) || mn_wait(mn) ? NULL : r->data;
 }
 
+int mn_tensor_change(mn_ctx *mn, const mn_tensor *t, const char *what) { return mn_tensor_write(mn, t, what) ? 0 : -1; }
+
 double mn_tensor_version(mn_ctx *mn, const mn_tensor *t) {
   const mn_record *r = mn_find(mn, t, "tensor", "it");
   return !r ? -1 : (double)(r->slot < 0 && r->plan ? r->plan->began : (r->of ? r->of : r)->changed);
