@@ -148,7 +148,11 @@ function Episodes:running()
   local d = ffi.cast("double *", t:data())
   d[0] = self.now
   ffi.copy(d + 1, self.begun, 8 * n)
-  ffi.copy(d + 1 + n, self.heap, 32 * self.waiting)
+  -- in the order in which they began: the heap's own order depends on who came first
+  local order = {}
+  for i = 0, self.waiting - 1 do order[i + 1] = i end
+  table.sort(order, function(x, y) return self.heap[4 * x] < self.heap[4 * y] end)
+  for i, at in ipairs(order) do ffi.copy(d + 1 + n + 4 * (i - 1), self.heap + 4 * at, 32) end
   return t
 end
 
