@@ -21,7 +21,11 @@ endif
 
 # Wide vectors where the CPU has them; other names of ARCH (x86-64-v3 ...) build for other machines.
 TUNE    := -march=$(ARCH) -mprefer-vector-width=512
-ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
+# A product that is added is always fused, so that a row has the same bits in whichever loop it is computed: tuned for
+# some processors (Zen 2 and 3, Alder Lake) GCC fuses it in some loops and leaves it apart in others.
+FUSE    := --param=avoid-fma-max-bits=0
+FUSE    := $(shell $(CC) -Werror $(FUSE) -x c -fsyntax-only /dev/null 2> /dev/null && echo $(FUSE))
+ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(FUSE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
 
 # A tarball (`make dist`) and a wheel keep the libraries of others in a folder `bundled` next to ours; DT_RPATH, because
 # that also counts for what those libraries need and for what is loaded at run time.
@@ -34,7 +38,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
-.PHONY: all deps deps-demo deps-test demo test bench check fuzz learn pages golden lockstep format clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test widths bench check fuzz learn pages golden lockstep format clean help FORCE
 .DEFAULT_GOAL := all
 
 # One compile a CPU, unless -jN says otherwise.
@@ -140,9 +144,20 @@ demo: deps-demo ## install, build, train an agent on the T-Maze and show it
 TESTS :=
 WANTED   = $(or $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),$(if $(TESTS),,all))
 EMULATED = $(if $(WANTED),$(if $(shell command -v $(CXX)),test-gpu-programs))
+
+# Every vector width that this processor has is tested, since a row's bits may depend on none of them: its own by all tests, the narrower
+# ones by those of the engine and of models.  Tuned for Zen 3, whose loops once differed (FUSE).
+HAS      = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo yes)
+NARROWER = $(if $(filter native,$(ARCH)),$(if $(call HAS,avx2),x86-64-v2) $(if $(call HAS,avx512f),x86-64-v3))
+PATHS    = $(if $(TESTS),,$(NARROWER:%=$(abspath $(B))/width/%))
+widths:
+	@for p in $(PATHS); do $(MAKE) B=$$p ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) all || exit 1; done
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
-	@$(MAKE) all $(EMULATED)
-	@MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
+	@$(MAKE) all
+	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")
+	@$(if $(EMULATED),$(MAKE) $(EMULATED))
+	@$(MAKE) widths
+	@MNEME_PATHS="$(PATHS)" MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
 # ---- the workshop ----
 

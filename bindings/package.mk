@@ -84,7 +84,10 @@ dist:           ## pack a tarball that runs wherever it is unpacked (FOR=native:
 	@echo "$(DIST)"
 
 # The wheel holds the engines of the tarball.
-wheel: dist     ## build a wheel of the Python part for every such machine (FOR=native: this machine's kind)
+pip:
+	@python3 -m pip --version > /dev/null 2>&1 || { echo "make wheel needs pip: apt-get install python3-pip python3-venv"; exit 1; }
+wheel: pip      ## build a wheel of the Python part for every such machine (FOR=native: this machine's kind)
+	@$(MAKE) dist
 	@MNEME_LIB=$(abspath $(DIST_ROOT))/lib python3 -m pip -q --disable-pip-version-check wheel --no-deps -w $(DIST_AT) bindings/python
 	@ls $(DIST_AT)/*.whl
 
@@ -102,4 +105,4 @@ docs: all       ## write build/api.md (all Lua functions) and build/library (for
 	@$(B)/mneme help api > $(B)/api.md
 	@echo "$(B)/api.md $(B)/library/mneme.lua"
 
-.PHONY: docs install uninstall deb dist wheel install-rock
+.PHONY: docs install uninstall deb dist pip wheel install-rock

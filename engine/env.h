@@ -41,7 +41,8 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   rules     or NULL: one sentence for a person who plays: what the player observes, what to do, what pays
 **   see       or NULL: draws an observation as a person reads it; of io it has param and obs alone, so that the picture holds
 **             nothing that the agent does not see
-**   best      or NULL: the return of a perfect player for given params; NaN where that is not known
+**   reference or NULL: what random actions, no memory and a perfect memory get (mneme.h) with given params and shared; out comes
+**             filled with NaN, its episodes with 0, and keeps that where a rule gives no number and none was measured.  On the host
 **   used      or NULL: how many bytes of a self there are; the others are zero, and need not be copied in each step
 **   keep      or NULL: copies to before, which was this self one step earlier, what most steps change; all of it is copied where a
 **             step has set io->rare
@@ -64,7 +65,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 #define MN_ENV_FACTS                                                                               \
   const char *rules;                                                                               \
   void (*see)(const mn_io *io, mn_canvas *c);                                                      \
-  double (*best)(const double *param);                                                             \
+  void (*reference)(const double *param, const void *shared, mn_reference *out);                   \
   size_t (*used)(const void *self);                                                                \
   void (*keep)(const void *self, void *before);                                                    \
   int version;                                                                                     \

@@ -62,7 +62,10 @@ int         mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndi
 int         mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed);   /* first axis is time: see mn_plan_run */
 void        mn_leaf_free(mn_ctx *mn, const mn_tensor *t);
 int         mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape);   /* ndim */
-void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);
+void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);             /* for reading: what is written there, no backward sees */
+void       *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same of a leaf, to write into now: a graph that used its
+                                                      values refuses backward; what: who writes, for the error */
+double      mn_tensor_version(mn_ctx *mn, const mn_tensor *t);          /* grows whenever its values change in place; -1: an error */
 float      *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t);             /* leaves only; zeros if none came */
 bool        mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t);
 int         mn_zero_grad(mn_ctx *mn, const mn_tensor *t);
@@ -109,6 +112,7 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
+bool        mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf); /* the i-th leaf whose gradient its backward passes make or its ops read; false: there are fewer */
 int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
 int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
                                                       out: n gradients, {0,0}: none */
@@ -154,7 +158,15 @@ int         mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void 
 int         mn_vec_set(mn_vec *v, int index, const char *fact, double value, void *obs);   /* 1: set; 0: not possible in the present state */
 mn_canvas  *mn_vec_draw(mn_vec *v, int index);      /* borrowed until the next draw */
 mn_canvas  *mn_vec_see(mn_vec *v, const void *obs); /* one observation, likewise; NULL without an error: there is no picture of it */
-double      mn_vec_best(mn_vec *v);                 /* the return of a perfect player; NaN: not known */
+
+typedef struct mn_reference {    /* mean scores 0..1 that a result is compared with; NaN: not known */
+  double chance;                 /* of uniformly random actions */
+  double memoryless;             /* of the best policy that knows the present observation alone */
+  double best;                   /* of the best policy that remembers all observations */
+  double best_return;            /* the mean return of perfect play */
+  double episodes;               /* chance was measured over that many; 0: by rule, as the others are */
+} mn_reference;
+void        mn_vec_reference(mn_vec *v, mn_reference *out);    /* all NaN with another time limit than the environment's own */
 int         mn_vec_truth(mn_vec *v, int index, const char **names, const float **values);  /* privileged facts, for probes */
 
 /* rollouts: T steps of B environments, in the memory of leaves, as learners use them.  On a GPU the host does not wait

@@ -24,7 +24,7 @@
 **   a type or domain, which the debug checks and the test generator use:  :i32  :u8  :bit (u8, 0 or 1)
 **   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)  :<axis (i32 below the size of input 0's axis that the option `axis` names)
 **   :any (float, i32 or u8: all arguments so marked have one type, and gradients if it is float; `shape` may give an output another).
-**   Without one it is float.  `~` marks an output without gradient, `~~` one that is the op's work space, which it fills where it
+**   Without one it is float.  `~` marks an input or output without gradient (an input that wants one is refused there), `~~` one that is the op's work space, which it fills where it
 **   needs it and nobody else reads; ' marks a final state.
 **   Options are numbers, or words a|b|c of which the first is the default (OPT gives the index).
 **   If letters cannot express an output's size, write the axis as `?`; `shape` then sets c->out[i].ndim and
@@ -85,7 +85,8 @@ typedef struct mn_op {
   bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
                                   first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */
   bool any_device;             /* computes through other ops' kernels and the device alone, so it runs on every device */
-  bool updates;                /* off_tape, and changes the values of input 0: an optimiser's step */
+  unsigned cpu_grads;          /* bit i: only the CPU's kernel has the gradient of input i; on a GPU it is refused where it is wanted */
+  unsigned writes;             /* off_tape: bit i: it changes the values of input i */
 } mn_op;
 
 #define DIM(c, letter) ((c)->dim[(letter) - 'A'])
@@ -94,6 +95,9 @@ typedef struct mn_op {
 /* The name of a call's op, and of its input i, for errors. */
 const char *mn_call_name(const mn_call *c);
 const char *mn_input_name(const mn_call *c, int i);
+
+/* Are the context's tensors the host's? */
+bool mn_on_cpu(const mn_ctx *mn);
 
 /* Format the error of a context; returns -1. */
 int mn_fail(mn_ctx *mn, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -24,7 +24,7 @@ return mn.study {
     full = { length = 512, parameters = 2e7, d_embed = 512, steps = 1e9, eval_every = 1e7, lr = 5e-4, warmup = 2000 },
   },
   about = {
-    file = "a text in UTF-8; none: English prose of Debian's package fortunes",
+    file = "a text in UTF-8; none: English prose of Debian's package fortunes, or Shakespeare's Coriolanus where it is not installed",
     parameters = { "of the whole model: the core gets the width that makes it so", range = { 1, 1e9 } },
     carry = "does the memory go on from one batch to the next?",
     published = function(name) return { core = { name, n_layers = 2 } } end,

@@ -6,7 +6,8 @@ local cfg = mn.config({
   steps = 5e6, num_envs = 8, num_steps = 256, hidden = 128,
   lr = 1e-4, entropy_coef = 0.001, gamma = 0.99, lambda = 0.95, value_coef = 0.5, max_norm = 0.5,
   bootstrap_truncated = 0,                 -- the released code counts a time limit as an end
-  quick = { corridor = 10, steps = 2e5 },
+  quick = { corridor = 10, steps = 5e5, hidden = 64, lr = 1e-3, entropy_coef = 0.01,
+    core = { "agalite", n_layers = 1, d_model = 64, d_head = 32, d_ffn = 64 } },
 }, {
   corridor = { "cells from the cue to the junction", range = { 2, 256 } },
   published = {                            -- learner settings of the released configuration

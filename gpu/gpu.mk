@@ -66,7 +66,7 @@ endef
 
 define emulated
 	@mkdir -p $(@D)
-	@echo "c++ $< (emulated)"
+	@echo "c++ $< (emulated, $$(($$(find $(B)/gpu -name '*.emu.o' | wc -l) + 1)) of $(words $(PARTS)))"
 	@$(CXX) $(EMU) -c -o $@ -x c++ $(1) $<
 endef
 

@@ -70,7 +70,7 @@ static int run(lua_State *L, int argc, char **argv) {
   if (lua_pcall(L, 1, 1, 0)) return -1;
   lua_getfield(L, -1, "main");
   lua_createtable(L, argc, 0);
-  for (int i = 1; i < argc; i++) {
+  for (int i = 0; i < argc; i++) {            /* word 0: as the program was called */
     lua_pushstring(L, argv[i]);
     lua_rawseti(L, -2, i);
   }

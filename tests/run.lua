@@ -1,5 +1,8 @@
 -- run.lua -- runs tests/*/test_*.lua, or the files and folders named, each file in a process of its own with a time limit
 -- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
+-- MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and of models run with each of them, too.
+-- A line begins with how many files of all are done.  The seconds that each took are kept in the build folder: the next time they tell how
+-- long all of it takes, and how long is left; a file without any counts as the mean of the others, or as 10 s.
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 
@@ -23,6 +26,23 @@ for _, name in ipairs(#arg > 0 and arg or { here .. "tests" }) do
     list:close()
   end
 end
+
+-- What asks for no number is the same with every width.
+local same = "/test_(%a+)%.lua$"
+local once = { check = true, declarations = true, faults = true, fuzz = true, images = true, io = true, tape = true }
+local build_of, file_of = {}, {}                  -- of an entry of the list that runs with another build
+local function with_other_widths()
+  for folder in (os.getenv "MNEME_PATHS" or ""):gmatch "%S+" do
+    for i = 1, #files do
+      local file = files[i]
+      if not file_of[file] and (file:find "/engine/" or file:find "/models/") and not once[file:match(same)] then
+        local entry = ("%s@%s"):format(file, folder:match "[^/]*$")
+        files[#files + 1], build_of[entry], file_of[entry] = entry, folder, file
+      end
+    end
+  end
+end
+if #arg == 0 then with_other_widths() end
 
 local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
 local said = os.tmpname()
@@ -58,21 +78,60 @@ if #arg == 0 then
 end
 
 local ffi = require "ffi"
-ffi.cdef [[
-int mkdir(const char *path, unsigned mode);
-typedef struct { long seconds, micros; } test_time;
-typedef struct { test_time user, system; long rest[14]; } test_usage;
-int getrusage(int who, test_usage *to);
-]]
+ffi.cdef "int mkdir(const char *path, unsigned mode);"
 local claims, beside_said, beside_pid = lane, os.tmpname(), nil
 if #arg == 0 and not lane then
   claims = os.tmpname()
   os.remove(claims)
   ffi.C.mkdir(claims, 448)
-  local start = io.popen(("MNEME_TEST_LANE='%s' setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
-    :format(claims, here, beside_said, beside_said))
+  local start = io.popen(("MNEME_TEST_LANE='%s' MNEME_TEST_BEGAN=%d "
+    .. "setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
+    :format(claims, os.time(), here, beside_said, beside_said))
   beside_pid = start:read "*n"
   start:close()
+end
+
+-- What each file took the last time, in seconds.
+local times_at, took, mean = (os.getenv "MNEME_BUILD" or here .. "build") .. "/test_times", {}, 10
+local times = io.open(times_at)
+for name, seconds in (times and times:read "*a" or ""):gmatch "(%S+) (%d+)\n" do took[name] = tonumber(seconds) end
+if times then times:close() end
+do
+  local sum, n = 0, 0
+  for _, seconds in pairs(took) do sum, n = sum + seconds, n + 1 end
+  if n > 0 then mean = sum / n end
+end
+local function expected(file) return took[file:match "[^/]*$"] or mean end
+local function clock(s) return s < 90 and ("%.0f s"):format(s) or ("%.0f min"):format(s / 60) end
+
+-- What both lanes have done: a line for each file, in a file that both append to.
+local all, lanes = 0, #arg == 0 and 2 or 1
+for _, file in ipairs(files) do all = all + expected(file) end
+local done_at = claims and claims .. "/done" or os.tmpname()
+local began = tonumber(os.getenv "MNEME_TEST_BEGAN") or os.time()
+local function so_far(file, seconds)
+  local to = assert(io.open(done_at, "a"))
+  to:write(("%d %s %d\n"):format(math.ceil(expected(file)), file:match "[^/]*$", seconds))
+  to:close()
+  local count, sum = 0, 0
+  for line in io.lines(done_at) do count, sum = count + 1, sum + tonumber(line:match "%d+") end
+  local left = count < #files and sum > 0 and (os.time() - began) * math.max(0, all - sum) / sum
+  return ("%d/%d"):format(count, #files), left and left >= 10 and "  ETA " .. clock(left) or ""
+end
+if not lane and #files > 1 then
+  print(("%d test files: about %s, %s; each line says how long is left"):format(#files, clock(all / lanes),
+    next(took) and "as the last time" or "at a guess of 10 s each"))
+  io.stdout:flush()
+end
+
+local function keep_times()
+  for line in io.lines(done_at) do
+    local name, seconds = line:match " (%S+) (%d+)"
+    took[name] = tonumber(seconds)
+  end
+  local to = io.open(times_at, "w")
+  for name, seconds in pairs(to and took or {}) do to:write(("%s %d\n"):format(name, seconds)) end
+  if to then to:close() end
 end
 
 -- Is this file for this lane?  Whoever makes the folder of a group runs all its files.
@@ -84,13 +143,6 @@ local function claimed(file)
   return mine[name]
 end
 
--- Processor seconds of all children so far, theirs included.
-local usage = ffi.new "test_usage"
-local function processor()
-  ffi.C.getrusage(-1, usage)
-  return tonumber(usage.user.seconds + usage.system.seconds) + tonumber(usage.user.micros + usage.system.micros) / 1e6
-end
-
 local function interrupted()
   if beside_pid then os.execute(("kill -- -%d"):format(beside_pid)) end
   os.exit(130, false)
@@ -98,8 +150,10 @@ end
 
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.
 local function run(file)
-  local status = os.execute(("env -u MNEME_TEST_LANE timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
-    :format(limit, here, file, said))
+  local build = build_of[file] and ("MNEME_BUILD='%s'"):format(build_of[file]) or ""
+  local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN %s "
+    .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
+    :format(build, limit, here, file_of[file] or file, said))
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
   io.write(before or text)
@@ -116,11 +170,16 @@ end
 
 for _, file in ipairs(files) do
   if claimed(file) then
-    local begun, spent = os.time(), processor()
+    local begun = os.time()
+    if not lane and expected(file) >= 60 then
+      print(("        %s: about %s"):format(file:match "[^/]*$", clock(expected(file))))
+      io.stdout:flush()
+    end
     local counts = run(file)
     for i = 1, 3 do total[i] = total[i] + counts[i] end
-    local line = ("%-32s %4d passed %3d failed %3d skipped  %4d s, processor %3.0f s"):format(file:match "[^/]*$", counts[1], counts[2], counts[3],
-      os.time() - begun, processor() - spent)
+    local count, left = so_far(file, os.time() - begun)
+    local line = ("%7s %-26s %3d passed %d failed %d skipped %4d s%s"):format(count, file:match "[^/]*$", counts[1], counts[2], counts[3],
+      os.time() - begun, left)
     if lane then io.stderr:write(line, "\n") else print(line) end
     io.stdout:flush()
   end
@@ -135,8 +194,9 @@ if beside_pid then
   keep_failures(nil, list or text)
   if not list then print "  FAILED   the second lane of tests/run.lua\n           its process died" end
   for i, n in ipairs { passed or 0, failed or 1, skipped and skipped:match "%d+" or 0 } do total[i] = total[i] + n end
-  os.execute(("rm -rf '%s'"):format(claims))
 end
+if not lane then keep_times() end
+if beside_pid then os.execute(("rm -rf '%s'"):format(claims)) elseif not lane then os.remove(done_at) end
 os.remove(said)
 os.remove(beside_said)
 if #arg == 0 and not lane and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end

@@ -121,8 +121,14 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   }
 }
 
+/* A question shows a key alone, whose value may be any symbol. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  (void)shared;
+  quiz_reference(symbols_of(param), 1 / (double)symbols_of(param), out);
+}
+
 MN_ENV(associative_recall, .rules = "Keys are shown with their values, then keys alone: name the value that each key had last; "
-                                    "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                                    "each right answer pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "pairs are shown, then keys: name the value of each key",
        .about = "level      easy pairs=4 symbols=8    medium pairs=16 symbols=32    hard pairs=64 symbols=32;\n"

@@ -88,8 +88,15 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   else mn_canvas_text(c, 0xF0E442FF, -2.2f, 0.8f, 0.4f, "name");
 }
 
+/* The first question shows its answer, the others show suit 0: the best without memory names the suit that it sees. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  const double cards = CARDS_DECK * decks_of(param);
+  (void)shared;
+  quiz_reference(CARDS_SUITS, (1 + (cards - 1) / CARDS_SUITS) / cards, out);
+}
+
 MN_ENV(autoencode, .rules = "Watch the cards until all have been dealt, then name their suits backwards, beginning with the last card, which is still there; "
-                            "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                            "each right answer pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "watch decks of cards, then name their suits in reverse order (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",

@@ -105,8 +105,17 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   }
 }
 
+/* Over an episode each count of a kind, from 0 to all but one, comes equally often: cards / (each + 1) times, or cards / each where the
+** dealt card is of that kind, which then was dealt at least once.  The best without memory names one of them, by whether the two
+** cards are of a kind. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  const double kinds = kinds_of(param), cards = CARDS_DECK * decks_of(param), each = cards / kinds;
+  (void)shared;
+  quiz_reference((int)each + 1, (cards / each / kinds + cards / (each + 1) * (1 - 1 / kinds)) / (cards - 1), out);
+}
+
 MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked for: say how often the card asked for has been dealt, this step "
-                              "included; each right number pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                              "included; each right number pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "how often has the queried card been dealt? (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"

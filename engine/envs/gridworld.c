@@ -34,7 +34,9 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
   if ((int)param[VIEW] % 2 == 0)
     return mn_fail(mn, "gridworld: view=%d, expected an odd number of cells: with the agent in the middle",
                    (int)param[VIEW]);
-  return mn_gridmap_read(mn, *text ? text : example, (grid_map *)shared);
+  if (mn_gridmap_read(mn, *text ? text : example, (grid_map *)shared)) return -1;
+  ((grid_map *)shared)->example = !*text;
+  return 0;
 }
 
 /* What is at a place now: keys that were taken and doors that stand open are floor. */
@@ -207,8 +209,17 @@ static void see(const mn_io *io, mn_canvas *c) {
       mn_canvas_add(c, MN_DISC, key_colours[k], middle - 0.25f + 0.17f * (float)at++, middle, 0.1f, 0.1f);
 }
 
+/* Of the example.  With view=5 all rooms are in sight, but from the second one no cue, and only the door leads there: no way tells which. */
+static void reference(const double *param, const void *shared, mn_reference *out) {
+  if (!((const grid_map *)shared)->example) return;
+  out->chance = 0.3637;
+  out->episodes = 100000;
+  if (param[VIEW] == 5) out->memoryless = 0.5;
+  out->best = 1;
+}
+
 MN_ENV(gridworld, .rules = "Walk to the goal G or to the choice that the cue names, for +1; a trap or another choice costs 1 and ends the episode, "
-                           "and doors open to who carries their key.", .see = see,
+                           "and doors open to who carries their key.", .see = see, .reference = reference,
        .version = 0,
        .doc = "your own maze, drawn in characters: keys, doors, traps, goals, cues and choices",
        .about = "map    # wall   . floor   blank: nothing   S start (several: one is drawn)   G goal: +1 and over\n"

@@ -54,9 +54,16 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   mystery_see(io, (float)(cell % MYSTERY_SIDE) + 0.5f, (float)(cell / MYSTERY_SIDE) + 0.5f, heading, c);
 }
 
+/* Random actions see nothing, so no setting matters to them. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  (void)param, (void)shared;
+  out->chance = 0.0098;
+  out->episodes = 100000;
+}
+
 MN_ENV(mystery_path_grid, .rules = "A hidden path leads from the start to the goal: find it by falling off it, remember it, and reach the goal, for +1; "
                                    "after a fall the next step takes you back to the start.",
-       .see = see,
+       .see = see, .reference = reference,
        .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",

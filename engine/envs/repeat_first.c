@@ -74,8 +74,16 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   cards_show(c, 0, 0, io->pixels[0]);
 }
 
+/* The first question shows its own answer; at the others the present suit is a little less probable than another, by less than that is
+** worth.  So the best without memory names what it sees. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  const double cards = CARDS_DECK * decks_of(param), questions = cards - 1;
+  (void)shared;
+  quiz_reference(CARDS_SUITS, (1 + (questions - 1) * (cards / CARDS_SUITS - 1) / (cards - 1)) / questions, out);
+}
+
 MN_ENV(repeat_first, .rules = "Cards are dealt one after another: at every card name the suit of the very first one; "
-                              "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                              "each right answer pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "name the suit of the first card at every step (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",

@@ -89,8 +89,15 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   cards_show(c, 0, 0, io->pixels[0]);
 }
 
+/* The present card is the answer for k=1; else the best without memory names any other suit, of which more cards are left. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  const double cards = cards_of(param);
+  (void)shared;
+  quiz_reference(CARDS_SUITS, k_of(param) == 1 ? 1 : cards / CARDS_SUITS / (cards - 1), out);
+}
+
 MN_ENV(repeat_previous, .rules = "Cards are dealt one after another: name the suit of the card k - 1 before this one (easy: 3, medium: 31, hard: 63), "
-                                 "once there are that many; each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                                 "once there are that many; each right answer pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "name the suit shown k - 1 cards ago (POPGym)",
        .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3; 0: the level's own",

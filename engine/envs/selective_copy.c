@@ -111,8 +111,14 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   else quiz_tile(c, 0, 0, now == symbols ? 0x2C3645FF : 0xF0E442FF, 0x14181FFF, now == symbols ? NULL : "?");
 }
 
+/* Every question looks alike, and each symbol is as probable. */
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  (void)shared;
+  quiz_reference(symbols_of(param), 1 / (double)symbols_of(param), out);
+}
+
 MN_ENV(selective_copy, .rules = "Symbols come among blanks: keep them, and when a question mark comes name them in the order they came, one at each step; "
-                                "each right answer pays, each wrong one costs as much.", .see = see, .best = quiz_best,
+                                "each right answer pays, each wrong one costs as much.", .see = see, .reference = reference,
        .version = 0,
        .doc = "symbols among blanks; then name them in order",
        .about = "level   easy tokens=4 length=20    medium tokens=8 length=72    hard tokens=16 length=272; symbols=8;\n"

@@ -5,7 +5,9 @@
 
 enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* where they begin in the observation */
 
-MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, 1000, out); }
+enum { LIMIT = 1000 };           /* steps */
+
+MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, LIMIT, out); }
 
 /* Gray code, most significant bit first: one step changes one bit. */
 MN_FN void observe(tmaze *m, mn_io *io) {
@@ -38,8 +40,13 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   tmaze_draw(&m, io, c);
 }
 
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  (void)shared;
+  tmaze_reference(param, LIMIT, out);
+}
+
 MN_ENV(tmaze, .rules = "The first screen has an arrow, up or down: walk right to the end of the corridor and turn that way, for +4; "
-                       "the other way costs 1, and every other step 0.1.", .see = see, .best = tmaze_best,
+                       "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference,
        .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",

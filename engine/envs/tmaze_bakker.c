@@ -6,7 +6,9 @@
 typedef tmaze tmaze_bakker;
 enum { SIGHT, NOISE = SIGHT + 3 };
 
-MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, 5000, out); }
+enum { LIMIT = 5000 };           /* steps */
+
+MN_FN void spaces(const double *param, mn_space *out) { tmaze_spaces(param, NOISE, LIMIT, out); }
 
 MN_FN void observe(tmaze *m, mn_io *io) {
   const int junction = m->position == m->corridor - 1;
@@ -43,8 +45,13 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   }
 }
 
+static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  (void)shared;
+  tmaze_reference(param, LIMIT, out);
+}
+
 MN_ENV(tmaze_bakker, .rules = "The first screen has an arrow, up or down: walk right until you stand at the junction and turn that way, for +4; "
-                              "the other way costs 1, and every other step 0.1.", .see = see, .best = tmaze_best,
+                              "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference,
        .version = 0,
        .doc = "the T-Maze without positions: the agent observes only cue, corridor and junction",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",

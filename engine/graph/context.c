@@ -91,6 +91,8 @@ int mn_set_threads(mn_ctx *mn, int threads) {
 void mn_set_place(mn_ctx *mn, int place) { mn->place = place; }
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
 
+bool mn_on_cpu(const mn_ctx *mn) { return !mn->device->library; }
+
 int mn_precision(const mn_ctx *mn) { return mn->precision; }
 
 const mn_bf16 *mn_bf16_of(const mn_ctx *mn) { return mn->bf16; }

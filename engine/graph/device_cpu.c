@@ -41,7 +41,7 @@ static const char *error(void) {
 /* As much address space as there is memory, or a small share of a limited one, which several arenas need; pages come when
 ** touched. */
 static void *reserve(size_t had, size_t *bytes) {
-  double most = fmin(machine_bytes(), address_space() / 16);
+  double most = fmin(machine_bytes(), address_space() / 256);
   if (had && isinf(address_space())) return NULL;
   if (most < (double)*bytes) most = (double)*bytes;
   for (size_t size = (size_t)most; size >= *bytes; size /= 2) {

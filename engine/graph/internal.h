@@ -120,6 +120,7 @@ struct mn_plan {
   mn_record **changes;           /* leaves whose values it changes in place */
   int n_changes, cap_changes;
   bool recording, profile;
+  uint64_t began, ran;           /* ctx->changes when a run from its first row began last, and when any run did: what it computed changed */
   int T, other_T;                /* length of time of its timed tensors; another that some have; 0 without any */
   bool rows_checked;             /* it can run by rows */
   int next_row;                  /* where the last run by rows ended */
@@ -153,7 +154,7 @@ struct mn_ctx {
   mn_record **computed; int n_computed, cap_computed; /* slot 0, 1, ...: until the next sweep */
   mn_record **grave;  int n_grave, cap_grave;         /* freed leaves that the tape may still need */
   uint32_t next_gen, next_version;
-  uint64_t changes;                                   /* how often a leaf's values were changed in place: by mn_copy, or an op that `updates` */
+  uint64_t changes;                                   /* how often values were changed in place: by mn_note_change, or a plan's run */
   uint32_t walks;                                     /* how many backward passes there were */
   bool seeks;                                         /* now only leaves that are `sought` get a gradient */
   int open;                                           /* computed tensors with a gradient whose nodes backward has not run yet */

@@ -15,14 +15,17 @@ mn_command *mn_record_command(mn_plan *p, mn_kind kind) {
 
 mn_plan *mn_plan_new(mn_ctx *mn) {
   mn_plan *p = calloc(1, sizeof *p);
-  if (!p || mn_grow(mn, &mn->plan, &mn->cap_plans, mn->n_plans + 1, sizeof *mn->plan)) {
+  int id = 0;
+  while (id < mn->n_plans && mn->plan[id]) id++;
+  if (!p || mn_grow(mn, &mn->plan, &mn->cap_plans, id + 1, sizeof *mn->plan)) {
     free(p);
     return mn_fail(mn, "plan: out of memory"), NULL;
   }
   p->ctx = mn;
   mn_memory_open(mn, &p->memory);
-  p->id = mn->n_plans;
-  return mn->plan[mn->n_plans++] = p;
+  p->id = id;
+  if (id == mn->n_plans) mn->n_plans++;
+  return mn->plan[id] = p;
 }
 
 /* Forget what was recorded; the memory stays for the next recording. */
@@ -81,6 +84,7 @@ int mn_plan_begin_inside(mn_plan *p) {
 int mn_plan_end(mn_plan *p) {
   if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: not recording");
   p->recording = false;
+  p->began = p->ran = p->ctx->changes;
   p->ctx->recording = p->outer;
   p->ctx->no_grad += p->outer_no_grad;
   p->outer = NULL;
@@ -267,6 +271,8 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   if (p->body) return mn_fail(mn, "plan: the body of a recurrence runs in mn.recur alone");
   if (mn_check_links(mn, &p->tape)) return -1;
   for (int i = 0; i < p->n_changes; i++) p->changes[i]->changed = ++mn->changes;
+  p->ran = ++mn->changes;
+  if (t0 <= 0) p->began = p->ran;
   if (t1 >= 0) return run_by_rows(p, t0, t1);
   p->late = 0;
   p->next_row = 0;                               /* what rows went on from is no longer there */

@@ -200,6 +200,12 @@ bool mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf) {
   return true;
 }
 
+bool mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf) {
+  if (i < 0 || i >= p->n_graded) return false;
+  *leaf = (mn_tensor){ p->graded[i]->slot, p->graded[i]->gen };
+  return true;
+}
+
 /* ---- the op ---- */
 
 enum { BODY, VERSION, KEEP };                                  /* options */

@@ -136,9 +136,9 @@ static int lend_gradients(mn_ctx *mn, const mn_op_entry *e, mn_call *c, mn_recor
     if (!in[i]) continue;
     if (in[i]->slot >= 0) return mn_fail(mn, "%s: %s was computed; %s acts on leaves", e->name, e->sig.in[i].name, e->name);
     mn_record *leaf = in[i]->of ? in[i]->of : in[i];
+    if (e->op->writes >> i & 1 && !in[i]->plan && mn_note_change(mn, leaf)) return -1;
     if (!in[i]->grad || in[i]->plan) continue;
     if (mn->recording && note_graded(mn->recording, leaf)) return -1;
-    if (e->op->updates && !i && mn_note_change(mn, leaf)) return -1;
     if (mn_settle_grad(mn, leaf)) return -1;
     c->in[i].grad = in[i]->grad;
   }
@@ -166,7 +166,12 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     mn_record *r = here.in[i] = mn_find(mn, &in[i], e->name, e->sig.in[i].name);
     if (!r) return -1;
     as_arg(r, &c->in[i]);
-    wants_grad |= r->wants_grad && !e->sig.in[i].no_grad;
+    const bool constant = e->sig.in[i].no_grad;
+    if (constant && r->wants_grad && r->dtype == MN_F32 && !mn->no_grad && e->op->backward)
+      return mn_fail(mn, "%s: %s requires a gradient, and none goes through it: pass it as x:detach()", e->name, e->sig.in[i].name);
+    if (r->wants_grad && !mn->no_grad && e->op->cpu_grads >> i & 1 && !mn_on_cpu(mn))
+      return mn_fail(mn, "%s: the gradient of %s is computed with device=cpu alone: pass it as x:detach()", e->name, e->sig.in[i].name);
+    wants_grad |= r->wants_grad && !constant;
   }
   for (int i = 0; i < e->sig.n_options; i++) c->option[i] = options ? options[i] : e->sig.option[i].value;
   wants_grad &= !mn->no_grad && !e->op->off_tape;
@@ -255,8 +260,8 @@ static int copy_over(mn_ctx *mn, float *to, const float *from, long n) {
 /* A tensor's gradient is complete: whoever wants to see it gets it. */
 static int show_gradient(mn_ctx *mn, const mn_record *r) {
   const mn_tensor t = r->keeps;
-  const mn_record *to = t.gen && -(long)t.slot <= mn->n_leaves ? mn->leaf[-(t.slot + 1)] : NULL;
-  return !to || to->gen != t.gen || to->dead ? 0 : copy_over(mn, to->data, r->grad, r->n);
+  mn_record *to = t.gen && -(long)t.slot <= mn->n_leaves ? mn->leaf[-(t.slot + 1)] : NULL;
+  return !to || to->gen != t.gen || to->dead ? 0 : mn_note_change(mn, to) || copy_over(mn, to->data, r->grad, r->n) ? -1 : 0;
 }
 
 /* Nobody needs this gradient any more. */
@@ -293,11 +298,19 @@ static int alias_backward(mn_ctx *mn, mn_node *node) {
 
 /* A gradient that is computed from other values than the forward pass used is wrong. */
 static int check_unchanged(mn_ctx *mn, const mn_node *node) {
+  const mn_plan *in = node->out[0]->plan;          /* a plan's node was applied when the plan ran last */
+  const uint64_t made = in ? in->ran : node->made;
+  if (in && in->began > in->ran)
+    return mn_fail(mn, "backward: a result of the plan that ran %s was changed in place: run it again, or write into a copy", mn_call_name(&node->call));
   for (int i = 0; i < node->call.n_in; i++) {
     const mn_record *r = node->in[i];
-    if (!r || r->slot >= 0 || r->plan || (r->of ? r->of : r)->changed <= node->made) continue;
-    return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by copy() or an optimiser's step): call backward() before that, "
-                       "or use a copy", mn_input_name(&node->call, i), mn_call_name(&node->call));
+    if (!r || r->slot >= 0 || (r->plan && r->plan == in)) continue;
+    if ((r->plan ? r->plan->began : (r->of ? r->of : r)->changed) <= made) continue;
+    if (r->plan)
+      return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again, or was written into, after it was used here: call backward() before that, or use a copy",
+                     mn_input_name(&node->call, i), mn_call_name(&node->call));
+    return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by fill(), copy(), env:step() or whatever else writes into it): "
+                       "call backward() before that, or use a copy, mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));
   }
   return 0;
 }
@@ -315,7 +328,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     if (show_gradient(mn, node->out[i])) return -1;
   }
   if (!reached) return 0;
-  if (is_eager(node->out[0]) && check_unchanged(mn, node)) return -1;
+  if ((is_eager(node->out[0]) || !mn->recording) && check_unchanged(mn, node)) return -1;
   node->walk = mn->walks;
   if (b.op->alias && b.out[0].data == b.in[0].data) return alias_backward(mn, node);
   float *aside[MN_INPUTS] = { 0 };
@@ -508,7 +521,9 @@ static int seek(mn_ctx *mn, const mn_tensor *t, const mn_tensor *into, sought *b
   if (r->sought) return mn_fail(mn, "grad: a tensor was given twice");
   *before = (sought){ r, r->grad, r->fresh, r->keeps };
   r->sought = true;
-  if (leaf) r->grad = mn_find(mn, into, "grad", "the gradient")->data, r->fresh = true;
+  mn_record *to = mn_find(mn, into, "grad", "the gradient");
+  if (leaf && mn_note_change(mn, to)) return -1;
+  if (leaf) r->grad = to->data, r->fresh = true;
   else r->keeps = *into;
   return 0;
 }

@@ -51,20 +51,26 @@ int mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out) {
   return mn_leaf_time(mn, out, r->timed);
 }
 
+/* What was computed is not written into. */
+static int not_a_leaf(mn_ctx *mn, const char *what) {
+  return mn_fail(mn, "%s: the target was computed, and so are x[i], slices and other shapes, which do not share memory with x: write x[i] = v "
+                     "into a leaf x, or make a new tensor (mn.where, x:masked_fill, mn.full)", what);
+}
+
 /* A window on a leaf's numbers, for naming a part of it (state dicts).  No gradient flows through it;
 ** mn_tensor_grad of it is the same window on the leaf's gradient. */
 int mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out) {
   mn_record *leaf = mn_find(mn, of, "view", "the tensor");
   long n;
   if (!leaf || check_shape(mn, leaf->dtype, ndim, shape, &n)) return -1;
-  if (leaf->slot >= 0 || leaf->plan || leaf->of) return mn_fail(mn, "view: expected a leaf that owns its memory");
+  if (leaf->slot >= 0 || leaf->plan) return not_a_leaf(mn, "view");
   if (!(offset >= 0) || offset + (double)n > (double)leaf->n)
     return mn_fail(mn, "view: elements %.0f to %.0f of a tensor of %ld", offset, offset + (double)n, leaf->n);
   mn_record *r = mn_new_leaf(mn);
   if (!r) return -1;
   describe(r, leaf->dtype, ndim, shape, n);
-  r->of = leaf;
-  leaf->pins++;
+  r->of = leaf->of ? leaf->of : leaf;
+  r->of->pins++;
   r->data = (char *)leaf->data + (long)offset * mn_item(leaf->dtype);
   r->grad = leaf->grad ? leaf->grad + (long)offset : NULL;
   *out = (mn_tensor){ r->slot, r->gen };
@@ -106,6 +112,23 @@ void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
   return r && !mn_wait(mn) ? r->data : NULL;
 }
 
+/* Where all that is written from outside of the engine goes. */
+void *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what) {
+  mn_record *r = mn_find(mn, t, what, "the tensor");
+  if (!r) return NULL;
+  if (r->slot >= 0) return not_a_leaf(mn, what), NULL;
+  if (r->plan) {                                   /* a plan's results are there until it runs again */
+    r->plan->began = ++mn->changes;
+    return mn_wait(mn) ? NULL : r->data;
+  }
+  return mn_note_change(mn, r) || mn_wait(mn) ? NULL : r->data;
+}
+
+double mn_tensor_version(mn_ctx *mn, const mn_tensor *t) {
+  const mn_record *r = mn_find(mn, t, "tensor", "it");
+  return !r ? -1 : (double)(r->slot < 0 && r->plan ? r->plan->began : (r->of ? r->of : r)->changed);
+}
+
 /* A gradient that nothing has reached is zeros. */
 int mn_settle_grad(mn_ctx *mn, mn_record *leaf) {
   if (!leaf->fresh) return 0;
@@ -145,7 +168,7 @@ int mn_note_change(mn_ctx *mn, mn_record *leaf) {
 int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
   mn_record *a = mn_find(mn, from, "copy", "the source"), *b = a ? mn_find(mn, to, "copy", "the target") : NULL;
   if (!b) return -1;
-  if (b->slot >= 0 || b->plan) return mn_fail(mn, "copy: the target must be a leaf");
+  if (b->slot >= 0 || b->plan) return not_a_leaf(mn, "copy");
   if (mn->recording && mn->recording->body)
     return mn_fail(mn, "copy: in the body of a recurrence no leaf changes from row to row: return what changes as state");
   if (a->dtype != b->dtype || a->n != b->n)

@@ -68,7 +68,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_a2c_loss = {
-  .sig = "logits[S,B,A] values[S,B] returns[T,B] actions[T,B]:<A -> loss[1] ~actor_loss[1] "
+  .sig = "logits[S,B,A] values[S,B] ~returns[T,B] actions[T,B]:<A -> loss[1] ~actor_loss[1] "
          "~value_loss[1]"
          " ~entropy[1] | entropy_coef=0.01 value_coef=0.5",
   .doc = "loss = mean(-log pi(a) A) - entropy_coef entropy + value_coef mean((G-V)^2), A = G - V "

@@ -2,8 +2,8 @@
 ** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
 ** all gradients together, from grad_norm: if it exceeds max_norm, gradients are scaled to it.  With weight_decay
 ** the weights also shrink by lr weight_decay w (AdamW, Loshchilov & Hutter 2019, algorithm 2).  If the norm
-** is not finite nothing changes, so that the weights that caused it can be examined. */
-#include <math.h>
+** is not finite, or its square is not and nothing clips it, nothing changes, so that the weights that caused it can be examined. */
+#include "numerics/gradient_norm.h"
 #include "op.h"
 
 typedef struct step { float *w, *m, *v; const float *g; float lr, eps, a1, a2, c1, c2, scale, keep; } step;
@@ -24,9 +24,10 @@ static inline __attribute__((always_inline)) void run(const step *s, const bool 
 static void forward(mn_call *c) {
   const float *g = c->in[0].grad, *hyper = c->in[3].data;
   float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
-  if (!g || !isfinite(norm)) return;
+  const float scale = mn_step_scale(norm, hyper[4], true);
+  if (!g || scale < 0) return;
   step s = { w, m, v, g, .lr = hyper[0], .a1 = hyper[1], .a2 = hyper[2], .eps = hyper[3] };
-  s.scale = hyper[4] > 0 && norm >= hyper[4] ? hyper[4] / norm : 1;
+  s.scale = scale;
   s.keep = c->in[5].data ? 1 - s.lr * c->in[5].data[0] : 1;
   s.c1 = (float)-expm1(hyper[5] * log1p(-(double)s.a1)), s.c2 = (float)-expm1(hyper[5] * log1p(-(double)s.a2));
   const long n = c->in[0].n;
@@ -42,5 +43,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_adam = {
   .sig = "w[...] m[...] v[...] hyper[6] norm[1] weight_decay?[1] ->",
   .doc = "one step of Adam (Kingma & Ba 2015) on a leaf, in place. hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step; with weight_decay: AdamW",
-  .time = MN_WHOLE, .off_tape = true, .updates = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .writes = 1 << 0 | 1 << 1 | 1 << 2, .forward = forward,
 };

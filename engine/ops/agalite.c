@@ -277,8 +277,9 @@ MN_INLINE void carry_values(const bool back, const bool apart, const bool whole,
   const int t = x->t + i, V = a->V, M = g->M, Vp = a->Vp;
   const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[a->gate_v].data, t, x->bh);
   const float *dy = values_of(a, y->grad, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
-  const float *kept = values_of(a, in[IN_KEEP_V].data, t, x->bh);
-  const float keep = mn_keep(a, t, x->bh);
+  const bool head = apart && a->kept_v == MN_KEPT_HEAD;
+  const float *kept = head ? NULL : values_of(a, in[IN_KEEP_V].data, t, x->bh);
+  const float keep = mn_keep(a, t, x->bh) * (head ? in[IN_KEEP_V].data[mn_token(a, t, x->bh)] : 1);
   float *out = y->data + mn_token(a, t, x->bh) * V, *lanes = x->lanes + (long)i * M * MN_LANES;
   for (int m = 0; m < M; m++, from += Vp, to += Vp) {
     const mn_lanes weight = mn_splat(w[m]), share = mn_splat(factor[m]);
@@ -413,9 +414,12 @@ MN_INLINE void values_back(const bool apart, const bool whole, const agalite *g,
   const int t = x->t + i, V = a->V, M = g->M;
   const long at = mn_token(a, t, x->bh) * V, Vp = a->Vp;
   const float *v = values_of(a, in[IN_V].data, t, x->bh), *beta = values_of(a, in[a->gate_v].data, t, x->bh);
-  const float *dy = values_of(a, a->c->out[OUT_Y].grad, t, x->bh), *kept = values_of(a, in[IN_KEEP_V].data, t, x->bh);
-  const float keep = mn_keep(a, t, x->bh), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
-  float *dv = MN_AT(in[IN_V].grad, at), *dbeta = MN_AT(in[a->gate_v].grad, at), *dkept = MN_AT(in[IN_KEEP_V].grad, at);
+  const float *dy = values_of(a, a->c->out[OUT_Y].grad, t, x->bh);
+  const bool head = apart && a->kept_v == MN_KEPT_HEAD;
+  const float *kept = head ? NULL : values_of(a, in[IN_KEEP_V].data, t, x->bh), reset = mn_keep(a, t, x->bh);
+  const float keep = reset * (head ? in[IN_KEEP_V].data[mn_token(a, t, x->bh)] : 1), *w = x->w + (long)i * M, *factor = x->factor + (long)i * M;
+  float *dv = MN_AT(in[IN_V].grad, at), *dbeta = MN_AT(in[a->gate_v].grad, at), *dkept = head ? NULL : MN_AT(in[IN_KEEP_V].grad, at);
+  mn_lanes of_head = { 0 };
   for (int j = 0; j < V; j += MN_LANES) {
     mn_lanes gate = { 0 }, out = { 0 }, dwrite = { 0 }, ddecay = { 0 };
     if (beta) gate = some(whole, beta + j, V - j);
@@ -431,7 +435,9 @@ MN_INLINE void values_back(const bool apart, const bool whole, const agalite *g,
     if (dbeta && !apart) put(whole, dbeta + j, dwrite * some(whole, v + j, V - j) - keep * ddecay, V - j);
     else if (dbeta)      put(whole, dbeta + j, dwrite * some(whole, v + j, V - j), V - j);
     if (dkept)           put(whole, dkept + j, keep * ddecay, V - j);
+    if (head)            of_head += ddecay;
   }
+  if (head && in[IN_KEEP_V].grad) in[IN_KEEP_V].grad[mn_token(a, t, x->bh)] = reset * mn_sum(of_head);
 }
 
 /* Backward through the chunk that begins with token t, asking for what the one at next of head next_bh will read.
@@ -498,14 +504,10 @@ static void backward(mn_call *c) {
   MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
   for (int bh = 0; bh < heads; bh += each)
     heads_back(&g, bh, heads - bh < each ? heads - bh : each, work + omp_get_thread_num() * size);
-  mn_shrink_back(a);
-  const int constants[] = { IN_TICK, IN_ENV };
-  for (int i = 0; i < 2; i++)
-    if (c->in[constants[i]].grad) memset(c->in[constants[i]].grad, 0, sizeof(float) * (size_t)a->B);
 }
 
 const mn_op mn_op_agalite = {
-  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] env?[B] -> "
+  .sig = ATTENTION_INPUTS("beta?[T,B,H,V]:01 gamma?[T,B,H,?]:01") "~tick[B] vs?[B,?,H,V] ks?[B,?,H,?] s?[B,H,?] ~env?[B] -> "
          "y[T,B,H,V] vs'[B,?,H,V] ks'[B,?,H,?] s'[B,H,?] ~tick'[B] ~~saved[?,?] | "
          "form=code|paper|cossin|random_sign r=2 eps=1e-5 den_clamp=0 normalise=1 stored=distinct|all seed=0",
   .doc = "gated linear attention whose matrix is a sum of r cosine products (AGaLiTe, Pramanik et al. 2023, eq. 34-36). v_m = (1-b)*v_m + cos(w_m "
@@ -513,6 +515,7 @@ const mn_op mn_op_agalite = {
       "of channels; with stored=all, every channel. form=random_sign: y = (1/r) sum_m v_m (k_m.q) / den(s.q), an unbiased numerator, with nu_m = +-1 "
       "in place of the cosine; nu_m is a function of (seed, env, tau, m), and env is the row of the batch unless given",
   .time = MN_SCAN,
+  .cpu_grads = 1u << IN_SHRINK,
   .forward = forward,
   .backward = backward,
   .shape = shape,

@@ -23,9 +23,9 @@ static float kept_at(const mn_attention *a, int t, int bh) {
 /* What of a token's values is written, w, and forgotten, b: V numbers each. */
 static void find_values(const mn_attention *a, long token, float *w, float *b) {
   const float *v = mn_input_at(a, IN_V, token, a->V), *gate = mn_input_at(a, a->gate_v, token, a->V);
-  const float *kept = mn_input_at(a, IN_KEEP_V, token, a->V);
   for (int j = 0; j < a->V; j++) {
-    b[j] = kept ? 1 - kept[j] : gate[j];
+    const float *kept = mn_kept_value(a, token, j);
+    b[j] = kept ? 1 - *kept : gate[j];
     w[j] = gate ? gate[j] * v[j] : v[j];
   }
 }
@@ -188,9 +188,9 @@ static void step(const mn_attention *a, long token, float keep, float *C, const 
 /* R rows and N vectors of columns: forward once more, keeping the state before every token, then
 ** backward.  dC: gradient of the state after the chunk, becomes that before it.  By lanes, A gathers
 ** sum_j d write and B sum_j d u C of every token and row, from which dw = A and, through the decay,
-** db = -B. */
-MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lanes (*A)[R],
-                         mn_lanes (*B)[R]) {
+** db = -B; shrinks: D gathers sum_j d C, too, from which the gradient of keep. */
+MN_INLINE void pass_back(const bool shrinks, const int N, tile x, const float *C, float *dC, mn_lanes (*A)[R],
+                         mn_lanes (*B)[R], mn_lanes (*D)[R]) {
   long Kp = x.Kp, Vp = x.Vp;
   mn_lanes was[L + 1][R][WIDE_BACK], d[R][WIDE_BACK];
 #pragma GCC unroll 4
@@ -226,6 +226,7 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
         du -= product * b;
         A[t][r] += to * write;
         B[t][r] += product * u;
+        if (shrinks) D[t][r] += product;
         d[r][j] = to * (x.keep[t] - u * b);
       }
       mn_store(x.dq + at, dq);
@@ -237,6 +238,13 @@ MN_INLINE void pass_back(const int N, tile x, const float *C, float *dC, mn_lane
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
     for (int j = 0; j < N; j++) mn_store(dC + r * Kp + j * MN_LANES, d[r][j]);
+}
+
+/* The gradient of shrink by way of `keep` in keep - b u^T, whose b is as it is; mn_keys_back has stored what comes by the keys' decay. */
+static void shrink_back(const mn_attention *a, int t, int bh, const float *D, const float *b) {
+  float sum = 0;
+  for (int i = 0; i < a->V; i++) sum += D[i] * (1 - b[i]);
+  *mn_grad_at(a, IN_SHRINK, mn_token(a, t, bh), 1) += mn_keep(a, t, bh) * sum;
 }
 
 /* The key sums backward.  du becomes the gradient of the decay (u = keep - decay). */
@@ -261,11 +269,15 @@ static void key_sums_back(tile x, const float *first, const float *sums, const f
 static void values_back(const mn_attention *a, long token, const float *A, const float *B) {
   const float *v = mn_input_at(a, IN_V, token, a->V), *gate = mn_input_at(a, a->gate_v, token, a->V);
   float *dv = mn_grad_at(a, IN_V, token, a->V), *dgate = mn_grad_at(a, a->gate_v, token, a->V);
-  float *dkept = mn_grad_at(a, IN_KEEP_V, token, a->V);
-  const bool rest = a->kept_v == MN_KEPT_REST;
+  const bool rest = a->kept_v == MN_KEPT_REST, head = a->kept_v == MN_KEPT_HEAD;
+  float *dkept = mn_grad_at(a, IN_KEEP_V, token, head ? 1 : a->V);
+  if (dkept && head) *dkept = 0;
   for (int i = 0; dv && i < a->V; i++) dv[i] = gate ? gate[i] * A[i] : A[i];
   for (int i = 0; dgate && i < a->V; i++) dgate[i] = rest ? v[i] * A[i] - B[i] : v[i] * A[i];
-  for (int i = 0; dkept && i < a->V; i++) dkept[i] = B[i];
+  for (int i = 0; dkept && i < a->V; i++) {
+    if (head) *dkept += B[i];
+    else dkept[i] = B[i];
+  }
 }
 
 static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,
@@ -277,7 +289,8 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   float *sums = mn_alloc_from(&work, kn);
   float *dq = mn_alloc_from(&work, kn), *dwrite = mn_alloc_from(&work, kn), *du = mn_alloc_from(&work, kn);
   float *w = mn_alloc_from(&work, vn), *b = mn_alloc_from(&work, vn), *g = mn_alloc_from(&work, vn);
-  float *A = mn_alloc_from(&work, vn), *B = mn_alloc_from(&work, vn), z[L], dz[L], keep[L];
+  float *A = mn_alloc_from(&work, vn), *B = mn_alloc_from(&work, vn), *D = mn_alloc_from(&work, vn), z[L], dz[L], keep[L];
+  const bool shrinks = a->c->in[IN_SHRINK].grad != NULL;
   for (int i = 0; i < at->n; i++) keep[i] = kept_at(a, at->t + i, at->bh);
   mn_load_keys(a, at, q, write, u);
   load_values(a, at, w, b);
@@ -286,17 +299,20 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
   memset(dq, 0, sizeof(float) * 3 * (size_t)kn);
   tile x = { at->n, Kp, ld, Vp, keep, q, write, u, w, b, g, dq, dwrite, du };
   for (int i = 0; i < Vp; i += R) {
-    mn_lanes sum_A[L][R], sum_B[L][R];
+    mn_lanes sum_A[L][R], sum_B[L][R], sum_D[L][R];
     memset(sum_A, 0, sizeof sum_A);
     memset(sum_B, 0, sizeof sum_B);
+    if (shrinks) memset(sum_D, 0, sizeof sum_D);
     const float *C = from.C + (long)i * Kp;
     float *dC = grad.C + (long)i * Kp;
     int j = 0;
-    for (; j + WIDE_BACK * MN_LANES <= Kp; j += WIDE_BACK * MN_LANES)
-      pass_back(WIDE_BACK, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B);
-    for (; j < Kp; j += MN_LANES) pass_back(1, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B);
+    for (; !shrinks && j + WIDE_BACK * MN_LANES <= Kp; j += WIDE_BACK * MN_LANES)
+      pass_back(false, WIDE_BACK, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B, NULL);
+    for (; !shrinks && j < Kp; j += MN_LANES) pass_back(false, 1, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B, NULL);
+    for (; j < Kp; j += MN_LANES) pass_back(true, 1, tile_at(x, i, j), C + j, dC + j, sum_A, sum_B, sum_D);
     gather(Vp, sum_A, A + i);
     gather(Vp, sum_B, B + i);
+    if (shrinks) gather(Vp, sum_D, D + i);
   }
   key_sums_back(x, from.s, sums, dz, grad.s);
   for (int i = 0; i < at->n; i++) {
@@ -304,13 +320,14 @@ static void chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_stat
     mn_keys_back(a, token, mn_keep(a, at->t + i, at->bh), dq + (long)i * ld, dwrite + (long)i * ld,
                  du + (long)i * ld, sums);
     values_back(a, token, A + (long)i * Vp, B + (long)i * Vp);
+    if (shrinks) shrink_back(a, at->t + i, at->bh, D + (long)i * Vp, b + (long)i * Vp);
   }
 }
 
 static const mn_matrix_kernels kernels = {
   .name = "joint_gate_attention", .span = MN_JOINT_SPAN, .chunk = chunk, .advance = advance,
   .step = step, .chunk_back = chunk_back,
-  .key_rows = 7, .value_rows = 5,
+  .key_rows = 7, .value_rows = 6,
 };
 
 static int shape(mn_call *c) {
@@ -328,6 +345,7 @@ const mn_op mn_op_joint_gate_attention = {
       "(1-g)*s + g*k, y = C q / den(s.q). Apart: C = (1 - (1-keep_v)(1-keep_k)^T) * C + (write_v*v)(write_k*k)^T, s = keep_k*s + write_k*k; "
       "inputs as in linear_attention",
   .time = MN_SCAN,
+  .cpu_grads = 1u << IN_SHRINK,
   .forward = forward,
   .backward = backward,
   .shape = shape,

@@ -258,6 +258,7 @@ const mn_op mn_op_linear_attention = {
       "(write_v*v)(write_k*k)^T, s = keep_k*s + write_k*k, y = C q / den(s.q); beta is write_v = beta with keep_v = 1-beta, gamma the same for "
       "keys; with feature factors k = p_k (x) k, q = p_q (x) q, gamma = p_gamma (x) gamma, write_k = p_write_k (x) write_k",
   .time = MN_SCAN,
+  .cpu_grads = 1u << IN_SHRINK,
   .forward = forward,
   .backward = backward,
   .shape = shape,

@@ -357,7 +357,6 @@ static void backward(mn_call *c) {
     }
     move_state(&g, bh, dstate, first, true);
   }
-  mn_shrink_back(a);
 }
 
 const mn_op mn_op_low_rank_attention = {
@@ -367,6 +366,7 @@ const mn_op mn_op_low_rank_attention = {
   .doc = "gated linear attention with its matrix truncated to rank r by SVD. C^ = ((1-b) (x) (1-g)) * U W^T + (b*v)(g*k)^T, U' W'^T its nearest "
       "matrix of rank r, s' = (1-g)*s + g*k, y = U' (W'^T q) / den(s'.q). The gradient treats the singular subspaces as constants",
   .time = MN_SCAN,
+  .cpu_grads = 1u << IN_SHRINK,
   .forward = forward,
   .backward = backward,
   .shape = shape,

@@ -1,5 +1,5 @@
 /* ppo_loss.c -- the clipped loss of PPO in one op (Schulman et al. 2017, equations 7 and 9).
-** With r = pi(a) / pi_old(a), and A normalised over the batch to mean 0 and (population) deviation 1:
+** With r = pi(a) / pi_old(a), and A normalised over the batch to mean 0 and (population) deviation 1 unless all are equal:
 **   policy = mean max(-A r, -A clip(r, 1-clip, 1+clip))       value = 0.5 mean (V - G)^2
 **   loss = policy - entropy_coef entropy + value_coef value
 ** clip_values: 0.5 mean max((V - G)^2, (V_old + clip(V - V_old) - G)^2), as in OpenAI's baselines.
@@ -21,7 +21,7 @@ static double excess(double x, double r) {
   return x * x * (1.0 / 2 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120 + x / 720))));
 }
 
-/* What advantages are shifted and scaled by. */
+/* What advantages are shifted and scaled by: not at all where they are equal, or there is one, which would leave nothing of them. */
 static void normaliser(const mn_call *c, double *mean, double *scale) {
   const mn_arg *a = &c->in[IN_ADVANTAGES];
   bool over_ranks = OPT(c, OVER_RANKS) != 0;
@@ -33,7 +33,8 @@ static void normaliser(const mn_call *c, double *mean, double *scale) {
   *mean = sum / n;
   for (long i = 0; i < a->n; i++) squares += (a->data[i] - *mean) * (a->data[i] - *mean);
   if (over_ranks) mn_ranks_sum(&squares, 1);
-  *scale = 1 / (sqrt(squares / n) + 1e-8);
+  if (squares == 0) *mean = 0;
+  else *scale = 1 / (sqrt(squares / n) + 1e-8);
 }
 
 /* The value loss of one row; its derivative by V in *slope. */
@@ -121,7 +122,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_ppo_loss = {
-  .sig = "logits[T,B,A] values[T,B] actions[T,B]:<A old_log_probs[T,B] old_values[T,B] advantages[T,B] returns[T,B]"
+  .sig = "logits[T,B,A] values[T,B] actions[T,B]:<A ~old_log_probs[T,B] ~old_values[T,B] ~advantages[T,B] ~returns[T,B]"
          " -> loss[1] ~policy_loss[1] ~value_loss[1] ~entropy[1] ~approx_kl[1] ~clip_fraction[1]"
          " | clip=0.2 entropy_coef=0.01 value_coef=0.5 clip_values=0 normalise_advantages=1 over_ranks=0",
   .doc = "mean max(-A r, -A clip(r)) - entropy_coef entropy + value_coef 0.5 mean (V-G)^2, r = pi(a)/pi_old(a) "

@@ -15,5 +15,5 @@ static void forward(mn_call *c) {
 const mn_op mn_op_random_key = {
   .sig = "generator[4]:i32 -> ~key[4]:i32",
   .doc = "the key of the generator's next draw, for random_uniform, random_normal, random_index and dropout; the generator counts on",
-  .time = MN_WHOLE, .off_tape = true, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .writes = 1 << 0, .forward = forward,
 };

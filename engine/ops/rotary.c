@@ -64,7 +64,7 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_rotary = {
-  .sig = "x[T,B,H,D] tick[B] -> y[T,B,H,D] ~tick'[B] | base=10000",
+  .sig = "x[T,B,H,D] ~tick[B] -> y[T,B,H,D] ~tick'[B] | base=10000",
   .doc = "rotary positions (Su et al. 2021, section 3.2). Pairs (2i, 2i+1) are rotated by (tick + t) base^(-2i/D); tick' = tick + T, a counter "
       "without gradient",
   .time = MN_SCAN, .shape = shape, .forward = forward, .backward = backward,

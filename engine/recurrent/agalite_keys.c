@@ -215,6 +215,27 @@ MN_INLINE void back_all_e(const int count, const bool unit, const mn_key_factors
     back(count, unit, 1, f, e, m == 0, w + m, dproduct + m, before + at, after + at, dx + at, to);
 }
 
+/* The gradient of shrink, where the factors are as given and dx is still that after the token. */
+static void given_shrink_back(const mn_attention *a, long token, float keep, const mn_key_factors *f, int M, const float *dproduct,
+                              const float *before, const float *dx) {
+  const float *gamma = mn_input_at(a, IN_GAMMA, token, a->D), *p_gamma = mn_input_at(a, IN_P_GAMMA, token, a->E);
+  mn_lanes sum = { 0 };
+  for (int m = 0, count; m <= M; m += count) {
+    count = m < M ? PAIR : 1;
+    for (int e0 = 0, some; e0 < f->E; e0 += some) {
+      some = e0 + MOST_E <= f->E ? MOST_E : 1;
+      for (int d = 0; d < f->D; d += MN_LANES)
+        for (int c = 0; c < count; c++)
+          for (int e = e0; e < e0 + some; e++, before += MN_LANES, dx += MN_LANES) {
+            const mn_lanes y = mn_load(dx) + mn_load(f->q + d) * (f->p[ROLES * e + Q] * dproduct[m + c]);
+            const mn_lanes kept = gamma ? 1 - mn_load(gamma + d) * (p_gamma ? p_gamma[e] : 1) : mn_splat(1);
+            sum += y * mn_load(before) * kept;
+          }
+    }
+  }
+  *mn_grad_at(a, IN_SHRINK, token, 1) = keep * mn_sum(sum);
+}
+
 /* From the gradients of given factors, those of the inputs. */
 static void to_inputs(const mn_attention *a, long token, float keep, const float *dx, const float *dp) {
   const int D = a->D, E = a->E;
@@ -254,6 +275,7 @@ void mn_carry_keys_back(const mn_attention *a, long token, float keep, const mn_
   float *dp = work + n * MN_LANES, *rest = dp + n + ROLES * f->D;
   const sums s = { .p = work, .x = dp + n };
   int m = 0;
+  if (as_given(a) && a->c->in[IN_SHRINK].grad) given_shrink_back(a, token, keep, f, M, dproduct, before, dx);
   for (; m + PAIR <= M; m += PAIR) back_all_e(PAIR, false, f, m, w, dproduct, before, after, dx, s);
   if (m < M) back_all_e(PAIR, true, f, m, w, dproduct, before, after, dx, s);
   else       back_all_e(1, true, f, m, w, dproduct, before, after, dx, s);

@@ -23,7 +23,7 @@ static void find_streams(mn_attention *a) {
   const mn_arg *y = &a->c->out[0];
   for (int i = IN_Q; i < IN_STATE; i++) {
     const mn_arg *in = &a->c->in[i];
-    if (i == IN_DONE || i == IN_SHRINK) continue;
+    if (i == IN_DONE || i == IN_SHRINK || (i == IN_KEEP_V && a->kept_v == MN_KEPT_HEAD)) continue;
     if (in->data) a->input[a->inputs++] = (mn_stream){ in->data, in->shape[3] };
     if (in->grad) a->grad[a->grads++] = (mn_stream){ in->grad, in->shape[3] };
   }
@@ -76,7 +76,7 @@ static int find_gates(mn_attention *a, const char *op) {
   a->gate_v = in[IN_BETA].data ? IN_BETA : IN_WRITE_V;
   a->gate_k = in[IN_GAMMA].data ? IN_GAMMA : IN_WRITE_K;
   a->p_gate_k = in[IN_GAMMA].data ? IN_P_GAMMA : IN_P_WRITE_K;
-  a->kept_v = in[IN_BETA].data ? MN_KEPT_REST : in[IN_KEEP_V].data ? MN_KEPT_EACH : MN_KEPT_ALL;
+  a->kept_v = in[IN_BETA].data ? MN_KEPT_REST : !in[IN_KEEP_V].data ? MN_KEPT_ALL : last(c, IN_KEEP_V) == 1 && a->V > 1 ? MN_KEPT_HEAD : MN_KEPT_EACH;
   a->kept_k = in[IN_GAMMA].data ? MN_KEPT_REST : !in[IN_KEEP_K].data ? MN_KEPT_ALL : last(c, IN_KEEP_K) == 1 ? MN_KEPT_HEAD : MN_KEPT_EACH;
   if (in[IN_P_GAMMA].data && !in[IN_GAMMA].data) return mn_fail(c->ctx, "%s: p_gamma is given without gamma", op);
   if (in[IN_P_WRITE_K].data && !in[IN_WRITE_K].data) return mn_fail(c->ctx, "%s: p_write_k is given without write_k", op);
@@ -101,7 +101,11 @@ static int find_gates(mn_attention *a, const char *op) {
     return mn_fail(c->ctx, "%s: axis 3 of beta is %d, expected %d as in v%s", op, last(c, IN_BETA), a->V,
                    a->Dg || keys_apart ? "" : ", or 1 for one gate per head");
   }
-  return mn_attention_axis(c, op, IN_WRITE_V, "write_v", 3, a->V) || mn_attention_axis(c, op, IN_KEEP_V, "keep_v", 3, a->V) ? -1 : 0;
+  if (a->kept_v == MN_KEPT_HEAD && !mn_on_cpu(c->ctx))
+    return mn_fail(c->ctx, "%s: keep_v of one value per head is computed with device=cpu alone: keep_v:expand(T, B, H, %d)", op, a->V);
+  if (a->kept_v == MN_KEPT_EACH && last(c, IN_KEEP_V) != a->V)
+    return mn_fail(c->ctx, "%s: axis 3 of keep_v is %d, expected %d as in v, or 1 for one value per head", op, last(c, IN_KEEP_V), a->V);
+  return mn_attention_axis(c, op, IN_WRITE_V, "write_v", 3, a->V);
 }
 
 int mn_attention_open(mn_attention *a, const mn_call *c, const char *op, int eps) {
@@ -295,6 +299,21 @@ static void kept_back(const mn_attention *a, long token, float keep, const float
   }
 }
 
+/* The gradient of shrink: along what is kept besides it.  work: Kp numbers. */
+static void shrink_back(const mn_attention *a, long token, float keep, const float *ddecay, float *work) {
+  if (!a->c->in[IN_SHRINK].grad) return;
+  const kept all = kept_at(a, token, 1);
+  const bool rest = !mn_keys_apart(a) && (a->Dg || a->scalar);
+  if (rest && a->scalar) pad(work, 0, a->K, *mn_input_at(a, a->gate_k, token, 1));
+  else if (rest) outer(a->Dg, a->Eg, gate_at(a, token), work);
+  mn_lanes sum = { 0 };
+  for (long i = 0; i < a->K; i += MN_LANES) {
+    const long n = a->K - i;
+    sum += mn_load_n(ddecay + i, n) * (rest ? 1 - mn_load_n(work + i, n) : kept_of(all, i, n));
+  }
+  *mn_grad_at(a, IN_SHRINK, token, 1) = keep * mn_sum(sum);
+}
+
 void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
                   const float *dwrite, const float *ddecay, float *work) {
   int K = a->K, D = a->D, E = a->E;
@@ -302,6 +321,7 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   feature fq = feature_at(a, IN_Q, IN_P_Q, token, D, E);
   feature fk = feature_at(a, IN_K, IN_P_K, token, D, E);
   gate_kind kind = kind_of(a);
+  shrink_back(a, token, keep, ddecay, work);
   keep *= mn_shrink(a, token);
   if (kind == SAME_FACTORS) {
     feature fg = gate_at(a, token);
@@ -339,14 +359,10 @@ void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq
   else if (a->c->in[a->gate_k].grad) *mn_grad_at(a, a->gate_k, token, 1) = mn_sum(total);
 }
 
-void mn_shrink_back(const mn_attention *a) {
-  const mn_arg *shrink = &a->c->in[IN_SHRINK];
-  if (shrink->grad) memset(shrink->grad, 0, sizeof(float) * (size_t)shrink->n);
-}
-
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay) {
   const float *v = mn_input_at(a, IN_V, token, a->V), *b = mn_input_at(a, a->gate_v, token, a->V);
-  const float *each = mn_input_at(a, IN_KEEP_V, token, a->V);
+  const float *each = a->kept_v == MN_KEPT_EACH ? mn_input_at(a, IN_KEEP_V, token, a->V) : NULL;
+  if (a->kept_v == MN_KEPT_HEAD) keep *= *mn_input_at(a, IN_KEEP_V, token, 1);
   for (int i = 0; i < a->V; i += MN_LANES) {
     long n = a->V - i;
     mn_lanes x = mn_load_n(v + i, n), g = b ? mn_load_n(b + i, n) : (mn_lanes){ 0 };
@@ -360,8 +376,14 @@ void mn_values(const mn_attention *a, long token, float keep, float *write, floa
 void mn_values_back(const mn_attention *a, long token, float keep, const float *dwrite,
                     const float *ddecay) {
   const float *v = mn_input_at(a, IN_V, token, a->V), *b = mn_input_at(a, a->gate_v, token, a->V);
-  float *dv = mn_grad_at(a, IN_V, token, a->V), *db = mn_grad_at(a, a->gate_v, token, a->V), *deach = mn_grad_at(a, IN_KEEP_V, token, a->V);
+  float *dv = mn_grad_at(a, IN_V, token, a->V), *db = mn_grad_at(a, a->gate_v, token, a->V);
+  float *deach = a->kept_v == MN_KEPT_EACH ? mn_grad_at(a, IN_KEEP_V, token, a->V) : NULL;
   const bool rest = a->kept_v == MN_KEPT_REST;
+  if (a->kept_v == MN_KEPT_HEAD && a->c->in[IN_KEEP_V].grad) {
+    mn_lanes sum = { 0 };
+    for (int i = 0; i < a->V; i += MN_LANES) sum += mn_load_n(ddecay + i, a->V - i);
+    *mn_grad_at(a, IN_KEEP_V, token, 1) = keep * mn_sum(sum);
+  }
   for (int i = 0; i < a->V; i += MN_LANES) {
     long n = a->V - i;
     mn_lanes to_w = mn_load_n(dwrite + i, n);

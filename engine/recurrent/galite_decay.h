@@ -5,7 +5,8 @@
 ** outer product is made here, token by token, in rows padded to a multiple of 16, never stored:
 **   q, k     [T,B,H,D], or with p_q, p_k [T,B,H,E] the feature p (x) x of size K = E*D, index e*D + d
 ** A token writes write_v*v under write_k*k, and keeps keep_v of the old values and keep_k of the old keys; absent: 1.
-**   write_v, keep_v  [T,B,H,V]
+**   write_v  [T,B,H,V]
+**   keep_v   [T,B,H,V], or one value a head
 **   write_k  [T,B,H,K], or with p_write_k factors of any sizes whose product is K; or one value a head
 **   keep_k   [T,B,H,K], or one value a head
 ** The usual gates are both at once, without storing what is kept:
@@ -13,7 +14,7 @@
 **            which acts as a key gate with the same value everywhere
 **   gamma    write_k = gamma with keep_k = 1 - gamma, and p_gamma as p_write_k
 ** Then `done`, and `shrink` [T,B,H]: a factor on the old keys (on the whole matrix, for a matrix) before a
-** token, besides its gates; a constant, without gradient. */
+** token, besides its gates: the natural decay of one number a head. */
 #ifndef MN_GALITE_DECAY_H
 #define MN_GALITE_DECAY_H
 #include <math.h>
@@ -94,9 +95,6 @@ static inline float mn_shrink(const mn_attention *a, long token) {
   return shrink ? shrink[token] : 1.0f;
 }
 
-/* Shrink has no gradient: zeros, where one is asked for. */
-void mn_shrink_back(const mn_attention *a);
-
 /* The denominator for s.q = z; *slope is its derivative (0 where it is clamped or not used). */
 static inline float mn_den(const mn_attention *a, float z, float *slope) {
   *slope = 0;
@@ -134,13 +132,20 @@ static inline bool mn_keys_apart(const mn_attention *a) {
 ** each, padded with 0, 0 and 1. */
 void mn_keys(const mn_attention *a, long token, float keep, float *q, float *write, float *decay);
 
-/* From their gradients, the gradients of q, k, the gate, their factors and keep_k; work: 2*Kp numbers. */
+/* From their gradients, the gradients of q, k, the gate, their factors, keep_k and shrink; work: 2*Kp numbers. */
 void mn_keys_back(const mn_attention *a, long token, float keep, const float *dq,
                   const float *dwrite, const float *ddecay, float *work);
 
 /* The features q and k alone, whatever the gates; Kp numbers each, padded with 0.  And back to their factors. */
 void mn_features(const mn_attention *a, long token, float *q, float *k);
 void mn_features_back(const mn_attention *a, long token, const float *dq, const float *dk);
+
+/* What keep_v says of value i of a token: NULL, or its own number, or that of its head. */
+static inline const float *mn_kept_value(const mn_attention *a, long token, int i) {
+  const bool head = a->kept_v == MN_KEPT_HEAD;
+  const float *p = mn_input_at(a, IN_KEEP_V, token, head ? 1 : a->V);
+  return p && !head ? p + i : p;
+}
 
 /* The value side: b*v and keep*(1-b); Vp numbers each, padded with 0 and 1. */
 void mn_values(const mn_attention *a, long token, float keep, float *write, float *decay);

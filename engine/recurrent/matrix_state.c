@@ -317,5 +317,4 @@ void mn_matrix_backward(mn_call *c, const mn_matrix_kernels *k) {
     float *dC0 = c->in[IN_STATE].grad, *ds0 = c->in[IN_STATE + 1].grad;
     narrow(&a, grad, dC0 ? dC0 + bh * state : NULL, ds0 ? ds0 + (long)bh * a.K : NULL);
   }
-  mn_shrink_back(&a);
 }

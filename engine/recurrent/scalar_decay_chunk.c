@@ -32,7 +32,7 @@ static void find_decays(const mn_attention *a, const mn_tokens *at, chunk *x) {
   }
   float p = 1;
   for (int t = 0; t < L; t++) x->P[t] = p *= x->d[t], x->D[L - 1][t] = 1;
-  x->whole = !gate && !kept && p == 1;           /* a product of numbers that are not above 1 */
+  x->whole = !gate && !kept && p == 1 && !a->c->in[IN_SHRINK].grad;           /* a product of numbers that are not above 1 */
   if (x->whole) return;
   mn_lanes row[L / MN_LANES] = { { 0 } };
 #pragma GCC unroll 16
@@ -238,10 +238,13 @@ static void add_to_rows(int n, const float *sum, const float *by, float *x) {
 /* From u, the gradient of b_t k_t, and dd, that of the decays: the gradients of k, of b and of keep_k. */
 static void gate_back(const mn_attention *a, const mn_tokens *at, const chunk *x, const float *u, const float *dd, grad_rows dk) {
   float *dgate = a->scalar ? a->c->in[a->gate_k].grad : NULL, *dkept = a->c->in[IN_KEEP_K].grad, along[L];
+  float *dshrink = a->c->in[IN_SHRINK].grad;
   if (dgate) mn_chunk_row_dots(a->Kp, x->k.x, x->k.ld, u, a->Kp, NULL, NULL, along);
   for (int t = 0; t < at->n; t++) {
     long token = mn_token(a, at->t + t, at->bh);
-    float keep = mn_keep(a, at->t + t, at->bh) * mn_shrink(a, token);
+    float keep = mn_keep(a, at->t + t, at->bh);
+    if (dshrink) dshrink[token] = keep * dd[t] * (a->kept_k == MN_KEPT_REST ? 1 - x->b[t] : a->kept_k == MN_KEPT_HEAD ? a->c->in[IN_KEEP_K].data[token] : 1);
+    keep *= mn_shrink(a, token);
     if (dgate) dgate[token] = a->kept_k == MN_KEPT_REST ? along[t] - keep * dd[t] : along[t];
     if (dkept) dkept[token] = keep * dd[t];
   }
@@ -251,7 +254,7 @@ static void gate_back(const mn_attention *a, const mn_tokens *at, const chunk *x
 
 /* Is the gradient of a decay wanted? */
 static bool wants_decays(const mn_attention *a) {
-  return a->c->in[IN_KEEP_K].grad || (a->scalar && a->kept_k == MN_KEPT_REST && a->c->in[a->gate_k].grad);
+  return a->c->in[IN_KEEP_K].grad || a->c->in[IN_SHRINK].grad || (a->scalar && a->kept_k == MN_KEPT_REST && a->c->in[a->gate_k].grad);
 }
 
 void mn_scalar_decay_chunk_back(const mn_attention *a, const mn_tokens *at, mn_chunk_state from,

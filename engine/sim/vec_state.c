@@ -36,9 +36,13 @@ mn_canvas *mn_vec_see(mn_vec *v, const void *obs) {
   return v->canvas;
 }
 
-/* The return of a perfect player, within the environment's own time limit; NaN where it is not known. */
-double mn_vec_best(mn_vec *v) {
-  return v->env->facts->best && v->time_limit == v->space.time_limit ? v->env->facts->best(v->param) : NAN;
+/* What random actions, no memory and a perfect memory get within the environment's own time limit.  Where observations hold the
+** facts, nothing has to be remembered. */
+void mn_vec_reference(mn_vec *v, mn_reference *out) {
+  *out = (mn_reference){ NAN, NAN, NAN, NAN, 0 };
+  if (!v->env->facts->reference || v->time_limit != v->space.time_limit || mn_wait(v->ctx)) return;
+  v->env->facts->reference(v->param, v->all.shared, out);
+  if (v->facts) out->memoryless = NAN;
 }
 
 /* What only the environment knows.  *names: "cue layout[121] ...", separated by blanks, a count where a

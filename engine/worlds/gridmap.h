@@ -19,6 +19,7 @@ enum {                           /* what a cell is, and how it is seen */
 
 typedef struct grid_map {
   int32_t width, height, starts, choices;
+  int32_t example;               /* 1: no map was given */
   uint16_t start[GRID_SIDE * GRID_SIDE];         /* places: y * width + x */
   uint8_t choice[GRID_CHOICES];                  /* the digits that occur, from 0 */
   uint8_t cell[GRID_SIDE * GRID_SIDE];           /* [height, width] */

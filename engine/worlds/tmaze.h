@@ -122,6 +122,24 @@ static inline int tmaze_truth(const tmaze *m, const mn_io *io, const char **name
   values[3] = (float)(m->corridor - 1 - m->position);
   return 4;
 }
-/* Straight to the junction, and the right turn: the rewards add up so. */
-static inline double tmaze_best(const double *param) { return 4 - 0.1 * (param[TMAZE_CORRIDOR] - 1); }
+/* Straight to the junction, and the right turn; without memory, any turn.  Random actions: half of the share that turns within the time
+** limit, which the probabilities of the positions, step by step, give. */
+static inline void tmaze_reference(const double *param, int time_limit, mn_reference *out) {
+  const int end = (int)param[TMAZE_CORRIDOR] - 1;
+  double at[256] = { 1 }, turned = 0;
+  for (int step = 0; step < time_limit; step++) {
+    double before = 0.25 * at[0];              /* left at 0 stays there */
+    turned += 0.5 * at[end];
+    at[end] = 0.5 * at[end] + 0.25 * at[end - 1];
+    for (int i = 0; i < end; i++) {
+      const double here = at[i];
+      at[i] = 0.5 * here + before + (i + 1 < end ? 0.25 * at[i + 1] : 0);
+      before = 0.25 * here;
+    }
+  }
+  out->chance = 0.5 * turned;
+  out->memoryless = 0.5;
+  out->best = 1;
+  out->best_return = 4 - 0.1 * end;
+}
 #endif

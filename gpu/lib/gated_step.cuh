@@ -31,5 +31,3 @@ struct CuKeyGrads {
 /* From them, the gradients of q, k, their gate, their factors and keep_k. */
 void cu_keys_fold(const CuGatedInputs *a, const CuKeyGrads *g, const mn_attention *of);
 
-/* Shrink has no gradient. */
-static inline void cu_shrink_back(const mn_call *c) { cu_zero_grad(&c->in[IN_SHRINK]); }

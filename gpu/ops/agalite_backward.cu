@@ -257,7 +257,4 @@ void cu_agalite_backward(mn_call *c) {
       } else walk_back<CU_WALK>(g, dy, of, keys);
     cu_keys_fold(&g.a, &grads, &of);
   }
-  cu_shrink_back(c);
-  cu_zero_grad(&in[IN_TICK]);
-  cu_zero_grad(&in[IN_ENV]);
 }

@@ -311,7 +311,6 @@ static void backward(mn_call *c) {
     if (values.v || values.gate || values.keep)
       CU_LAUNCH(joint_values_back, cu_blocks(places * CU_L * p.V), CU_THREADS, 0, g, p, values);
   }
-  cu_shrink_back(c);
 }
 
 MN_KERNEL(joint_gate_attention, forward, backward)

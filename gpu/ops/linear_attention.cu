@@ -92,7 +92,6 @@ static void backward(mn_call *c) {
     cu_keys_fold(&a, &grads, &g);
     cu_chunk_values_back(&p, c->in[IN_V].grad, c->in[g.gate_v].grad, c->in[IN_KEEP_V].grad);
   }
-  cu_shrink_back(c);
 }
 
 MN_KERNEL(linear_attention, forward, backward)

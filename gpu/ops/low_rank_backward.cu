@@ -158,5 +158,4 @@ void cu_low_rank_backward(mn_call *c) {
     CU_LAUNCH(low_backward, (unsigned)g.p.heads, LOW_THREADS, sizeof(float) * (LOW_WARPS + CU_L), g, b, final, first);
     cu_keys_fold(&g.a, &grads, &of);
   }
-  cu_shrink_back(c);
 }

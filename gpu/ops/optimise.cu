@@ -2,6 +2,7 @@
 ** calls. */
 #include "runtime/parameter_table.cuh"
 #include "lib/grid_sums.cuh"
+#include "numerics/gradient_norm.h"
 
 /* ---- grad_norm ---- */
 
@@ -11,28 +12,31 @@ CU_KERNEL square_leaves(const Leaves &all, double *parts) {
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
   float sum = 0;
   for (long i = from + threadIdx.x; l.g && i < end; i += CU_THREADS) sum += l.g[i] * l.g[i];
-  const double squares = cu_team(CU_THREADS).sum((double)sum);
+  double squares = cu_team(CU_THREADS).sum((double)sum);
+  if (!mn_squares_fit((float)squares)) {               /* all threads of the block alike */
+    squares = 0;
+    for (long i = from + threadIdx.x; l.g && i < end; i += CU_THREADS) squares += (double)l.g[i] * (double)l.g[i];
+    squares = cu_team(CU_THREADS).sum(squares);
+  }
   if (threadIdx.x == 0) parts[blockIdx.x] = squares;
 }
 
-struct Shown { float *at[TABLE]; };                   /* where each leaf's squares are shown, or NULL */
+struct Shown { float *at[TABLE]; };                   /* where each leaf's norm is shown, or NULL */
 
 /* One block adds them up, leaf by leaf.  `sum` carries a double in two floats: high and low part. */
 CU_KERNEL add_leaves(const Leaves &all, const Shown &own, const double *parts, float *sum, float *norm, bool first) {
   const cu_team block(CU_THREADS);
-  double total = first ? 0 : (double)sum[0] + (double)sum[1];
+  double total = first ? 0 : mn_squares_read(sum);
   for (int i = 0; i < all.n; i++) {
     const int end = i + 1 < all.n ? all.at[i + 1].first : all.blocks;
     double squares = 0;
     for (int b = all.at[i].first + block.lane; b < end; b += CU_THREADS) squares += parts[b];
     squares = block.sum(squares);
     total += squares;
-    if (own.at[i] && block.lane == 0) *own.at[i] = (float)squares;
+    if (own.at[i] && block.lane == 0) *own.at[i] = (float)sqrt(squares);
   }
   if (block.lane) return;
-  const float high = (float)total;
-  sum[0] = high;
-  sum[1] = high - high == 0.0f ? (float)(total - (double)high) : 0.0f;           /* 0 also if a term is infinite */
+  mn_squares_write(total, sum);
   norm[0] = (float)sqrt(total);
 }
 
@@ -78,8 +82,7 @@ struct Hyper { float lr, a1, a2, eps, scale, keep, c1, c2; };
 
 static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float c1, float c2) {
   Hyper h = { hyper[0], hyper[1], hyper[2], hyper[3], 1, 1, c1, c2 };
-  const float max_norm = hyper[4];
-  if (max_norm > 0 && norm >= max_norm) h.scale = max_norm / norm;
+  h.scale = mn_step_scale(norm, hyper[4], true);
   if (weight_decay) h.keep = 1 - h.lr * weight_decay[0];
   return h;
 }
@@ -95,7 +98,7 @@ CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, 
   long from, end;
   int number;
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
-  if (!l.g || !(fabsf(norm[0]) < INFINITY)) return;          /* all threads of the block alike */
+  if (!l.g || mn_step_scale(norm[0], hyper[4], true) < 0) return;          /* all threads of the block alike */
   cu_smem<float> corrections = CU_SHARED(float, 0);
   if (threadIdx.x < 2) corrections[(int)threadIdx.x] = (float)-expm1(hyper[5] * log1p(-(double)hyper[1 + threadIdx.x]));
   __syncthreads();
@@ -133,9 +136,9 @@ MN_KERNEL_FUSED(adam, adam_forward, NULL, adam_together)
 /* ---- sgd and rmsprop: a launch for each leaf ---- */
 
 CU_KERNEL sgd_leaf(float *w, const float *g, float *v, const float *hyper, const float *norm, bool ahead, long n) {
-  if (!(fabsf(norm[0]) < INFINITY)) return;
-  const float lr = hyper[0], momentum = hyper[1], decay = hyper[3], max_norm = hyper[4];
-  const float scale = max_norm > 0 && norm[0] >= max_norm ? max_norm / norm[0] : 1;
+  const float scale = mn_step_scale(norm[0], hyper[4], false);
+  if (scale < 0) return;
+  const float lr = hyper[0], momentum = hyper[1], decay = hyper[3];
   const float keep = hyper[5] > 1 ? momentum : 0, take = hyper[5] > 1 ? 1 - hyper[2] : 1;
   CU_LOOP(i, n) {
     float d = g[i] * scale + decay * w[i];
@@ -160,9 +163,9 @@ MN_KERNEL(sgd, sgd_forward, NULL)
 struct Rms { float *w, *g, *v, *m, *mean; };
 
 CU_KERNEL rmsprop_leaf(const Rms &l, const float *hyper, const float *norm, long n) {
-  if (!(fabsf(norm[0]) < INFINITY)) return;
-  const float lr = hyper[0], a = hyper[1], eps = hyper[2], decay = hyper[3], momentum = hyper[4], max_norm = hyper[5];
-  const float scale = max_norm > 0 && norm[0] >= max_norm ? max_norm / norm[0] : 1;
+  const float scale = mn_step_scale(norm[0], hyper[5], true);
+  if (scale < 0) return;
+  const float lr = hyper[0], a = hyper[1], eps = hyper[2], decay = hyper[3], momentum = hyper[4];
   CU_LOOP(i, n) {
     const float d = l.g[i] * scale + decay * l.w[i];
     float size = (1 - a) * l.v[i] + a * d * d;

@@ -67,6 +67,7 @@ static __device__ Scale normaliser(const Pieces &p) {
   double squares, mean;
   if (p.shared) mean = p.shared[0] / p.all, squares = p.shared[1];
   else mean = sum_of(p, NAN, &squares) / p.all;
+  if (squares == 0) return { 0, 1 };             /* equal, or one: nothing would be left of them */
   return { mean, 1 / (sqrt(squares / p.all) + 1e-8) };
 }
 

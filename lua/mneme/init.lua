@@ -2,7 +2,9 @@
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
+require("mneme.base.meanings").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require "mneme.tensor.suggest"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 require "mneme.tensor.random"                     -- x:dropout(p)
 
@@ -37,7 +39,7 @@ local parts = {
   kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
   scene = { "mneme.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
-  core = { "mneme.models.core", call = "new", fields = { "preset" } },
+  core = { "mneme.models.core", call = "new", fields = { "block", "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
   torso = { "mneme.models.torso", "new" },
@@ -74,7 +76,7 @@ local parts = {
     color = { "mneme.figures.style", "color" } } },
   stepper = { "mneme.episodes.stepper", fields = { "from_run", "new" } },
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
-    step_unit = { "mneme.runs.metrics_reader", "unit" } } },
+    state_dict = { "mneme.learn.stored_parameters", "state_dict" }, step_unit = { "mneme.runs.metrics_reader", "unit" } } },
   inspect = { group = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
@@ -117,9 +119,9 @@ local parts = {
 function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
-  for name in pairs(mn) do own[name] = own[name] or not tensor.ops[name] and "own" end
+  for name in pairs(mn) do own[name] = own[name] or not rawget(tensor.ops, name) and "own" end
   for name in pairs(parts) do own[name] = "own" end
-  for name in pairs(tensor.functions) do own[name] = own[name] or not tensor.ops[name] and "own" end
+  for name in pairs(tensor.functions) do own[name] = own[name] or not rawget(tensor.ops, name) and "own" end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
@@ -170,6 +172,19 @@ local function load(part)
   return call and setmetatable(value, { called = call, __call = function(_, ...) return call(...) end }) or value
 end
 
+-- Tables that a script adds entries to; an entry's members may be absent.
+local registries = { features = true, gates = true, decays = true, learners = true }
+
+-- A name that is missing in a part, or in a table of it, is an error: nil would be a default somewhere.
+local function strict(path, t)
+  local meta = getmetatable(t)
+  if meta and meta.__index then return end                                -- guarded already
+  suggest.guard(path .. ".", t)
+  for key, inner in pairs(registries[path:sub(4)] and {} or t) do
+    if type(key) == "string" and type(inner) == "table" then strict(path .. "." .. key, inner) end
+  end
+end
+
 return setmetatable(mn, { __index = function(_, key)
   local new = successors[key]
   if new then
@@ -178,14 +193,15 @@ return setmetatable(mn, { __index = function(_, key)
   end
   local part = parts[key]
   if not part then
-    local value = tensor.functions[key] or tensor.ops[key]
+    local value = tensor.functions[key] or rawget(tensor.ops, key)
     if value ~= nil then return value end
-    local known = mn.names()
-    for name in pairs(tensor.ops) do known[#known + 1] = name end
-    suggest.unknown("mn.", key, suggest.functions, known)
+    local known = {}
+    for _, list in ipairs { mn, parts, tensor.functions, tensor.ops } do for name in pairs(list) do known[name] = true end end
+    suggest.unknown("mn.", key, suggest.functions, tables.keys(known))
   end
   if hand_over[key] then hand_over[key]() end
   local value = load(part)
+  if type(value) == "table" then strict("mn." .. key, value) end
   rawset(mn, key, value)
   return value
 end })

@@ -89,7 +89,7 @@ t.test("solve: a task is solved, and what cannot be is refused", function()
   local said, status = shell.mneme(".", "bench solve noisy_cartpole seeds=1")
   t.eq(status, 0, said)
   t.ok(said:find "\nnoisy_cartpole +1 of 1 +%d+%.%d +%d+%.%d ", said)
-  for words, what in pairs { ["tmaz"] = "unknown task of bench solve 'tmaz'; did you mean 'tmaze20'", ["seeds=0"] = "seeds=0, expected a whole number",
+  for words, what in pairs { ["recal"] = "unknown task of bench solve 'recal'; did you mean 'recall'", ["seeds=0"] = "seeds=0, expected a whole number",
     ["seed=1"] = "unknown setting of bench solve" } do
     said, status = shell.mneme(".", "bench solve " .. words)
     t.eq(status, 2) t.ok(said:find(what, 1, true), said)

@@ -109,6 +109,38 @@ t.test("order: default < published < quick < command line", function()
   end
 end)
 
+t.test("published settings of a learner belong to the core and that learner; what is of the core alone goes with each", function()
+  local own = { core = { "agalite" }, learner = "a2c", lr = 1, entropy_coef = 2, num_steps = 3, hidden = 4, quick = { entropy_coef = 5 } }
+  local by_both = { published = { agalite = { lr = 1 }, gru = { lr = 10, core = { d_model = 20 }, hidden = 30 }, ["gru learner=ppo"] = { lr = 11 },
+    lstm = { entropy_coef = 12 }, ["lstm memory=2"] = { entropy_coef = 13, hidden = 14 } } }
+  local learners, learner_settings = require "mneme.learn.learners", require "mneme.runs.learner_settings"
+  learner_settings.find = learners.find                    -- as the door sets it
+  local ppo = learners.find "ppo".defaults
+  for words, want in pairs {
+    [""] = { 1, 2, 4 }, ["learner=ppo"] = { ppo.lr, ppo.entropy_coef, 4 }, ["learner=ppo lr=7"] = { 7, ppo.entropy_coef, 4 },
+    ["core=gru"] = { 10, 2, 30, 20 }, ["learner=ppo core=gru"] = { 11, ppo.entropy_coef, 4 }, ["core=gru quick=1"] = { 10, 5, 30, 20 },
+    ["core=lstm core.memory=2"] = { 1, 13, 14 }, ["core=lstm core.memory=2 learner=ppo"] = { ppo.lr, ppo.entropy_coef, 14 },
+    ["core=rwkv4 learner=ppo quick=1"] = { ppo.lr, 5, 4 }, ["core=rwkv4"] = { 1, 2, 4 } } do
+    local cfg = with(words, own, by_both)
+    t.eq(cfg.lr, want[1], words) t.eq(cfg.entropy_coef, want[2], words) t.eq(cfg.hidden, want[3], words) t.eq(cfg.core.d_model, want[4], words)
+    t.eq(cfg.num_steps, 3, words .. ": the script's own, of which nothing is published")
+    local from = config.origins(cfg)
+    t.eq(from.lr, words:find "lr=" and "given" or (want[1] == ppo.lr and "learner") or (words ~= "" and want[1] > 1 or words == "") and "published" or nil, words)
+  end
+  for _, name in ipairs(learners.names()) do              -- each learner that there is
+    local cfg = with("core=lstm learner=" .. name, own, by_both)
+    local default = learners.find(name).defaults.entropy_coef
+    t.eq(cfg.entropy_coef, name == "a2c" and 12 or default, name)
+  end
+  local function problem(published)
+    local ok, e = pcall(with, "", { core = { "gru" }, lr = 1 }, { published = published })
+    return not ok and tostring(e)
+  end
+  t.ok(problem { ["gru learner=ppo"] = { lr = 1 } }:find "this script has no setting learner")
+  own.learner = "ppo"
+  t.raises(function() with("", own, { published = { ["gru learner=pppo"] = { lr = 1 } } }) end, "unknown learner 'pppo'; did you mean 'ppo'")
+end)
+
 t.test("mistakes name the key, what was given, what was expected, and exit with 2", function()
   refused("coridor=20", "^unknown setting 'coridor'; did you mean 'corridor'%?")
   refused("xyzzy=20", "unknown setting 'xyzzy' %(known: checkpoint_every core corridor")
@@ -155,7 +187,8 @@ t.test("errors.nearest finds the word that was meant, and none where nothing is 
   local words = { "corridor", "num_envs", "lr", "seed" }
   t.eq(errors.nearest("coridor", words), "corridor")
   t.eq(errors.nearest("corrdior", words), "corridor", "swapped letters")
-  t.eq(errors.nearest("envs", words), "num_envs", "a part of it")
+  t.eq(errors.nearest("envs", words), nil, "another word")
+  t.eq(errors.nearest("corr", words), "corridor", "its beginning")
   t.eq(errors.nearest("SEED", words), "seed")
   t.eq(errors.nearest("x", words), nil)
   t.eq(errors.nearest("", words), nil)
@@ -220,8 +253,7 @@ t.test("a run folder holds what was set, and equal runs are equal files", functi
 end)
 
 t.test("a folder that holds a run is refused, and so is a resume of nothing", function()
-  local cfg = with("run=" .. dir .. "/a")
-  local ok, e = pcall(run.open, cfg)
+  local ok, e = pcall(with, "run=" .. dir .. "/a")
   t.ok(not ok and tostring(e):find("already holds a run %(resume=.*/a goes on with it%)"), tostring(e))
   t.eq(e.status, 2)
   refused("resume=" .. dir .. "/none", "none: there is no such run")

@@ -17,4 +17,13 @@ for _, core in ipairs { "agalite", "galite", "gru" } do
     end)
   end
 end
+
+-- What the README's row of tmaze says: the quick form learns.
+for seed = 1, 3 do
+  t.test(("tmaze quick=1, seed %d"):format(seed), function()
+    local run, said = rig.train("tmaze", "quick=1 threads=1 seed=" .. seed, "quick" .. seed)
+    t.ok(tonumber(said:match "score ([%d.]+) over the last") >= 0.97, said:match "[^\r\n]*%s*$")
+    t.ok(rig.evaluate(run, 500, "success") >= 0.9)
+  end)
+end
 rig.clean()

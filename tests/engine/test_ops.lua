@@ -266,7 +266,7 @@ local function trace(threads, op, case)
   end
   for _, x in ipairs(case.inputs) do
     if x.given and x.dtype == C.MN_F32 then
-      local from = differentiable and C.mn_tensor_grad(own, leaves + x.place)
+      local from = differentiable and not x.no_grad and C.mn_tensor_grad(own, leaves + x.place)
         or C.mn_tensor_data(own, leaves + x.place)
       parts[#parts + 1] = ffi.string(cases.check(own, from), x.n * 4)
     end

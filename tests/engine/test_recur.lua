@@ -23,7 +23,7 @@ local function list_of(x) return { x:data(), x:size() } end
 local function near(a, b, tolerance, what)
   t.eq(a:size(), b:size(), what)
   local p, q = list_of(a)[1], list_of(b)[1]
-  for i = 0, a:size() - 1 do t.near(p[i], q[i], tolerance, what) end
+  for i = 0, a:size() - 1 do t.near(p[i], q[i], tolerance * math.max(1, math.abs(q[i])), what) end
 end
 
 -- A recurrence with two states, a start, a given tensor and two sequences.

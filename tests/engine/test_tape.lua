@@ -271,3 +271,43 @@ t.test("tape: a warning, once, names the line where a script holds a gigabyte", 
   t.ok(said:find("done", 1, true), said)
   os.execute("rm -r '" .. folder .. "'")
 end)
+
+t.test("what no_grad returns in tables lasts: nested, shared, and in circles; leaves and graphs around it stay themselves", function()
+  local w = mn.ones(3, { grad = true })
+  local around = w * 5
+  local function f()
+    local shared = w * 2
+    local all = { shared, { deep = { w * 3, same = shared } }, leaf = w, around = around, text = "a", f = print }
+    all.itself = all
+    return all, setmetatable({ x = w * 4 }, { __index = {} }), w * 6
+  end
+  local all, object, x = mn.no_grad(f)
+  mn.no_grad(f)                                      -- which computes where these were
+  mn.clear_tape()
+  t.eq(all[1]:sum():item(), 6) t.eq(all[2].deep[1]:sum():item(), 9) t.eq(all[2].deep.same:sum():item(), 6)
+  t.eq(object.x:sum():item(), 12) t.eq(x:sum():item(), 18)
+  t.eq(all.itself, all) t.eq(all.leaf, w) t.eq(all.text, "a")
+  local y = w * 5
+  local kept = mn.no_grad(function() return { y } end)
+  kept[1]:sum():backward()
+  t.eq(w:grad():sum():item(), 15, "a graph around no_grad stays")
+end)
+
+t.test("a second list is refused, not taken for the first; a second derivative says that there is none", function()
+  t.raises(function() mn.tensor({ 1, 2 }, { 3, 4 }) end, "tensor: a second list")
+  t.raises(function() mn.tensor({ 1 }, {}, { 2 }) end, "tensor: a second list")
+  t.raises(function() mn.sequence({ 1, 2 }, { 3, 4 }) end, "tensor: a second list")
+  for name, call in pairs {
+    full = function() mn.full({ 2 }, 1, { 3, 4 }) end, zeros = function() mn.zeros({ 2 }, { 3 }) end,
+    zeros_like = function() mn.zeros_like(mn.ones(2), { 3 }) end,
+    cat = function() mn.cat({ mn.ones(2) }, { mn.ones(2) }) end, stack = function() mn.stack({ mn.ones(2) }, { mn.ones(2) }) end,
+    adam = function() mn.adam({ mn.ones(2, { grad = true }) }, { mn.ones(2, { grad = true }) }) end,
+    sequential = function() mn.nn.sequential({ mn.nn.tanh() }, { mn.nn.tanh() }) end,
+  } do t.ok(not pcall(call), name .. " takes a second list") end
+  t.eq(mn.tensor({ 1, 2 }, { dtype = "i32" }):dtype(), "i32")
+  local w = mn.ones(2, { grad = true })
+  local g = mn.grad((w * w * w):sum(), w)
+  t.raises(function() mn.grad(g:sum(), w) end, "no second derivatives")
+  t.raises(function() g:sum():backward() end, "no second derivatives")
+  t.raises(function() mn.custom_gradient { forward = function(a) return a, a end, backward = function(d) return d end }(w) end, "several values")
+end)

@@ -349,6 +349,23 @@ t.test("text: Debian's corpus is there, in every unit", function()
   t.eq(wordy.tokens, 500)
 end)
 
+t.test("text: where Debian's package is not, a play is read that is here, and the run says so", function()
+  local is_file = files.is_file
+  files.is_file = function(path) return not path:find "/fortunes/" and is_file(path) end
+  local ok, dataset = pcall(mn.dataset, "text", { batch = 4, length = 16 })
+  files.is_file = is_file
+  t.ok(ok, dataset)
+  local _, n = dataset.stream "train"
+  t.ok(n > 1e5 and dataset.tokens > 50 and dataset.tokens < 100, n .. " characters")
+  t.eq(dataset.instead:match "[^/]*$", "shakespeare.txt")
+  local source_files = require "mneme.base.source_files"
+  source_files.read_before = { ["/elsewhere/lua/mneme/envs/shakespeare.txt"] = true }
+  local again = mn.dataset("text", { batch = 4, length = 16 })
+  source_files.read_before = {}
+  t.eq(again.vocabulary, dataset.vocabulary, "a run that has read it goes on with it where the package is, too")
+  t.eq(mn.dataset("text", { batch = 4, file = dataset.instead }).vocabulary, dataset.vocabulary)
+end)
+
 -- ---- UTF-8 ----
 
 local function decode(bytes)

@@ -440,7 +440,7 @@ t.test("the command line: shown from the step on, refused where it makes no sens
   refuse("for=3 goes with force, freeze and hold, not with nothing", "RUN", "at=3", "for=3")
   refuse("side by side cannot be changed", "RUN", "OTHER", "erase=all", "at=3")
   refuse("walk.mnt is recorded", "walk.mnt", "erase=all", "at=3")
-  refuse("unknown setting 'erased'; did you mean 'erase'", "RUN", "erased=all")
+  refuse("unknown setting of view 'erased'; did you mean 'erase'", "RUN", "erased=all")
   local r = viewer_rig.new({ { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end } },
     { controls = false })
   o = { list = { { kind = "erase", what = "all" } }, at = 400, episodes = 1, out = folder .. "/a.png", kind = "png", width = 640, height = 480 }

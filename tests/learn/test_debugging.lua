@@ -95,4 +95,22 @@ t.test("doctor: what there is, what is missing and how to get it", function()
   t.ok(status == 2 and said:find "'now' is not expected", said)
 end)
 
+t.test("doctor: a row for every program that a command, make or a test asks for", function()
+  local said = shell.run(dir, ("PATH=/nowhere COLUMNS=400 '%s' doctor"):format(shell.program))
+  local asked, ignored = {}, { ["apt-get"] = true, sudo = true, cc = true, sh = true, p = true }
+  local function ask(what, where) if not ignored[what] then asked[what] = where end end
+  for path in shell.run(shell.root,
+      "find lua scenes engine bindings gpu Makefile -name '*.lua' -not -name doctor.lua -o -name '*.c' -o -name '*.mk' -o -name Makefile"):gmatch "[^\n]+" do
+    local text = files.read(shell.root .. path)
+    for name in text:gmatch "command %-v ([%w_+-]+)" do ask(name, path) end
+    for name in text:gmatch "apt%-get install ([%w.+-]*%w%+*)" do ask(name, path) end
+  end
+  for line in files.read(shell.root .. "bindings/packages.txt"):gmatch "[^\n]+" do
+    local group, kind, what = line:match "^[^#%s]%S*%s+(%S+)%s+%S+%s+(%S+)%s+(%S+)$"
+    if kind == "program" and (group == "show" or group == "test") then ask(what, "bindings/packages.txt") end
+  end
+  for _, name in ipairs { "ffmpeg", "rsvg-convert", "mpirun" } do t.ok(asked[name], name) end
+  for name, where in pairs(asked) do t.ok((" " .. said):find("[%s\"]" .. name:gsub("%p", "%%%0") .. "%f[^%w+-]"), where .. " asks for " .. name) end
+end)
+
 os.execute("rm -rf '" .. dir .. "'")

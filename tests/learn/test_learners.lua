@@ -351,6 +351,23 @@ t.test("schedules, worked out by hand", function()
   t.raises(function() schedule.rate({ lr = 1, lr_schedule = "cosine", warmup = 0 }, 1, 0, nil) end, "cfg has no steps")
 end)
 
+t.test("the share of a training that resumes made longer or shorter, worked out by hand", function()
+  local function share(step, ...) return schedule.share(step, 0, { ... }, 10) end
+  local first, longer = { from_step = 0, steps = 100 }, { from_step = 100, steps = 200 }
+  t.near(share(50, first), 0.5, 1e-12)
+  t.near(share(90, first, longer), 0.9, 1e-12)
+  t.near(share(100, first, longer), 0.9, 1e-12)                -- as the update before
+  t.near(share(150, first, longer), 0.95, 1e-12)
+  t.near(share(200, first, longer), 1, 1e-12)
+  t.near(share(150, first, longer, { from_step = 150, steps = 200 }), 0.95, 1e-12)            -- stopped, and resumed
+  t.near(share(50, first, { from_step = 50, steps = 60 }), 0.4, 1e-12)
+  t.near(share(55, first, { from_step = 50, steps = 60 }), 0.7, 1e-12)                         -- shorter
+  t.near(share(60, first, { from_step = 50, steps = 100 }), 0.6, 1e-12)
+  t.near(share(50, { from_step = 0 }, first), 0.5, 1e-12)                                      -- a start that did not note its steps
+  t.eq(schedule.share(50, 100), 0.5)
+  t.eq(schedule.share(50, nil), nil)
+end)
+
 both("lr_schedule and warmup set the optimiser's rate, which is logged", function(learner, name)
   local l = learner("gru", { lr = 0.1, lr_schedule = "linear", warmup = 2, steps = 4 * 48 })
   local want = { 0.05, 0.1 * 0.75, 0.1 * 0.5, 0.1 * 0.25 }

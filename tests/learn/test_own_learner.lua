@@ -176,7 +176,7 @@ end)
 t.test("mn.learners has ours by name, nothing under another name, and takes those of a script", function()
   t.eq(mn.learners.a2c.new, mn.a2c)
   t.eq(mn.learners.ppo.new, mn.ppo)
-  t.eq(mn.learners.dqn, nil)
+  t.raises(function() return mn.learners.dqn end, "unknown learner 'dqn'")
   local agent = mn.agent { env = mn.env("tmaze", { num_envs = 2 }), core = { "gru", d_model = 4 } }
   local env = mn.env("tmaze", { num_envs = 2 })
   t.eq(mn.learner({ learner = "ppo", num_steps = 4, minibatches = 2 }, env, agent).what, "ppo")

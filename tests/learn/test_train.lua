@@ -7,6 +7,7 @@ local rig = require "tests.support.core_rig"
 local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
+local starts = require "mneme.runs.starts"
 
 local dir = shell.folder()
 
@@ -64,7 +65,8 @@ end
 local cases = { agalite = { 84, "" }, galite = { 22, "core=galite core.eta=2" }, gru = { 22, "core=gru core.d_model=16" },
   ppo = { 22, "learner=ppo core=gru core.d_model=16 horizon=16 context=7 previous=action,reward" },
   signs = { 22, "learner=ppo core.approximation=random_sign previous=reward carry=0 weight_decay=0.1" },
-  settings = { 22, "core=gru core.d_model=16 horizon=8 context=9 previous=action lr_schedule=inverse_root warmup=30" } }
+  settings = { 22, "core=gru core.d_model=16 horizon=8 context=9 previous=action lr_schedule=inverse_root warmup=30" },
+  decay = { 22, "core=gru core.d_model=16 lr_schedule=cosine" } }
 for name, case in pairs(cases) do
   local updates, options = case[1], case[2]
   t.test(name .. ": killed twice and stopped once, a run ends as one that was not", function()
@@ -97,6 +99,24 @@ t.test("steps=N carries a finished run on, as if it had been asked for at first"
   t.eq(rc, 0, text)
   local short, long = load("short", 40), load("long", 40)
   for name, tensor in pairs(long) do t.ok(rig.bytes(short[name]) == rig.bytes(tensor), name .. " differs") end
+end)
+
+t.test("steps=N continues a decaying rate from where it was, whatever kills the run then, and the run says so", function()
+  for _, name in ipairs { "linear", "cosine" } do
+    local whole, torn = "further_" .. name, "torn_further_" .. name
+    local line = "core=gru core.d_model=16 lr_schedule=" .. name
+    for _, folder in ipairs { whole, torn } do t.eq(select(2, new_run(folder, 10, line)), 0) end
+    local text, rc = run(("resume=%s steps=%d"):format(whole, 30 * STEP))
+    t.eq(rc, 0, text)
+    t.eq(select(2, run(("resume=%s steps=%d"):format(torn, 30 * STEP), 9, 9)), 137)
+    t.eq(select(2, run("resume=" .. torn)), 0)
+    t.ok(checkpoint(whole, 30) == checkpoint(torn, 30), name .. ": a killed run ends elsewhere")
+    local history = run_folder.read_info(dir .. "/" .. torn).history
+    for i, updates in ipairs { 10, 30, 30 } do t.eq(history[i].steps, updates * STEP) end
+    t.eq(starts.text(run_folder.read_info(dir .. "/" .. whole), "steps"), ("%d, %d from step %d"):format(10 * STEP, 30 * STEP, 10 * STEP))
+    local rate = tonumber(log_of(whole):match '.*"charts/learning_rate": ([^,]*)')
+    t.ok(rate > 0 and rate < 1e-4, "the last rate: " .. tostring(rate))          -- a tenth at most was left
+  end
 end)
 
 t.test("a run is one process's: another that would go on with it is refused, and nothing has changed", function()

@@ -85,12 +85,27 @@ end)
 
 t.test("of a core that differs the line says how far rounding of its inputs moves the same value", function()
   for _, name in ipairs { "gru", "agalite_code_r4" } do
-    local result = check.check(changed(name, function(_, meta) meta.tolerance = "1e-12" end))
+    local result = check.check(changed(name, function(_, meta) meta.tolerance, meta.float32_error = "1e-12", nil end))
     t.ok(not result.ok and result.rounding > 1e-8 and result.rounding < 1e-4, result.rounding)
     local _, said = run(path)
     t.ok(said:find "tolerance 1e%-12; the last bit of its inputs moves it by %d%.%de%-0%d\n", said)
   end
   t.eq(check.check(root .. "gru.safetensors").rounding, nil)
+end)
+
+t.test("where float32 alone is beyond the tolerance, 4 times the file's float32_error is ok, and the line says how many times it is", function()
+  local worst = check.check(root .. "gru.safetensors").worst.error
+  for times, status in pairs { [0.5] = 0, [1] = 0, [3.9] = 0, [4.1] = 1, [400] = 1 } do
+    local function float32(_, meta) meta.tolerance, meta.float32_error = "1e-12", ("%.17g"):format(worst / times) end
+    says(status, ("; %.2g times the file's float32_error %.1e\n"):format(times, worst / times):gsub("%p", "%%%0"), "gru", float32)
+  end
+  for _, none in ipairs { "nan", "inf", "-1", "0", "1e9", "much" } do
+    says(1, "moves it by %S+\n", "gru", function(_, meta) meta.tolerance, meta.float32_error = "1e-12", none end)
+  end
+  says(1, "MISMATCH .*worst inf at output.y", "gru", function(tensors, meta)
+    meta.float32_error, tensors["output.y"]:data()[1] = "0.9", 0 / 0
+  end)
+  says(1, "MISMATCH", "gru", function(tensors) tensors["output.y"]:data()[1] = tensors["output.y"]:data()[1] + 0.01 end)     -- within its tolerance: that
 end)
 
 t.test("a NaN fails, wherever it stands", function()

@@ -250,3 +250,40 @@ t.test("feature=nn takes its activation, and exp stays finite", function()
   for i = 0, x:size() - 1 do x:data()[i] = 1e4 * x:data()[i] end
   t.ok(rig.finite(rig.run(c, x)), "exp overflows")
 end)
+
+-- ---- a map of a script's ----
+
+local function galite(feature)
+  return mn.core("galite", { d_in = 8, d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, gate = "elementwise", feature = feature })
+end
+
+t.test("a feature map of a script's needs `map` alone; each member that is wrong is named, with the user's line", function()
+  mn.features.mine = { doc = "phi = a^2", map = function(a) return a:square() end }
+  local y = galite("mine")(rig.normal({ 5, 2, 8 }, 1))
+  t.eq(table.concat(y:shape(), ","), "5,2,16")
+  for pattern, entry in pairs {
+    ["key of mn.features.mine: 'mpa'; did you mean 'map'"] = { mpa = print },
+    ["mn.features.mine.rows is a number, expected a function"] = { rows = 3 },
+    ["mn.features.mine.keys is a string, expected a table"] = { keys = "eta" },
+    ["mn.features.mine.rows gave nil"] = { rows = function() end }, ["mn.features.mine.size gave 1.5"] = { size = function() return 1.5 end },
+    ["mn.features.mine: unknown act 'rleu'; did you mean 'relu'"] = { act = "rleu" },
+    ["mn.features.mine.act is a boolean, expected the name of an op"] = { act = true },
+    ["mn.features.mine.map gave %[5,2,2,8%], expected a tensor %[5,2,2,16%]"] = { size = function() return 16 end, map = function(a) return a end },
+    ["mn.features.mine.map gave nothing"] = { map = function() end },
+  } do
+    mn.features.mine = entry
+    t.raises(function() galite("mine")(rig.normal({ 5, 2, 8 }, 1)) end, "test_feature_maps.lua:%d+: .*" .. pattern)
+  end
+  mn.features.mine = nil
+  t.raises(function() galite "mine" end, "unknown feature = 'mine'")
+  for key, wrong in pairs { beta = 3, gamma = "true", apply = {}, decay = true } do
+    mn.gates.mine = { [key] = wrong }
+    t.raises(function() mn.core("galite", { d_in = 8, d_model = 16, gate = "mine" }) end, "mn.gates.mine." .. key .. " is ")
+  end
+  mn.gates.mine = nil
+  for list, of in pairs { features = feature_maps, gates = require "mneme.models.axes.gates", decays = require "mneme.models.axes.decays" } do
+    for name, entry in pairs(of.ours) do
+      for key in pairs(entry) do t.ok(of.members[key], ("mn.%s.%s has %s, which is no declared member"):format(list, name, key)) end
+    end
+  end
+end)

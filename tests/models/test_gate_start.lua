@@ -35,7 +35,33 @@ local function left_after_a_step(core)
   return product
 end
 
-local measured = 0
+-- What is left of every element of the first layer's state of ones after such a step, sorted as half-lives; nil: as above.
+local function elements_after_a_step(core)
+  local state, H = core:initial(1), core.config.n_heads or 1
+  local function of(name, given) local x = (given or state)["layers.0." .. name] return x and x:data(), x and x:size() end
+  for _, name in ipairs { "C", "S", "c", "v", "k" } do
+    local p, n = of(name)
+    for i = 0, n and n - 1 or -1 do p[i] = 1 end
+  end
+  if of "m" then state["layers.0.m"]:fill(0) end
+  local _, after = core(tensor.new { shape = { 1, 1, core.config.d_in } }, nil, state)
+  local list = {}
+  local function add(keep) list[#list + 1] = math.log(0.5) / math.log(keep) end
+  for _, name in ipairs { "C", "S", "c" } do
+    local p, n = of(name, after)
+    local m = of("m", after)
+    for i = 0, n and n - 1 or -1 do add(p[i] * (m and math.exp(m[math.floor(i * H / n)]) or 1)) end
+  end
+  local v, k = of("v", after), of("k", after)
+  local V, K = v and state["layers.0.v"]:shape()[4], k and state["layers.0.k"]:shape()[4]
+  for h = 0, v and H - 1 or -1 do
+    for i = 0, V - 1 do for j = 0, K - 1 do add(v[h * V + i] * k[h * K + j]) end end
+  end
+  table.sort(list)
+  return list[1] and list
+end
+
+local measured, counted = 0, 0
 for _, name in ipairs(mn.names "cores") do
   local layers = small(name):half_lives()
   if layers then
@@ -60,6 +86,18 @@ for _, name in ipairs(mn.names "cores") do
       end
     end)
 
+    t.test(name .. ": shortest, median and longest are those of all elements of the state", function()
+      for _, text in ipairs { "1..200", "chrono:200" } do
+        local core = small(name, { remember = text })
+        local all, layer = elements_after_a_step(core), core:half_lives()[1]
+        if not all then return end
+        local n = #all
+        local median = (all[math.floor((n + 1) / 2)] + all[math.ceil((n + 1) / 2)]) / 2
+        for key, want in pairs { shortest = all[1], median = median, longest = all[n] } do t.near(layer[key], want, 2e-3 * want, text .. " " .. key) end
+      end
+      counted = counted + 1
+    end)
+
     t.test(name .. ": as published by default, agalite_long by its biases", function()
       mn.manual_seed(3)
       local a = small(name)
@@ -77,7 +115,9 @@ for _, name in ipairs(mn.names "cores") do
   end
 end
 
-t.test("half-lives were measured on the states of most cores that forget", function() t.ok(measured >= 12, measured .. " cores") end)
+t.test("half-lives were measured on the states of most cores that forget", function()
+  t.ok(measured >= 12 and counted >= 12, measured .. ", " .. counted .. " cores")
+end)
 
 t.test("half-lives that core:half_lives reports are those of the state, of published gates too", function()
   for _, name in ipairs { "agalite", "galite", "agalite_long", "gated_linear", "lstm" } do
@@ -134,7 +174,8 @@ t.test("a warning before training where the start cannot reach, and none where i
     .. "which is 0 in float32, as is its gradient; core.remember=20, or any half-life up to 200,", 1, true))
   t.ok(warning("agalite", 60):find("2^-85 of it is left there with a zero input, and of its gradient; core.remember=6,", 1, true))
   for _, least in ipairs { 20, 200 } do t.ok(not warning("agalite", 200, { remember = least }), "what is advised is not warned of") end
-  t.ok(not warning("agalite", 10) and not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
+  t.ok(not warning("agalite", 10) and not warning("agalite", 20) and warning("agalite", 40))
+  t.ok(not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
   t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
   t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
   t.ok(not warning("gtrxl", 60, { memory = 25, n_layers = 2, sees = "rollout" }) and not warning("gtrxl", 50, { memory = 25, n_layers = 2 }))

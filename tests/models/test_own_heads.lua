@@ -66,7 +66,7 @@ t.test("parts of wrong sizes say what they gave and what was expected", function
   raises({ value = function(y) return y:sum() end }, "agent: value gave %[1%]")
   raises({ value = function() end }, "agent: value gave nothing")
   raises({ policy = 3 }, "agent: policy is a number, expected a module such as mn.nn.linear")
-  raises({ policy = {} }, "agent: policy is a table without call")
+  raises({ policy = {} }, "agent: policy is a list of 0, expected a module")
   raises({ torso = function() return 3 end }, "agent: torso gave a number for %[2,3,16%], expected %[2,3,d%]")
   raises({ torso = function(x) return x:reshape { d0 = 3, d1 = 2, d2 = 16 } end }, "agent: torso gave %[3,2,16%]")
   raises({ actor = nn.linear(8, 4) }, "agent: actor is called policy here")
@@ -110,7 +110,39 @@ return mn.learner(cfg, env, agent):train()
   fine "intervene whole erase=layers.0 at=2 episodes=20"
   fine "export whole to=whole.safetensors"
   local names = safetensors.load(dir .. "/whole.safetensors").tensors
-  for _, name in ipairs { "torso.weight", "actor.0.weight", "actor.1.bias", "critic.weight" } do t.ok(names[name], name) end
+  for _, name in ipairs { "torso.weight", "actor.0.weight", "actor.2.bias", "critic.weight" } do t.ok(names[name], name) end
 end)
 
 os.execute("rm -rf '" .. dir .. "'")
+
+t.test("a module is a module everywhere: layers, classes, sequential, container, and cores", function()
+  local function kinds()
+    return { layer = nn.linear(8, 8), class = nn.module { a = nn.linear(8, 8), forward = function(self, x) return self.a(x) end },
+      list = nn.sequential(nn.linear(8, 8), nn.tanh()),
+      container = nn.container({ { "a", nn.linear(8, 8) } }, function(self, x) return self.children[1][2](x) end),
+      core = mn.core("mingru", { d_in = 8, d_model = 8 }) }
+  end
+  for kind, module in pairs(kinds()) do
+    local n = #module:parameters()
+    t.eq(#nn.container({ { "m", module } }):parameters(), n, kind .. " in a container")
+    t.eq(#nn.module({ m = module, forward = function() end }):parameters(), n, kind .. " in a class")
+    t.eq(#nn.sequential(module):parameters(), n, kind .. " in a sequential")
+    local l = mn.a2c({ num_steps = 4, num_envs = 3 }, mn.env("tmaze", { corridor = 4, num_envs = 3 }), agent {}, { modules = { extra = module } })
+    t.ok(l.extra.module:state_dict()[next({ ["extra." .. next(module:state_dict())] = true })], kind .. " as a learner's extra module")
+    if kind ~= "core" then
+      t.ok(agent { torso = nn.sequential(nn.linear(16, 8), module) }, kind .. " in a torso")
+      t.ok(agent { policy = nn.sequential(module, nn.linear(8, 4)), value = nn.sequential(module, nn.linear(8, 1)) }, kind .. " in heads")
+    end
+  end
+  for _, odd in ipairs { 3, "linear", { 1 }, { children = {} } } do
+    t.raises(function() nn.sequential(nn.tanh(), odd) end, "item 2 is")
+    t.raises(function() nn.container { { "a", odd } } end, "expected a module")
+    t.raises(function() agent { policy = odd } end, "expected a module")
+    t.raises(function() mn.a2c({ num_steps = 4, num_envs = 3 }, env, agent {}, { modules = { m = odd } }) end, "expected a module")
+  end
+end)
+
+t.test("an error inside a sequential names the layer", function()
+  local net = nn.sequential(nn.linear(8, 16), nn.sequential(nn.tanh(), nn.linear(32, 4)))
+  t.raises(function() net(mn.randn(5, 8)) end, "test_own_heads.lua:%d+: sequential.1, .*sequential.1, linear%(32 %-> 4%): linear: axis 1")
+end)

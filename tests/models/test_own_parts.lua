@@ -173,3 +173,83 @@ t.test("studies that cannot be meant: an axis called seed, themselves, claims wi
 end)
 
 shell.run(dir, "cd /; rm -r '" .. dir .. "'")
+
+-- ---- the frame of a block ----
+
+t.test("mn.core.block holds any memory in each frame: a sequence equals its steps, a reset a fresh start; mistakes are named", function()
+  local T, B, d = 7, 3, 8
+  for _, flow in ipairs { "gtrxl", "residual", "postnorm" } do
+    for _, name in ipairs { "gru", "mingru", "lstm" } do
+      local memory = mn.core(name, { d_in = d, d_model = d })
+      local m = mn.core.block({ d_model = d, d_ffn = 16, flow = flow }, memory)
+      local x, done = mn.randn(T, B, d), mn.zeros(T, B, { dtype = "u8" })
+      done:data()[4 * B] = 1                                       -- environment 0 begins an episode in row 4
+      local y = mn.no_grad(m, x, done, memory:initial(B))
+      local state = memory:initial(B)
+      for step = 0, T - 1 do
+        local row, after = mn.no_grad(m, x:slice(0, step, step + 1), done:slice(0, step, step + 1), state)
+        t.ok((row - y:slice(0, step, step + 1)):abs():max():item() < 1e-5, ("%s, %s: row %d"):format(flow, name, step))
+        state = after
+      end
+      local fresh = mn.no_grad(m, x:slice(0, 4, T), nil, memory:initial(B))
+      local function first(z) return z:slice(1, 0, 1) end
+      t.ok((first(fresh) - first(y:slice(0, 4, T))):abs():max():item() < 1e-5, flow .. ": a reset")
+      t.eq(#m:parameters() > #memory:parameters(), true)
+    end
+  end
+  for pattern, call in pairs {
+    ["unknown flow = 'gtrx'; did you mean 'gtrxl'"] = function() mn.core.block({ flow = "gtrx" }, mn.nn.linear(64, 64)) end,
+    ["memory is a function, expected a module"] = function() mn.core.block({}, function() end) end,
+    ["d_ffn is 64x, expected a number"] = function() mn.core.block({ d_ffn = "64x" }, mn.nn.linear(64, 64)) end,
+    ["the memory gave %[2,1,3%], expected %[T,B,8%]"] = function() mn.core.block({ d_model = 8 }, mn.nn.linear(8, 3))(mn.randn(2, 1, 8)) end,
+  } do t.raises(call, "test_own_parts.lua:%d+: .*" .. pattern) end
+end)
+
+t.test("a gate of [T,B,H] has one value a head, as one of [T,B,H,1]", function()
+  local arrays = require "mneme.models.state_arrays"
+  local ffi = require "ffi"
+  for _, shape in ipairs { { 4 }, { 4, 1 } } do
+    local gate = { shape = shape, values = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }) }
+    t.eq(arrays.count(gate, 4), 4)
+    for head = 0, 3 do
+      local rows, cols, values = arrays.slice(gate, head, 4)
+      t.eq(rows * cols, 1)
+      t.near(values[0], 0.1 * (head + 1), 1e-7)
+    end
+  end
+  t.eq(arrays.count({ shape = { 8 } }, 4), 1, "8 units are no heads")
+  t.eq(arrays.count({ shape = { 4 } }, 1), 1)
+end)
+
+t.test("what an environment cannot be is said, with the ways out", function()
+  local function env(spec)
+    return function()
+      spec.reset, spec.step = function() return { 0, 0 } end, function() return { 0, 0 }, 0, true end
+      return mn.env(spec)
+    end
+  end
+  for _, observation in ipairs { { image = { 7, 7, 3 }, vector = { 4 } }, { { 7, 7, 3 }, { 4 } } } do
+    t.raises(env { observation = observation, actions = 3 }, "test_own_parts.lua:%d+: env: observation is .*one tensor: join")
+  end
+  for _, actions in ipairs { { 5, 3 }, { { "a", "b" }, { "c" } }, { low = -1, high = 1, shape = { 1 } }, "continuous" } do
+    t.raises(env { observation = { 2 }, actions = actions }, "test_own_parts.lua:%d+: .*actions are .*one whole number: number the pairs")
+  end
+end)
+
+t.test("a misspelt member of a core's or a data set's file is an error that names it, and the file", function()
+  local core = [[
+local mn = require "mneme"
+return { doc = "x", config = { d_in = 8 }%s, build = function(cfg)
+  local l = mn.nn.linear(8, 8)
+  return { module = l, d_out = 8, states = {}, sizes = {}%s, forward = function(x) return l(x), {} end }
+end }]]
+  for pattern, case in pairs {
+    ["core.lua:%d+: unknown key of core .*: 'chioces'; did you mean 'choices'"] = { ", chioces = {}", "" },
+    ["core.lua:%d+: unknown key of what build of core .* gave: 'complexty'; did you mean 'complexity'"] = { "", ", complexty = {}" },
+  } do
+    local place = shell.folder()
+    files.write(place .. "/core.lua", { core:format(case[1], case[2]) })
+    t.raises(function() mn.core(place .. "/core.lua", {}) end, pattern)
+  end
+  for _, name in ipairs(mn.names "cores") do t.ok(mn.core(name, { d_in = 8 }), name) end
+end)

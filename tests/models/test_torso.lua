@@ -39,6 +39,16 @@ t.test("codes: one-hots in a row", function()
   mn.clear_tape()
 end)
 
+t.test("every picture of at least one pixel gets a torso that fits", function()
+  for _, side in ipairs { 1, 3, 8, 15, 35, 36, 64 } do
+    local space = { shape = { side, side + 1, 3 }, dtype = "u8" }
+    local m = torso.for_space(space)
+    t.eq(m.name, side < 36 and "impala" or "conv")
+    shape_is(m(observations({ 2, 1, side, side + 1, 3 }, "u8", 255)), "2,1," .. m.d_out)
+  end
+  mn.clear_tape()
+end)
+
 t.test("a module of one's own stands in; mistakes say what was expected", function()
   local pixels, grid = { shape = { 8, 8, 3 }, dtype = "u8" }, { shape = { 5 }, dtype = "u8", codes = 4 }
   local own = mn.nn.linear(3, 4)

@@ -153,7 +153,7 @@ function parts.methods()
     end
   end
   for _, key in ipairs(tables.keys(mn.Tensor)) do
-    if not tensor.ops[key] and type(mn.Tensor[key]) == "function" then
+    if not rawget(tensor.ops, key) and type(mn.Tensor[key]) == "function" then
       for i = 1, #names do
         if tensor.is(odd(i)) then attack(("Tensor:%s of %s"):format(key, names[i]), mn.Tensor[key], 1, odd(i)) end
       end

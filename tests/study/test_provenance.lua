@@ -41,6 +41,10 @@ t.test("a source belongs to a value: typed, published for a core, a core's that 
   local lr = row("here.md", "lr")
   t.ok(lr:find "0.0005: released configuration of each memory" and lr:find "0.0001: the default of its experiment", lr)
   t.ok(row("here.md", "hidden"):find "this study's own")
+  works "sweep small.lua learner=ppo minibatches=2 core.n_layers=1 core.d_model=8 estimate=0 jobs=2 run=runs/under_ppo"
+  works "report runs/under_ppo out=ppo.md episode=0"
+  lr = row("ppo.md", "**lr**")
+  t.ok(lr:find "0.00025" and lr:find "the default of ppo" and not lr:find "released" and not lr:find "published", lr)
   write("plain.lua", (read "small.lua":gsub("return.*", "") .. [[
 local cfg = mn.config({ core = { "gru", d_model = 8 }, lr = 1e-3, steps = 512, num_envs = 2, num_steps = 32, hidden = 8, record_every = 0, corridor = 4 },
   { published = { lstm = { lr = 0.02 } } })

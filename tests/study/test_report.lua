@@ -356,8 +356,8 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
     return front.replicable(judged, "layers: 1", words)
   end
   t.eq(said { "own" }, nil)
-  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: of 2 claims of others, 2 hold (layers: 1, seeds: 4 to 5).")
-  t.eq(said { "fails" }, "Was it replicable? No: of one claim of others, 1 does not hold (layers: 1, seeds: 4).")
+  t.eq(said { "holds", "holds" }, "Was it replicable? Yes: 2 of the 2 published claims hold here (layers: 1, seeds: 4 to 5).")
+  t.eq(said { "fails" }, "Was it replicable? No: the published claim does not hold here (layers: 1, seeds: 4).")
   t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
   local function of_others(source) return front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", words) ~= nil end
   for _, source in ipairs { "paper, section 3", "paper's comparison", "the paper, table 1", "authors' reply", "Tay et al. 2021", "Lambert, in press", "POPGym",
@@ -402,6 +402,17 @@ t.test("each figure by itself, for papers; a page is called .html", function()
   t.eq((mneme "sweep nasty.lua estimate=0 jobs=2 run=drawn"), 0)
   local status, said = mneme "report drawn figures=papers"
   t.eq(status, 0, said)
+  local bare = shell.folder()                      -- a PATH without rsvg-convert: what can be written is, and the rest is named
+  shell.run(bare, "for p in sh env cat ls mkdir rm test uname id nproc df tail grep; do ln -s $(command -v $p) .; done")
+  for _, line in ipairs { "report drawn figures=bare", "report drawn out=bare.tex" } do
+    said, status = shell.run(here, ("PATH='%s' '%s' %s"):format(bare, shell.program, line))
+    t.ok(status == 0 and said:find "rsvg%-convert is not installed" and said:find "librsvg2%-bin", said)
+  end
+  for _, name in ipairs { "bare/figure-1.svg", "bare/figure-2.svg", "bare/figure-2.gp", "bare/figure-2.csv", "bare.tex" } do
+    t.ok(files.is_file(here .. "/" .. name), name)
+  end
+  t.ok(not files.is_file(here .. "/bare/figure-1.png"))
+  os.execute("rm -rf '" .. bare .. "'")
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 then
     for _, name in ipairs { "figure-1", "figure-2" } do
       for ending, begin in pairs { svg = "<svg", pdf = "%PDF", png = "\137PNG", gp = "#", csv = "" } do

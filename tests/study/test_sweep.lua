@@ -85,7 +85,7 @@ t.test("what cannot be swept says so", function()
   refused("unknown setting", nil, "pauze=1")
   refused("expected a number", nil, "a=1,x")
   refused("seeds=x", "x")
-  refused("called a=1", nil, "a=1,1")
+  refused("axis a has 1 twice", nil, "a=1,1")
   for text, what in pairs {
     ["axes = { a = 3 }"] = "is no list", ["axes = { ['a b'] = { 1 } }"] = "needs a name", ["axes = { a = { 1, 1 } }"] = "has 1 twice",
     ["axes = { a = { { set = { b = 1 } } } }"] = "no label", ["axis = {}"] = "unknown key", ["metrics = 1"] = "expected a table",

@@ -131,7 +131,8 @@ function M.make(name, hint, fixed)
       end
     end
     x.given = not (a.optional and lists(hint.absent, a.name))
-    x.compared = x.given and x.dtype == C.MN_F32 and not lists(hint.stopped, a.name)
+    x.no_grad = a.no_grad
+    x.compared = x.given and x.dtype == C.MN_F32 and not a.no_grad and not lists(hint.stopped, a.name)
     case.inputs[i] = x
   end
   return case
@@ -217,7 +218,7 @@ function M.leaves(ctx, case, wants_grad, timed)
     if x.given then
       local shape = ffi.new("int[6]", x.shape)
       check(ctx, C.mn_leaf_new(ctx, x.dtype, #x.shape, shape,
-        wants_grad and x.dtype == C.MN_F32 or false, leaves + (i - 1)))
+        wants_grad and x.dtype == C.MN_F32 and not x.no_grad or false, leaves + (i - 1)))
       local p = M.data(ctx, leaves + (i - 1), x.dtype)
       for k = 1, x.n do p[k - 1] = x.values[k] end
       if timed and timed[i] then check(ctx, C.mn_leaf_time(ctx, leaves + (i - 1), true)) end

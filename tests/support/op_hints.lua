@@ -48,13 +48,16 @@ local norms = join(by_axis, with(by_axis, {}, { p = 1 }), with(by_axis, {}, { p 
 -- Gates as beta and gamma, or where `apart` what is written and what is kept.
 local function attention(cases)
   for _, case in ipairs(cases) do
-    case.positive, case.stopped = "q k p_q p_k C s vs ks write_k p_write_k", "shrink"
+    case.positive = "q k p_q p_k C s vs ks write_k p_write_k"
     case.absent = (case.absent or "") .. (case.apart and " beta gamma p_gamma" or " write_v keep_v write_k p_write_k keep_k")
   end
   return cases
 end
 local apart = { write_v = { "V" }, keep_v = { "V" }, write_k = { "D" }, p_write_k = { "E" }, keep_k = { "E*D" }, C = { "E*D" }, s = { "E*D" },
   vs = { 1 }, ks = { 1, "E*D" } }
+local values_by_head = {}                    -- the same with one keep_v a head
+for name, size in pairs(apart) do values_by_head[name] = size end
+values_by_head.keep_v = { 1 }
 local by_head = { write_k = { 1 }, keep_k = { 1 }, C = { "D" }, s = { "D" } }
 local factored = { gamma = { "D" }, p_gamma = { "E" }, beta = { "V" }, C = { "E*D" },
   s = { "E*D" } }
@@ -109,7 +112,7 @@ local hints = {
     { sizes = { Y = 6, X = 5 }, options = { kernel = 3, stride = 2, ceil = 1 } } },
   avg_pool2d = { { sizes = { Y = 5, X = 4 } }, { sizes = { Y = 5, X = 6 }, options = { kernel = 3, stride = 2, padding = 1 } } },
   group_norm = { { sizes = { C = 4 }, options = { groups = 2 } }, {}, { sizes = { P = 1, C = 3 }, options = { groups = 3 } } },
-  dropout = { { stopped = "p" } }, random_key = { { counting = true } },
+  dropout = { {} }, random_key = { { counting = true } },
   sgd = { { positive = "hyper norm" }, { positive = "hyper norm", options = { nesterov = 1 } }, { positive = "hyper norm", absent = "v" } },
   adam = { { positive = "v hyper norm", small = "hyper" }, { positive = "v hyper norm", small = "hyper", absent = "weight_decay" } },
   rmsprop = { { positive = "v hyper norm", small = "mean" }, { positive = "v hyper norm", absent = "m mean" } },
@@ -153,7 +156,7 @@ local hints = {
   sparse_attention = { { any = { ranges = { 1 } }, sizes = { P = 1 } },
     { any = { ranges = { "H" } }, sizes = { P = "N" }, options = { causal = 1 } },
     { any = { ranges = { 1 } }, sizes = { P = "N" }, options = { stride = 2 } } },
-  rotary = { { sizes = { D = "2*H" }, stopped = "tick" } },
+  rotary = { { sizes = { D = "2*H" } } },
   dpfp = { {}, { options = { nu = 3 } } },
   window_attention = { { sizes = { S = 5 }, counts = "pos", options = { window = 3, dilation = 2, globals = 1 } },
     { sizes = { S = 4 }, counts = "pos", options = { window = 4, globals = 1 } },
@@ -171,7 +174,7 @@ local hints = {
   gated_scan = scans(), log_scan = scans(), complex_scan = scans { D = "2*T" },
   cumsum = along, cumprod = along,
   lambda_returns = { { sizes = { S = "T+1" } } },
-  a2c_loss = { { sizes = { S = "T+1" }, stopped = "values returns" } },
+  a2c_loss = { { sizes = { S = "T+1" }, stopped = "values" } },
   frame_stack = { { sizes = { P = 3 } }, { sizes = { P = 1 }, options = { frames = 2 } },
     { absent = "done past", options = { frames = 3 } } },
   rmt = { { sizes = with_layers { P = gated }, options = with_heads {} },
@@ -181,19 +184,17 @@ local hints = {
     { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
   rmt_weights = { { sizes = with_layers { P = gated, K = slots(4) }, options = with_heads {} },
     { sizes = with_layers { P = plain_layer, K = slots(2) }, options = with_heads { flow = "postnorm", segment = 2 } } },
-  ppo_loss = { { stopped = "old_log_probs old_values advantages returns" },
-    { stopped = "old_log_probs old_values advantages returns",
-      options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
+  ppo_loss = { {}, { options = { clip = 0.9, clip_values = 1, normalise_advantages = 0 } } },
   gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
   wkv7 = { { small = "out back" }, { small = "out back", absent = "done S" } },
   lstm = { { sizes = { G = "4*D" } }, { sizes = { G = "4*D" }, absent = "done h c" } },
-  attention = { { flags = "mask", stopped = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
+  attention = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
     { absent = "mk mv mask", sizes = { F = "T" } },
     { absent = "u w r mask done" }, { absent = "mk mv mask done u w r", options = { window = 2 } } },
   attention_weights = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } }, { absent = "mk mv mask done u w r" } },
   memory_push = { { sizes = { C = "L*D" } }, { sizes = { C = "L*D", M = "T+2" } }, { sizes = { C = "L*D", T = "M+2" } } },
-  memory_read = { { flags = "mask", stopped = "mask" },
-    { flags = "mask", stopped = "mask", absent = "done", options = { level = 1 } } },
+  memory_read = { { flags = "mask" },
+    { flags = "mask", absent = "done", options = { level = 1 } } },
   memory_push_mask = { { flags = "mask" }, { flags = "mask", absent = "done" } },
   head_linear = { { sizes = { P = "2*H" } },
     { sizes = { P = "2*H" }, absent = "b", options = { act = "elu1" } } },
@@ -202,10 +203,11 @@ local hints = {
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
     { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } },
     { any = apart, apart = true }, { any = by_head, apart = true, absent = "p_q p_k write_v keep_v p_write_k" },
-    { any = apart, apart = true, absent = "write_v write_k p_write_k done" } },
+    { any = apart, apart = true, absent = "write_v write_k p_write_k done" }, { any = values_by_head, apart = true },
+    { any = { C = { "D" }, s = { "D" } }, apart = true, absent = "p_q p_k write_v keep_v write_k p_write_k keep_k" } },
   joint_gate_attention = attention { { any = factored },
     { any = apart, apart = true }, { any = apart, apart = true, absent = "write_v write_k p_write_k" },
-    { any = plain, absent = "p_q p_k p_gamma C s" } },
+    { any = plain, absent = "p_q p_k p_gamma C s" }, { any = values_by_head, apart = true } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
     { small = "k", absent = "keep", options = { normalise = 0 } },
@@ -213,13 +215,14 @@ local hints = {
   short_conv = { { sizes = { W = 4 }, any = { state = { 3 } } }, { absent = "state done" },
     { any = { state = { "W-1" } }, options = { act = "silu" } } },
   normalise = { {}, { options = { by = "sum" }, positive = "x" }, { options = { by = "rms" } } },
-  agalite = attention { { any = waves },
+  agalite = attention { { any = waves }, { any = waves, sizes = { D = 16 } }, { any = waves, sizes = { D = 16, E = 5 }, absent = "done" },
     { any = waves, absent = "vs ks s done", options = { form = "paper", r = 3 } },
     { any = { gamma = { "D" } }, absent = "p_q p_k p_gamma vs ks s",
       options = { form = "cossin", r = 4, normalise = 0 } },
     { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
       options = { form = "random_sign", r = 5, seed = 3 } },
-    { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } } },
+    { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } },
+    { any = values_by_head, apart = true } },
   -- More columns than tokens: where something is discarded, no quotient equals the gradient.
   low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
     { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },

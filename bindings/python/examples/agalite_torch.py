@@ -75,9 +75,9 @@ class Agent:
         for n, memory in enumerate(self.memory):
             at = f"core.layers.{n}."
             h = self.gate(at + "gate1", e, torch.relu(self.attention(at + "attn.", self.norm(at + "norm1", e), memory)))
-            f = self.dense(at + "ffn.1", torch.relu(self.dense(at + "ffn.0", self.norm(at + "norm2", h))))
+            f = self.dense(at + "ffn.2", torch.relu(self.dense(at + "ffn.0", self.norm(at + "norm2", h))))
             e = self.gate(at + "gate2", h, torch.relu(f))
-        head = lambda name: self.dense(name + ".1", torch.tanh(self.dense(name + ".0", e)))
+        head = lambda name: self.dense(name + ".2", torch.tanh(self.dense(name + ".0", e)))
         return torch.softmax(head("actor"), 0).numpy(), head("critic").item()
 
 

@@ -21,6 +21,13 @@ def _unknown(what, name, known):
     return engine.Error(f"unknown {what} '{name}'{hint}")
 
 
+def known_options(options, known=()):
+    """Refuses options of reset that nothing would read."""
+    for name in options or {}:
+        if name not in known:
+            raise _unknown("option of reset", name, list(known)) if known else engine.Error(f"reset: unknown option '{name}', expected none")
+
+
 def _free(ctx, vec, drawing):
     for f, what in drawing:
         f(what)
@@ -145,6 +152,20 @@ class _Envs:
         self.check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
         self.begun = True
 
+    def reset_part(self, mask, seeds):
+        """New episodes where mask is true, by seeds[i] or, where that is None, by the environment's own stream; the others stay."""
+        before = self.state()
+        if before is None and not mask.all():
+            raise engine.Error(f"{self.name}: reset_mask before the first reset, which begins every episode")
+        self.reset(None)
+        kept = [None if mask[i] else before[i] for i in range(self.n)]
+        if any(seed is not None for seed in seeds):
+            kept = [self.save(i) if mask[i] and seeds[i] is None else kept[i] for i in range(self.n)]
+            self.reset_each([0 if seed is None else seed for seed in seeds])
+        for i, data in enumerate(kept):
+            if data is not None:
+                self.restore(i, data)
+
     def step(self, actions):
         actions = np.asarray(actions)
         if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
@@ -222,6 +243,7 @@ class MnemeEnv(gymnasium.Env):
         self._fresh = False                       # the engine has begun an episode that nobody has seen yet
 
     def reset(self, *, seed=None, options=None):
+        known_options(options)
         super().reset(seed=seed)
         if seed is not None or not self._fresh:
             self._envs.reset(seed)
@@ -288,8 +310,22 @@ class MnemeVectorEnv(VectorEnv):
         return array.copy() if self._copy else array
 
     def reset(self, *, seed=None, options=None):
-        """seed: one for all (environment i gets its own stream), or a list with one for each."""
-        if seed is None or isinstance(seed, (int, np.integer)):
+        """seed: one for all (environment i gets its own stream), or a list with one for each, None: go on with its own stream.
+        options={"reset_mask": booleans [num_envs]}: only these environments begin an episode."""
+        known_options(options, ("reset_mask",))
+        mask = (options or {}).get("reset_mask")
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.dtype != np.bool_ or mask.shape != (self.num_envs,) or not mask.any():
+                raise engine.Error(f"reset: reset_mask is {mask.dtype}{list(mask.shape)}, expected booleans [{self.num_envs}], at least one true")
+            if isinstance(seed, (int, np.integer)):
+                raise engine.Error("reset: one seed with reset_mask, expected a list of one for each environment, or None")
+        if mask is not None or isinstance(seed, (list, tuple)) and None in seed:
+            seeds = [None] * self.num_envs if seed is None else list(seed)
+            if len(seeds) != self.num_envs:
+                raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments")
+            self._envs.reset_part(np.ones(self.num_envs, bool) if mask is None else mask, seeds)
+        elif seed is None or isinstance(seed, (int, np.integer)):
             super().reset(seed=None if seed is None else int(seed))
             self._envs.reset(seed)
         else:

@@ -37,6 +37,28 @@ def test_checker(name):
         env.close()
 
 
+def test_a_mask_resets_a_part(name):
+    """Environments outside of reset_mask stay as they are; None in a list of seeds goes on with the environment's own stream."""
+    many, other = (gym.make_vec(f"mneme/{name}", num_envs=3, **settings(name)) for _ in range(2))
+    many.reset(seed=[1, 2, 3]), other.reset(seed=[1, 2, 3])
+    actions = np.random.default_rng(2).integers(0, many.single_action_space.n, (40, 3))
+    for step in actions[:5]:
+        many.step(step), other.step(step)
+    before = many.unwrapped._envs.state()
+    obs, _ = many.reset(seed=[7, None, None], options={"reset_mask": np.array([True, False, False])})
+    after = many.unwrapped._envs.state()
+    assert after[1:] == before[1:] and after[0] != before[0]
+    fresh = gym.make_vec(f"mneme/{name}", num_envs=3, **settings(name))
+    first, _ = fresh.reset(seed=[7, 8, 9])
+    assert np.array_equal(obs[0], first[0])
+    for step in actions[5:]:
+        seen, kept, one = many.step(step)[0], other.step(step)[0], fresh.step(step)[0]
+        assert np.array_equal(seen[1:], kept[1:]) and np.array_equal(seen[0], one[0])
+    again, _ = many.reset(seed=[3, None, 5])
+    assert np.array_equal(again[0], fresh.reset(seed=[3, 4, 5])[0][0])
+    many.close(), other.close(), fresh.close()
+
+
 def test_singles_equal_vector(name):
     seeds = [3, 14, 15]
     many = gym.make_vec(f"mneme/{name}", num_envs=3, **settings(name))
@@ -108,6 +130,11 @@ def test_pictures():
     (lambda: mneme.MnemeEnv("gridworld", map="no map"), "map"),
     (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=0), "num_envs"),
     (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[1]), "1 seeds for 2 environments"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(options={"no_such_option": 1}), "no_such_option"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(options={"reset_maks": [True, False]}), "did you mean 'reset_mask'"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(options={"reset_mask": np.array([True, False])}), "before the first reset"),
+    (lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(options={"reset_mask": np.array([True])}), "expected booleans"),
+    (lambda: mneme.MnemeEnv("tmaze").reset(options={"no_such_option": 1}), "no_such_option"),
     (lambda: mneme.MnemeEnv("tmaze", render_mode="human"), "render_mode"),
     (lambda: mneme.MnemeEnv("tmaze").restore(b"nothing"), "restore"),
     (lambda: mneme.MnemeEnv("tmaze").restore("text"), "expected the bytes"),

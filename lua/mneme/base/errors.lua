@@ -2,6 +2,7 @@
 -- An error raised inside this library names the line of the user's script that led to it, because that
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
 local traps = require "mneme.base.lua_traps"
+local meanings = require "mneme.base.meanings"
 local nearest = require "mneme.base.nearest"
 local tables = require "mneme.base.tables"
 local errors = { nearest = nearest.one, closest = nearest.several }
@@ -141,7 +142,8 @@ function errors.handler(e)
   return setmetatable({ message = message, hint = hint, status = 1, where = where, traceback = traceback }, Error)
 end
 
----"unknown WHAT 'name'; did you mean 'x'?", and the known ones where none is near.  Exit status 2.
+---"unknown WHAT 'name'": what to write for a word of another program; else "did you mean 'x' (what x is)?", and the known ones where none
+---is near.  Exit status 2.
 ---@param what string "setting", "core", ...; "figure 2: kind": of what comes before ": "
 ---@param name any
 ---@param known string[]
@@ -149,11 +151,27 @@ end
 ---@param where string? "file:line" instead of the user's line
 function errors.unknown(what, name, known, others, where)
   name = tostring(name)
-  local near = errors.nearest(name, known) or others and errors.nearest(name, others)
-  local guess = near and "; did you mean '" .. near .. "'?" or ""
+  local field = meanings.hint(what, name)
+  local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
+  if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = meanings.hint(what, head) end
+  local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil
+  local guess = near and ("; did you mean '%s'%s?"):format(near, meanings.shown(what, near)) or ""
   local of, thing = what:match "^(.*: )(.+)$"
   errors.raise(("%sunknown %s '%s'%s"):format(of or "", thing or what, name, guess), { status = 2, where = where,
-    hint = not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
+    hint = field or not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
+end
+
+---Refuse a member of a user's table that nothing reads.
+---@param what string "core mine"
+---@param t table
+---@param words string the members that there are
+---@param f function of the user's file, whose place the error names
+function errors.members(what, t, words, f)
+  local known = {}
+  for word in words:gmatch "%S+" do known[#known + 1], known[word] = word, true end
+  for key in pairs(t) do
+    if not known[key] then errors.unknown(("key of %s:"):format(what), key, known, nil, errors.position_of(f)) end
+  end
 end
 
 ---Call f.  A mistake that it finds is on the command line, and the line of the script that led to f is not to blame; an error in another

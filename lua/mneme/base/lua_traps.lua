@@ -172,12 +172,15 @@ local foreign = {
 ---@param level integer of the frame that reads it, seen from the caller
 ---@return string? hint
 function traps.global(name, level)
+  local there = package.loaded.mneme and (name == "torch" or name == "np") and rawget(_G, "mn")
+  if there then return "mn has torch's names: mn.zeros { 2, 3 }; ?NAME or mneme help tensor" end
   if foreign[name] then return "Lua writes " .. foreign[name] end
   local _, names = variables(level + 1)
   for local_names in traps.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
   local near = nearest(name, names)
+  if near == name then return ("'%s' is local elsewhere: in another block, or in a line that the next one, beginning with (, continues"):format(name) end
   return near and "did you mean '" .. near .. "'?"
 end
 
@@ -265,17 +268,19 @@ local BEFORE = 3                                   -- lines
 
 ---A hint for an error of loadfile.
 ---@param problem string "script.lua:3: 'then' expected near '!'"
+---@param typed string? the line, where it is in no file
 ---@return string
-function traps.syntax(problem)
+function traps.syntax(problem, typed)
   local path, n, what = problem:match "^(.-):(%d+): (.*)$"
   n = tonumber(n)
-  local line, token = path and line_of("@" .. path, n) or "", what and what:match "near '(.-)'$" or ""
+  local function text_at(at) return typed or path and line_of("@" .. path, at) or "" end
+  local line, token = text_at(n), what and what:match "near '(.-)'$" or ""
   for _, case in ipairs(syntax) do
     if (case[1] == "" or case[1] == token) and line:find(case[2]) then return case[3] end
   end
   local first = what and what:match "'if' at line (%d+)"
   for at = n or 0, math.min(tonumber(first) or math.huge, (n or 0) - BEFORE), -1 do
-    line = (path and line_of("@" .. path, at) or ""):gsub("%-%-.*", ""):gsub('"[^"]*"', '""')
+    line = text_at(at):gsub("%-%-.*", ""):gsub('"[^"]*"', '""')
     for word, instead in pairs(words) do
       if line:find("%f[%w]" .. word .. "%f[%W]%s*[^%(=,%s]") or line:find("^%s*" .. word .. "%s*:?$") then
         return ("instead of %s, Lua writes %s"):format(word, instead)

@@ -32,7 +32,8 @@ function progress.clock(seconds)
 end
 local clock = progress.clock
 
----@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), out = file (stderr),
+---@param options table { steps = where it ends, start = where it begins (0), unit = what is counted ("steps"), at_most = it may end before its steps,
+---  out = file (stderr),
 ---  after = seconds before the first line (0), tty = boolean (what stderr is), color = boolean (a terminal without NO_COLOR), columns =
 ---  function() -> the terminal's width, silent = print nothing }
 ---@return Progress
@@ -42,7 +43,7 @@ function progress.new(options)
   local color = options.color
   if color == nil then color = tty and (os.getenv "NO_COLOR" or "") == "" end
   local now, start = C.mn_clock(false), options.start or 0
-  return setmetatable({ steps = options.steps, start = start, unit = options.unit or "steps", silent = options.silent,
+  return setmetatable({ steps = options.steps, start = start, unit = options.unit or "steps", at_most = options.at_most, silent = options.silent,
     out = options.out or io.stderr, tty = tty, color = color, began = now, shown = -math.huge, after = options.after or 0,
     columns = options.columns or function() return terminal.columns(2) or 80 end, history = {},
     tenth = math.floor(10 * start / options.steps) }, Progress)
@@ -59,7 +60,7 @@ local function parts_of(self, step, values, seconds)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
   local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", short(step) }, { "of", "/" .. short(self.steps) .. " " .. self.unit, "" },
     { "rate", short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
-  if part < 1 and rate > 0 then list[#list + 1] = { "eta", "ETA " .. clock((self.steps - step) / rate) } end
+  if part < 1 and rate > 0 then list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock((self.steps - step) / rate) } end
   for _, name in ipairs(NUMBERS) do
     local x = values[name]
     if x and x == x then list[#list + 1] = { name, ("%s %.2f"):format(name, x) } end
@@ -160,7 +161,8 @@ local function foresee(self, step, now)
   self.foreseen = true
   local left = (self.steps - step) * seconds / (step - self.second.step)
   if left < LONG then return end
-  local line = ("about %s for %s %s, at the speed of the first %s"):format(clock(left), short(self.steps - step), self.unit,
+  local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about",
+    clock(left), short(self.steps - step), self.unit,
     seconds < 1.5 and "second" or clock(seconds))
   if self.tty then self.out:write("\r\27[K", terminal.fold(line, self.columns()), "\n") else self.out:write(line, "\n") end
 end

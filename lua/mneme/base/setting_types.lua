@@ -2,6 +2,7 @@
 -- A setting has the type of its default: a number, boolean or string; a list; a named thing with options,
 -- { "gru", d_in = 16 }, whose first item is the name; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
+local meanings = require "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
@@ -50,6 +51,13 @@ end
 local booleans = { ["1"] = true, ["true"] = true, yes = true, on = true,
                    ["0"] = false, ["false"] = false, no = false, off = false }
 
+-- What to write for another program's value; else what the setting is.
+local function meant(key, text)
+  local own = key:match "^core%.(.*)"
+  if text:find("..", 1, true) then return "several values, with commas between, are for mneme sweep, a range for mneme tune" end
+  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key):match "^ %((.*)%)$"
+end
+
 local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
@@ -65,12 +73,25 @@ local suffix = { k = 1e3, K = 1e3, M = 1e6, G = 1e9 }
 
 ---A number as people write it: 5e6, 1_000_000, 300k, 2.5M; nil: it is none.
 ---@param text string
----@return number?
+---@return number? n
+---@return string? beyond of a number that no double holds: "large" (n is infinite) or "small" (n is 0)
 function values.number(text)
   local digits, letter = text:match "^([%d._]+)([kKMG]?)$"
   local plain = (digits or text):gsub("(%d)_%f[%d]", "%1")
   local n = tonumber(plain)
-  return n and n * (suffix[letter] or 1)
+  if not n then return nil end
+  n = n * (suffix[letter] or 1)
+  local written = text:find "^%s*[+-]?%.?%d"                     -- inf and nan are words
+  return n, written and (math.abs(n) == math.huge and "large" or n == 0 and text:match "^[^eEpP]*":find "[1-9]" and "small") or nil
+end
+
+---The names of a list with commas between, without the blanks around them.
+---@param text string
+---@return string[]
+function values.items(text)
+  local list = {}
+  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = item:match "^%s*(.-)%s*$" end
+  return list
 end
 
 ---Text as a value of the kind that `like` has.
@@ -79,10 +100,11 @@ function values.parse(key, text, like)
   if kind ~= "boolean" and text:find(",", 1, true) and not with_commas[key] then
     local first, last = text:match "^(%d[%d.]*),.*,?(%f[%d.]%d[%d.]*)$"
     local range = key:find "%.remember$" and first and ("; channels from %s to %s steps: %s=%s..%s"):format(first, last, key, first, last) or ""
-    bad(key, text, "one " .. kind, "lists of values are for mneme sweep" .. range)
+    bad(key, text, "one " .. kind, key == "seed" and "seeds=" .. text .. " makes a run of each" or "lists of values are for mneme sweep" .. range)
   elseif kind == "number" then
-    local n = values.number(text)
-    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M") end
+    local n, beyond = values.number(text)
+    if beyond then bad(key, text, beyond == "small" and "0 or a number of at least 5e-324" or "a number of at most 1.8e308") end
+    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M", meant(key, text)) end
     return n
   elseif kind == "boolean" then
     local b = booleans[text:lower()]
@@ -93,8 +115,9 @@ function values.parse(key, text, like)
 end
 
 -- Text of unknown type.
-local function guess(text)
-  local n = values.number(text)
+local function guess(key, text)
+  local n, beyond = values.number(text)
+  if beyond then return values.parse(key, text, 0) end
   if n and math.abs(n) < math.huge then return n end
   if text == "true" or text == "false" then return text == "true" end
   return text
@@ -102,14 +125,14 @@ end
 
 local function parse_list(key, text, like)
   local list = {}
-  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = values.parse(key, item, like[1]) end
+  for i, item in ipairs(values.items(text)) do list[i] = values.parse(key, item, like[1]) end
   return list
 end
 
 local function set_option(thing, key, option, text)
   if option:find(".", 1, true) then errors.usage(("%s.%s: an option has no parts"):format(key, option)) end
   local old = thing[option]
-  if old == nil then thing[option] = guess(text) else thing[option] = values.parse(key .. "." .. option, text, old) end
+  if old == nil then thing[option] = guess(key .. "." .. option, text) else thing[option] = values.parse(key .. "." .. option, text, old) end
 end
 
 -- Set one part of a group.
@@ -129,6 +152,66 @@ local function set_part(group, path, rest, text)
     errors.usage(("%s=%s: it is a group of settings"):format(path, text),
       "such as " .. path .. "." .. tostring(tables.keys(old)[1]))
   else group[key] = values.parse(path, text, old) end
+end
+
+-- ---- equal values ----
+
+---The type of a setting, as a value that has it; nil: it is not declared, and what a text says counts.
+---@param schema table key -> { default = }
+---@param path string dotted for parts and options
+---@return any
+function values.like(schema, path)
+  local key, rest = path:match "^([^.]*)%.?(.*)$"
+  local v = nil
+  if schema[key] then v = schema[key].default end
+  for part in rest:gmatch "[^.]+" do
+    if type(v) ~= "table" then return nil end
+    v = v[part]
+  end
+  if path == "size" and v == "script" then return nil end        -- or a number of parameters
+  return v
+end
+
+---A text that equal values have, in whatever way they are written: 1e-3 and 0.001, 300k and 3e5; of a boolean 1 and true.
+---@param v any a value, or a text that gives one
+---@param like any a value of its type; nil: a text is a number where it reads as one
+---@return string
+function values.key(v, like)
+  if type(v) == "string" and is_list(like) then
+    local keys = values.items(v)
+    for i, item in ipairs(keys) do keys[i] = values.key(item, like[1]) end
+    return table.concat(keys, ",")
+  elseif type(v) == "string" and type(like) == "boolean" then
+    local b = booleans[v:lower()]
+    if b ~= nil then v = b end
+  elseif type(v) == "string" and (like == nil or type(like) == "number") then
+    local n, beyond = values.number(v)
+    if n and not beyond and n - n == 0 then v = n end
+  end
+  return type(v) == "number" and ("%.17g"):format(v + 0) or values.show(v)
+end
+
+---Is a text of a value, or its label, this value?
+---@param text any
+---@param value any has the type
+---@return boolean
+function values.same(text, value)
+  return values.show(text) == values.show(value) or value ~= nil and values.key(text, value) == values.key(value, value)
+end
+
+---The arguments of a run as a text that equal ones have, in whatever order and way they are written.
+---@param words string[] key=value; of a key that is there twice the last counts
+---@param schema table key -> { default = }
+---@return string
+function values.same_words(words, schema)
+  local said = {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
+    if key then said[key] = key .. "=" .. values.key(text, values.like(schema, key)) else said[word] = word end
+  end
+  local list = tables.keys(said)
+  for i, key in ipairs(list) do list[i] = said[key] end
+  return table.concat(list, " ")
 end
 
 ---The keys of a schema: those that the script declares, which errors list, and those that only a learner knows.
@@ -178,17 +261,20 @@ function values.merge(key, old, new)
   return new
 end
 
----The entry of a thing with options in a table by names: that of "gtrxl memory=256" where it has these options, else that of "gtrxl".
+---The entry of a thing with options in a table by names: that of "gtrxl memory=256" where it has these options, else that of "gtrxl"; of several
+---the one that names most options.
 ---@param entries table<string, any>
 ---@param thing table { name, option = value }
 ---@return any
 function values.entry(entries, thing)
-  local best = entries[thing[1]]
+  local best, most = entries[thing[1]], 0
   for _, key in ipairs(tables.keys(entries)) do
     local name, options = key:match "^(%S+) (.+)$"
-    local fits = name == thing[1]
-    for option, value in (options or ""):gmatch "(%S+)=(%S+)" do fits = fits and thing[option] ~= nil and values.show(thing[option]) == value end
-    if fits then best = entries[key] end
+    local fits, n = name == thing[1], 0
+    for option, value in (options or ""):gmatch "(%S+)=(%S+)" do
+      fits, n = fits and thing[option] ~= nil and values.show(thing[option]) == value, n + 1
+    end
+    if fits and n >= most then best, most = entries[key], n end
   end
   return best
 end
@@ -227,7 +313,7 @@ function values.check(key, v, about)
   if about.choices then
     local near = errors.nearest(tostring(v), about.choices)
     bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "),
-      near and "did you mean '" .. near .. "'?")
+      near and "did you mean '" .. near .. "'?" or meant(key, tostring(v)))
   end
 end
 

@@ -10,6 +10,7 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for, and
   others = {},                 -- more folders, where a command reads several
   trusted = false,             -- whether code that they bring may run
+  read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
 local MOST_DEEP = 64           -- parts of a path of which the ends are looked for

@@ -10,6 +10,13 @@ function tables.keys(t)
   return keys
 end
 
+---Is it among the items of a list?
+---@return boolean
+function tables.has(list, item)
+  for _, each in ipairs(list) do if each == item then return true end end
+  return false
+end
+
 ---What stands where a list was expected, in words: "a list of 3", "a list that begins at 0", "a table with x, y", "a number".
 ---@param t any
 ---@return string

@@ -89,9 +89,23 @@ function terminal.fold(text, width)
   return (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end))
 end
 
+local program                                     -- as it was called, where that is not "mneme"
+
+---The program was called by this name: commands in messages are printed with it, so that they can be pasted.
+---@param name string? argv[0]
+function terminal.called(name)
+  if name and name ~= "mneme" then program = name:find "^[%w_./+-]+$" and name or require "mneme.base.shell_word"(name) end
+end
+
+-- "mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
+local function pasted(text)
+  if not program then return text end
+  return (text:gsub("%f[%w_/.-]mneme (%l+)", function(command) return program .. " " .. command end))
+end
+
 ---A line for the person on stderr, folded where that is a terminal.
 ---@param text string without the end of its last line
-function terminal.note(text) io.stderr:write(terminal.fold(text, terminal.columns(2)) .. "\n") end
+function terminal.note(text) io.stderr:write(terminal.fold(pasted(text), terminal.columns(2)) .. "\n") end
 
 ---From here on, whole lines that this process prints to a terminal are folded at its width.
 function terminal.fold_output()

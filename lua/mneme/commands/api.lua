@@ -111,14 +111,14 @@ local function each(f)
     for _, key in ipairs(keys) do
       if type(value[key]) == "function" then functions = functions + 1 else others = others + 1 end
     end
-    if functions == 0 and not meta then return f(name, value) end                             -- data
+    if functions == 0 and not (meta and (meta.called or meta.group)) then return f(name, value) end                             -- data
     for _, key in ipairs(keys) do look(name .. "." .. key, value[key]) end
   end
   for _, name in ipairs(mn.names()) do
     if name ~= "Tensor" then look("mn." .. name, mn[name]) end                                -- a class: below
   end
   for _, name in ipairs(tables.keys(tensor.functions)) do                                     -- that take more than their op
-    if tensor.ops[name] and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
+    if rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
   end
 end
 
@@ -127,7 +127,7 @@ local function methods_of_functions()
   local list = {}
   for _, name in ipairs(tables.keys(tensor.functions)) do
     local f = tensor.functions[name]
-    local entry = tensor.Tensor[name] == f and definition(f)
+    local entry = rawget(tensor.Tensor, name) == f and definition(f)
     if entry and #entry.comment > 0 then
       entry.name, entry.arguments = name, entry.arguments:gsub("^[%w_]+,? ?", "")
       for i, line in ipairs(entry.comment) do

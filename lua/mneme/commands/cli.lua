@@ -4,12 +4,15 @@ require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local meanings = require "mneme.base.meanings"
 local next_step = require "mneme.base.next_step"
 local script = require "mneme.runs.script"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local version = require "mneme.base.version"
 
 ffi.cdef "int ferror(void *stream);"
+meanings.about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local cli = {}
 local ranks                        -- the module, for commands that several processes may share
 local commands = require "mneme.commands.command_table"
@@ -82,10 +85,6 @@ end
 
 local show_help
 
--- Commands that load the code of a stored run or study: use=stored|now and trust=1 choose it.
-local stored_code = { run = true, eval = true, view = true, play = true, diff = true, intervene = true, where = true, probe = true, credit = true,
-  report = true, compare = true, export = true, check = true }
-
 -- Its help, and the settings of the script, which are what can be tuned.
 local function tune(words)
   if words[2] == "--help" or words[2] == "-h" then
@@ -106,8 +105,7 @@ local function list(words)
     kind = "costs"
   end
   if kind == "runs" then
-    if words[3] then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(words[2], words[3])) end
-    local text, newest = require("mneme.commands.run_list").text((words[2] or "runs"):gsub("(.)/+$", "%1"))
+    local text, newest = require("mneme.commands.run_list").text { unpack(words, 2) }
     io.stdout:write(text)
     if newest then next_step.say({ newest.study and "report" or "view", newest.path }) else next_step.say "run demo" end
     return
@@ -115,6 +113,7 @@ local function list(words)
   if kind == "costs" or kind == "cores" then
     local costs = require "mneme.models.costs"
     local given = { unpack(words, 2) }
+    if given[1] and not given[1]:find "=" then errors.usage(("list %s: '%s' is not a setting"):format(kind, given[1]), "mneme help core " .. given[1]) end
     if kind == "cores" then io.stdout:write(costs.list(given))
     elseif terminal.columns(1) then io.stdout:write(require("mneme.base.layout").table(costs.table(given, true)))
     else io.stdout:write(costs.table(given)) end          -- Markdown
@@ -122,6 +121,12 @@ local function list(words)
   elseif kind then
     local known = false
     for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
+    local folder = not known and require("mneme.base.files").is_folder(kind)
+    if folder then errors.usage(("list: '%s' is a folder"):format(kind), "mneme list runs " .. kind) end
+    local means = not known and meanings.of_field("kind of thing", kind)
+    if means then errors.usage(("unknown kind of thing '%s'"):format(kind), means:find " " and means or "mneme list " .. means) end
+    local one = not known and require("mneme.base.nearest").one(kind, catalogue.kinds) == nil and help.is_topic(kind)
+    if one then errors.usage(("unknown kind of thing '%s'"):format(kind), "mneme help " .. kind) end
     if not known then errors.unknown("kind of thing", kind, { "costs", "runs", unpack(catalogue.kinds) }) end
     io.stdout:write(help.kind(kind))
     return next_step.say(kind == "experiments" and "run NAME --help" or "help NAME")
@@ -149,7 +154,7 @@ function show_help(words)
   for _, c in ipairs(commands) do
     if c.name == words[1] then
       io.stdout:write(terminal.fold(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n"), terminal.width()))
-      if stored_code[c.name] then
+      if c.loads then
         io.stdout:write("\nof a stored run or study:\n", require("mneme.base.layout").columns(require("mneme.runs.run_sources").help))
       end
       return
@@ -215,15 +220,18 @@ local runs = {
   complete = complete,
 }
 
--- What other programs call a command.
-local other_names = { train = "run", learn = "run", start = "run", test = "eval", evaluate = "eval", plot = "compare", watch = "view", show = "view",
-  ls = "list", runs = "list runs", grid = "sweep", ablate = "intervene", erase = "intervene", info = "list runs", version = "--version" }
-
 -- A command that there is not: what was meant.
 local function unknown_command(name, rest, names)
   local after = #rest > 0 and " " .. table.concat(rest, " ") or ""
   local function meant(command) errors.usage(("unknown command '%s'"):format(name), ("did you mean mneme %s%s?"):format(command, after)) end
-  if other_names[name] then meant(other_names[name]) end
+  local bare = name:gsub("^%-+", "")
+  if bare ~= name and tables.has(names, bare) then meant(bare) end
+  local field = meanings.of_field("command", name)
+  if field then
+    local one = field:match "^mneme ([%l %-]+)$" or field == "mneme list WORD" and "list " .. name
+    if one then meant(one) end
+    errors.usage(("unknown command '%s'"):format(name), field)
+  end
   if name == "resume" or name == "continue" then errors.usage(("unknown command '%s'"):format(name), "did you mean mneme run resume=" ..
     (rest[1] and table.concat(rest, " ") or "RUN") .. "?") end
   local plain = name:gsub("%.lua$", "")
@@ -231,11 +239,15 @@ local function unknown_command(name, rest, names)
   for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then meant("run " .. name) end end
   local files = require "mneme.base.files"
   if files.is_file(name .. "/study.json") then meant("report " .. name) elseif files.is_file(name .. "/config.json") then meant("view " .. name) end
+  for _, row in ipairs(require "mneme.base.field_words") do                 -- "trian"
+    for word in (row[1] == "command" and row[3]:find "^mneme %l+$" and row[2] or ""):gmatch "%S+" do
+      if errors.nearest(name, { word }) then meant(row[3]:sub(7)) end
+    end
+  end
   errors.unknown("command", name, names)
 end
 
--- Commands whose settings are those of a script; others take some settings several times.
-local starts_runs = { run = true, sweep = true, tune = true }
+local as_typed = { complete = true, help = true }      -- words that are no settings
 
 local function dispatch(words)
   local name = words[1]
@@ -243,15 +255,18 @@ local function dispatch(words)
   if name == nil then
     io.stderr:write(usage_text())
     return 2
-  elseif name == "--version" or name == "-v" then
+  elseif name:lower() == "-v" or name == "--version" or rest[1] == "--version" and not as_typed[name] then
     return io.stdout:write("mneme ", version, "\n") and 0
   elseif name == "--help" or name == "-h" then return show_help {} end
   local names = {}
-  if starts_runs[name] then script.once(rest) end
   for i, c in ipairs(commands) do
     if c.name == name then
-      if (rest[1] == "--help" or rest[1] == "-h") and not (name == "run" and rest[2]) then return show_help { name } end
-      return runs[name](stored_code[name] and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
+      rest = as_typed[name] and rest or require("mneme.commands.arguments").read(c, rest)
+      local asks
+      for _, word in ipairs(rest) do asks = asks or word == "--help" end
+      if asks and not (c.scripts and #rest > 1) then return show_help { name } end
+      if c.scripts then script.once(rest) end
+      return runs[name](c.loads and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
     end
     names[i] = c.name
   end
@@ -274,6 +289,7 @@ end
 ---@param who string? prefix of an error message, if several processes print
 ---@return integer status of the process
 function cli.main(words, who)
+  terminal.called(words[0])
   terminal.stdout:setvbuf "line"                 -- so that logs have stdout and stderr in order
   if not prints_as_it_is[words[1]] then terminal.fold_output() end
   local ok, result = xpcall(dispatch, errors.handler, words)

@@ -12,7 +12,8 @@ local words = {
     .. "what is there now.",
   trust = "trust=1 runs code that the folder of a run or study brings (cores, environments, scripts). Without it only what lies in the installation or in "
     .. "the current folder, and a script that the command line names, is run: somebody else's folder is data.",
-  history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine.",
+  history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
+    .. "steps, device, precision and threads.",
   source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
   journal = "the folder STUDY/tune: what a tuning proposed, and a run for each trial. Killed, the same command goes on from it; several processes may work "
     .. "on one (docs/tuning.md).",

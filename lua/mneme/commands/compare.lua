@@ -17,6 +17,7 @@ local folder = require "mneme.study.folder"
 local integrity = require "mneme.reports.integrity"
 local learners = require "mneme.learn.learners"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local outcome = require "mneme.runs.outcome"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
@@ -27,6 +28,7 @@ local run = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
+local starts = require "mneme.runs.starts"
 local stats = require "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -36,6 +38,7 @@ local compare = {}
 local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
+local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local drawn = {}
 for _, key in ipairs(export.words) do drawn[key] = true end
@@ -46,17 +49,26 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 -- ---- what is compared ----
 
 -- What a run recorded at its end.
-local function score_of(path)
-  local ended = outcome.read(path)
+local function score_of(path, ended)
   if ended and ended.results.score then return ended.results.score end
   local result = files.is_file(path .. "/result.json") and folder.result(path)
   return result and tonumber((result.metrics or {}).score) or nil
 end
 
+-- What guessing gives in its environment or data set.
+local function guess_of(info, ended)
+  local score, words = reference.guess(info.reference)
+  if score then return ("%s (%s)"):format(reference.short(score), words) end
+  local commonest = ended and ended.results.commonest
+  return commonest and ("%s (the most frequent answer)"):format(reference.short(commonest)) or nil
+end
+
 local function load_run(path, name, together)
+  local ended = outcome.read(path)
   local info = run.read_info(path)
   local flat = settings.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
+  for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local same = {}
@@ -65,7 +77,7 @@ local function load_run(path, name, together)
     if apart[key] then flat[key] = nil end
   end
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score_of(path), seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    score = score_of(path, ended), guess = guess_of(info, ended), seed = info.seed or 0, key = together or table.concat(same, "\n"),
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 
@@ -393,7 +405,13 @@ function compare.text(paths, options)
     local scored = false
     for _, r in ipairs(list) do scored = scored or r.score ~= nil end
     if scored then names[#names + 1] = RESULT end
-    local last_of = function(g, name) return mean_text(finals(g, name), name) end
+    for _, r in ipairs(list) do
+      if r.guess and names[#names] ~= GUESS then names[#names + 1] = GUESS end
+    end
+    local last_of = function(g, name)
+      if name == GUESS then return g.runs[1].guess or "–" end
+      return mean_text(finals(g, name), name)
+    end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
   local solvers = solved(groups)
@@ -408,7 +426,7 @@ function compare.text(paths, options)
   return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil, by
 end
 
--- The curve as a figure, or all of it as a page.
+-- The curve as a figure, or all of it as a page.  Returns the exit status.
 local function draw(o, paths, by)
   local study, path = plain.study(paths), o.out
   if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
@@ -416,9 +434,12 @@ local function draw(o, paths, by)
     local spec = plain.spec(study)
     local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS, title = plain.about(spec, by) .. " while learning" })
     if not fig then errors.fail(path .. ": these runs have no curve") end
-    export.write(fig, path, export.options(o))
+    local left = {}
+    export.write_or_svg(fig, path, export.options(o), left)
+    if #left > 0 then return export.say_left_out(left) end
   end
   print(path)
+  return 0
 end
 
 ---@param words string[] what follows "compare"
@@ -444,12 +465,12 @@ function compare.main(words)
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  if o.out then draw(o, paths, by) end
+  local status = o.out and draw(o, paths, by) or 0
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
     next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
   else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
-  return 0
+  return status
 end
 
 return compare

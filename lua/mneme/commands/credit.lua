@@ -6,6 +6,7 @@
 --   episodes=1 seed=N greedy=1 best=1 checkpoint=STEPS
 --                   several episodes: means over them, by steps before the one that is explained
 --   out=FILE.svg    a heat map of every step against every earlier one (one episode), or FILE.json: all gradients
+--   threads=N       CPU threads; default: all processors
 -- Other keys are settings of the environment.
 local arguments = require "mneme.commands.run_arguments"
 local credit = require "mneme.measure.credit"

@@ -2,6 +2,7 @@
 -- others.  Exit status 0 unless something required is missing.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local luajit_pairs = require "mneme.base.luajit_pairs"
 local machine = require "mneme.base.machine"
@@ -26,6 +27,29 @@ local function memory(key)
   return kb and ("%.1f GiB"):format(kb / 2 ^ 20) or "?"
 end
 
+-- Programs that a command, a make target or a test can ask for: program, its package in Debian or what else brings it, what needs it.
+local programs = {
+  { "ffmpeg", "ffmpeg", "MP4 videos (GIF works without)" },
+  { "rsvg-convert", "librsvg2-bin", "figures as PNG and PDF (SVG works without)" },
+  { "gnuplot", "gnuplot-nox", "PDF figures from .gp files" },
+  { "pdflatex", "texlive-latex-recommended", "PDF of the pages that report out=FILE.tex writes" },
+  { "mpirun", "openmpi-bin", "training one agent in several processes" },
+  { "sbatch", "slurm-client", "sweeps on a cluster" },
+  { "parallel", "parallel", "sweeps by GNU parallel" },
+  { "git", "git", "the commit in config.json" },
+  { "nvcc", "a CUDA toolkit, 12 or newer", "make gpu" },
+  { "dpkg-shlibdeps", "dpkg-dev", "make deb" },
+  { "clang", "clang", "make fuzz" },
+  { "luarocks", "luarocks", "the package of LuaRocks" },
+  { "g++", "g++", "tests: GPU kernels, emulated" },
+  { "Xvfb", "xvfb", "tests: the window" },
+  { "xdotool", "xdotool", "tests: the window" },
+  { "chromium", "chromium", "tests: pages in a browser" },
+  { "qemu-x86_64", "qemu-user", "tests: older processors" },
+  { "luacheck", "lua-check", "tests: the project's Lua" },
+  { "munge", "munge", "tests: a cluster" },
+}
+
 -- The parts: { name, found (a text) or nil, how to install it, what needs it }; required: nothing works without it.
 local function parts()
   local C = engine.C
@@ -39,7 +63,7 @@ local function parts()
   local about, commit = machine.about(), ffi.string(C.mn_commit())
   local bf16 = ffi.string(C.mn_bf16_name "0")
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
-  return {
+  local list = {
     { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "pairs", luajit_pairs.faulty() and "replaced: pairs() of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
@@ -60,13 +84,15 @@ local function parts()
     { "sdl", loads "libSDL2-2.0.so.0" and "found" or nil, apt "libsdl2-2.0-0", "windows" },
     { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "windows, videos, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
-    { "ffmpeg", program "ffmpeg" and "found" or nil, apt "ffmpeg", "MP4 videos (GIF works without)" },
     { "line editing", loads "libedit.so.2" and "found" or nil, apt "libedit2", "history and completion in mneme repl" },
-    { "gnuplot", program "gnuplot" and "found" or nil, apt "gnuplot-nox", "PDF figures from .gp files" },
-    { "mpirun", program "mpirun" and "found" or nil, apt "openmpi-bin", "training one agent in several processes" },
-    { "sbatch", program "sbatch" and "found" or nil, apt "slurm-client", "sweeps on a cluster" },
-    { "git", program "git" and "found" or nil, apt "git", "the commit in config.json" },
+    { "pip", os.execute "python3 -m pip --version > /dev/null 2>&1" == 0 and "found" or nil, apt "python3-pip python3-venv", "make wheel, the Python package" },
+    { "fortunes", files.is_file "/usr/share/games/fortunes/people" and "found" or nil, apt "fortunes",
+      "the longer text of char_lm (a play of Shakespeare's is here)" },
   }
+  for _, row in ipairs(programs) do
+    list[#list + 1] = { row[1], program(row[1]) and "found" or nil, row[2]:find " " and row[2] or apt(row[2]), row[3] }
+  end
+  return list
 end
 
 ---@param words string[] none

@@ -20,7 +20,8 @@ function env_settings.word(word)
   return key, text
 end
 
----Refuse settings that neither the command nor the run's environment has, where the environment is one in C; one in Lua refuses its own.
+---Refuse settings that neither the command nor the run's environment has.  One in Lua has those of its script, which rebuild.lua refuses to
+---change.
 ---@param command string
 ---@param path string the run
 ---@param given table<string, any> settings for the environment
@@ -33,7 +34,9 @@ function env_settings.check(command, path, given, own)
       for key in ffi.string(engine.C.mn_env_params(env.index)):gmatch "([%w_]+)=" do known[key], all[#all + 1] = true, key end
     end
   end
-  if #all == #own then return end
+  for key in pairs(info.env_of_script and info.config or {}) do known[key] = true end
+  if #all == #own and not info.env_of_script then return end
+  table.sort(all)
   for key in pairs(given) do
     if not known[key] then errors.unknown(("setting of %s and %s"):format(command, info.env), key, all) end
   end

@@ -6,6 +6,7 @@
 --                   agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
+--   threads=N       CPU threads; default: all processors
 -- Other keys are settings of the environment: corridor=200, or env.corridor=200.
 local ffi = require "ffi"
 local arguments = require "mneme.commands.run_arguments"
@@ -16,6 +17,7 @@ local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
@@ -87,7 +89,10 @@ local function read(words)
   if o.outcomes and o.checkpoint then
     errors.usage "eval: outcomes=1 takes the newest checkpoint of each run (best=1: the best), expected no checkpoint="
   end
-  if #o.folders > 1 and not o.outcomes then errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2])) end
+  if #o.folders > 1 and not o.outcomes then
+    errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2]),
+      ("one after the other; mneme compare %s %s compares them"):format(o.folder, o.folders[2]))
+  end
   if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
   if o.outcomes and o.record then errors.usage "eval: outcomes=1 and record= do not go together" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
@@ -153,9 +158,11 @@ function eval.main(words)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
+  local guess = scored and reference.text(p.env.reference)
   if not scored then print "score   not declared"
   elseif by_degrees then line("score   %.3f", "  +- %.3f", out.score)
   else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
+  if guess then print("        " .. guess) end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end

@@ -6,9 +6,11 @@ local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local validation = require "mneme.learn.validation"
+local rebuild = require "mneme.learn.rebuild"
 local reader = require "mneme.models.encoder_core"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
+local stored_parameters = require "mneme.learn.stored_parameters"
 local sequence_model = require "mneme.models.sequence_model"
 local dataset = require "mneme.envs.dataset"
 
@@ -45,21 +47,13 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained on a text with other tokens"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
-  if about.own_words then
-    errors.usage(("%s: %s is its script's own, which is not known here"):format(folder, about.own_words),
-      "its training log has the validation accuracy")
-  end
-  local encoder = about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
+  local encoder = not about.own_words and about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those without effect.
-  local model = sequence_model.new { dataset = made, encoder = encoder, core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+  local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
+    core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
-  if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
-  local dict = {}
-  for name, t in pairs(checkpoint.tensors) do
-    local parameter = name:match "^model%.(.+)$"
-    if parameter then dict[parameter] = t end
-  end
-  model.module:load_state_dict(dict)
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
+  model.module:load_state_dict(stored_parameters.of(checkpoint))
   return made, model, checkpoint.step, about.memory.carry
 end
 

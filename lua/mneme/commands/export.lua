@@ -1,90 +1,111 @@
 -- export.lua -- export a run's parameters (.safetensors) or a trajectory (.npz) to other programs.
 --   mneme export RUN to=FILE.safetensors [step=N] [best=1]
 --   mneme export FILE.mnt to=FILE.npz
--- Parameters keep their names.  Those of gru and lstm get the names and layout of torch.nn.GRU and LSTM
--- (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros), so that load_state_dict takes
--- them: core.* is the whole of such a core.  A trajectory becomes arrays: actions, rewards, terminated,
--- truncated, and what was recorded at each step.
+-- Names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
+-- packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).  The
+-- metadata describe what is done with them, all that the agent needs to act: see `about_agent`.  A trajectory becomes arrays: actions, rewards,
+-- terminated, truncated, and what was recorded at each step.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local npz = require "mneme.tensor.npz"
 local run_folder = require "mneme.runs.folder"
+local normaliser = require "mneme.learn.normaliser"
+local registry = require "mneme.base.registry"
+local run_sources = require "mneme.runs.run_sources"
+local cores = require "mneme.models.core"
+local layout = require "mneme.tensor.torch_layout"
 local safetensors = require "mneme.tensor.safetensors"
-local tensor = require "mneme.tensor.tensor"
+local stepper = require "mneme.episodes.stepper"
+local stored = require "mneme.learn.stored_parameters"
+local tables = require "mneme.base.tables"
 local trajectory = require "mneme.episodes.trajectory"
 
 local export = {}
 local USAGE = "mneme export RUN to=FILE.safetensors; mneme export FILE.mnt to=FILE.npz"
-local PREFIXES = { "agent.", "model." }          -- of parameters in a checkpoint: of agents, of sequence models
 
 -- ---- parameters ----
 
--- How torch packs a layer: its order of gates, and the source of each of its four tensors.
-local packed = { gru = { "r", "z", "n" }, lstm = { "i", "f", "g", "o" } }
-local parts = { { "weight_ih", "i", "weight" }, { "weight_hh", "h", "weight" }, { "bias_ih", "i", "bias" }, { "bias_hh", "h", "bias" } }
-
--- Tensors of several gates concatenated, zeros for a missing one.
-local function joined(from, names, rows, cols)
-  local t = tensor.new { shape = cols and { #names * rows, cols } or { #names * rows } }
-  local n = rows * (cols or 1)
-  for i, name in ipairs(names) do
-    if from[name] then ffi.copy(t:data() + (i - 1) * n, from[name]:data(), 4 * n) end
+---What a core is, besides its parameters: equations and states, the axes of which `sizes` explains; `start`: initial values other than 0.
+---@param core Core
+---@return table
+function export.about_core(core)
+  if not core.states then return { name = core.name, config = core.config, d_out = core.d_out, module = layout.describe(core.module) } end      -- an encoder
+  local d, states = cores.definition(core.file or core.name), {}
+  for _, name in ipairs(core:state_names()) do
+    states[name] = { axes = core.states[name], shape = json.array(core:state_shape(name, 1)) }
+    local start = core.start[name] or core.start[name:match "[^.]+$"]
+    if start ~= nil then states[name].start = type(start) == "number" and start or "computed: see its source" end
   end
-  return t
+  local equations = d.equations
+  if type(equations) == "function" then equations = equations(core.config) end
+  if not equations and not core.file then            -- the comment that its file begins with
+    local text = files.read(registry.file("cores", core.name, "core"))
+    equations = (text:match "^(%-%-.-)\n[^-]" or ""):gsub("\n%-%- ?", "\n"):gsub("^%-%- ", "")
+  end
+  return { name = core.name, doc = d.doc, source = d.source, config = core.config, equations = equations, d_out = core.d_out, states = states,
+    sizes = core.sizes, acts = core.acts, module = layout.describe(core.module) }
 end
 
--- One layer's tensors as torch names them; `taken` collects the names that they use.
-local function layer_of(from, core, n, prefix, taken, list)
-  local gates = packed[core]
-  local first = from[("%slayers.%d.i%s.weight"):format(prefix, n, gates[1])]
-  if not first then return false end
-  local rows, cols = unpack(first:shape())
-  for _, part in ipairs(parts) do
-    local names = {}
-    for i, gate in ipairs(gates) do
-      names[i] = ("%slayers.%d.%s%s.%s"):format(prefix, n, part[2], gate, part[3])
-      taken[names[i]] = true
-    end
-    local width = part[3] == "weight" and (part[2] == "i" and cols or rows) or nil
-    list[#list + 1] = { ("%s%s_l%d"):format(prefix, part[1], n), joined(from, names, rows, width) }
+-- What is done with the parameters, in the order of a step: observation, normalise, torso, previous, core, actor and critic.
+local function about_agent(agent, env, info)
+  local n, normalise = agent.normaliser, nil
+  if n then
+    normalise = { epsilon = normaliser.EPSILON, clip_observation = n.norm_obs and n.clip_obs or nil, clip_reward = n.clip_reward,
+      observation = n.norm_obs and "(x - normalise.observation.mean) / sqrt(normalise.observation.var + epsilon), "
+        .. "within +- clip_observation (0: no clipping)" or nil,
+      reward = n.norm_reward and "r / sqrt(normalise.return.var + epsilon), within +- clip_reward (0: no clipping)" or nil }
   end
-  return true
+  local space, groups, previous = env.observation_space, {}, json.array {}
+  for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n } end
+  if agent.previous.action then previous[1] = "action: one-hot, zeros where an episode begins" end
+  if agent.previous.reward then previous[#previous + 1] = "reward: normalised, 0 where an episode begins" end
+  local torso = layout.describe(agent.torso)
+  torso.name = agent.torso.name
+  return { observation_space = { shape = json.array { unpack(space.shape) }, dtype = space.dtype or "f32", codes = space.codes,
+    groups = groups[1] and json.array(groups) },
+    action_space = { n = agent.actions, names = json.array { unpack(env.action_space.names) } }, normalise = normalise, torso = torso,
+      torso_options = info.torso,
+    previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]),
+      critic = layout.describe(agent.module.children[4][2]),
+    memory = info.memory }
 end
 
----Parameters in torch's layout.
----@param from table<string, Tensor> parameters by their own names
----@param core string the core's name
----@return table[] list { name, Tensor }, sorted
-function export.for_torch(from, core)
-  local list, taken = {}, {}
-  if packed[core] then
-    local n = 0
-    while layer_of(from, core, n, "core.", taken, list) do n = n + 1 end
-  end
-  for name, t in pairs(from) do
-    if not taken[name] then list[#list + 1] = { name, t } end
-  end
-  table.sort(list, function(a, b) return a[1] < b[1] end)
-  return list
+-- Whether functions of the script compute a part that no name describes.
+local function of_code(about, info)
+  local own = layout.has_code(about.actor) or layout.has_code(about.critic) or not about.torso.name and layout.has_code(about.torso)
+  return own or info.own_words ~= nil or not files.is_file(registry.library .. "cores/" .. about.core.name .. ".lua")
 end
 
 local function export_run(o)
   local run = run_folder.load(o.from)
-  local checkpoint = o.step and run:of_step(o.step) or o.best and run:best() or run:latest()
-  if not checkpoint then errors.fail(o.from .. ": there is no checkpoint yet") end
-  local mine = {}
-  for name, t in pairs(checkpoint.tensors) do
-    for _, prefix in ipairs(PREFIXES) do
-      if name:sub(1, #prefix) == prefix then mine[name:sub(#prefix + 1)] = t end
-    end
+  local checkpoint = stored.checkpoint(o.from, o)
+  local dict, info = stored.of(checkpoint), run.info
+  local module, about
+  if info.sequence_task then
+    local _, model = require("mneme.commands.eval_sequences").load(o.from, {}, false)
+    module, about = model.module, { embed = layout.describe(model.embed), core = export.about_core(model.core), head = layout.describe(model.head) }
+  else
+    local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
+    module, about = made.agent.module, about_agent(made.agent, made.env, info)
   end
-  local core = run.info.core or {}
-  local list = export.for_torch(mine, core.name)
-  safetensors.write(o.to, list, { format = "pt", core = tostring(core.name), config = json.encode(core.config or {}),
-    step = ("%.0f"):format(checkpoint.step) })
-  print(("%s: %d tensors of %s at step %.0f"):format(o.to, #list, o.from, checkpoint.step))
+  local list, torch = {}, layout.to_torch(module, dict)
+  for i, name in ipairs(tables.keys(torch)) do list[i] = { name, torch[name] } end
+  local core = info.core or {}
+  local metadata = { format = "pt", core = tostring(core.name), config = json.encode(core.config or {}), step = ("%.0f"):format(checkpoint.step),
+    agent = not info.sequence_task and json.encode(about) or nil, model = info.sequence_task and json.encode(about) or nil }
+  if not info.sequence_task and of_code(about, info) then
+    local texts = run_sources.texts(o.from, info)
+    if not next(texts) then
+      errors.fail(("%s: functions of %s compute a part of this agent, and the run keeps no copy of them: the file would be less than the agent"):format(o.from,
+        tostring(info.script)))
+    end
+    metadata.source = json.encode(texts)
+  end
+  safetensors.write(o.to, list, metadata)
+  print(("%s: %d tensors of %s at step %.0f"):format(o.to, #list, o.from, checkpoint.step)
+    .. (metadata.source and ("; what functions of %s compute is there as their source"):format(tostring(info.script)) or ""))
 end
 
 -- ---- trajectories ----
@@ -127,11 +148,11 @@ local function read(words)
     local key, text = word:match "^%-*(%l+)=(.*)$"
     if not key and not o.from then o.from = word:gsub("(.)/+$", "%1")
     elseif not key then errors.usage(("export: one thing at a time, got '%s' and '%s'"):format(o.from, word), USAGE)
-    elseif key == "to" then o.to = text
+    elseif key == "to" or key == "out" then o.to = text
     elseif key == "step" then
       o.step = tonumber(text) or errors.usage(("export: step=%s, expected a number of steps"):format(text))
     elseif key == "best" then o.best = text == "1" or text == "true"
-    else errors.unknown("setting of export:", key, { "best", "step", "to" }) end
+    else errors.unknown("setting of export:", key, { "best", "out", "step", "to" }) end
   end
   if not o.from then errors.usage("export: which run or trajectory?", USAGE) end
   if not o.to then errors.usage("export: to which file?", USAGE) end
@@ -147,9 +168,13 @@ function export.main(words)
     local t = trajectory.read(o.from)
     local arrays = export.arrays(t)
     npz.write(o.to, arrays)
-    print(("%s: %d steps, %d arrays"):format(o.to, t.steps, #arrays))
+    local observed = false
+    for _, array in ipairs(arrays) do observed = observed or array.name == "mind.observation" end
+    print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays,
+      observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
   else
-    if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to)) end
+    if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to),
+      "torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv") end
     if not files.is_folder(o.from) then errors.usage(o.from .. ": there is no such run", USAGE) end
     export_run(o)
   end

@@ -6,7 +6,9 @@ local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local meant = require "mneme.runs.meant"
+local envs = require "mneme.envs.env"
+local reference = require "mneme.envs.reference"
+local meanings = require "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
@@ -46,6 +48,23 @@ local function usual_meaning(key)
   return require("mneme.models.core_settings")[key]
 end
 
+local kinds_of = { core = "cores", experiment = "experiments", environment = "envs", learner = "learners", scene = "scenes", op = "ops" }
+
+---The meaning of a name, in one line, where an error suggests it: see base/meanings.lua.
+---@param kind string "setting", "core setting", "argument", "command", "core", "environment" ...
+---@param name string
+---@return string?
+function help.meaning(kind, name)
+  if kind == "core setting" then return require("mneme.models.core_settings")[name] end
+  for _, c in ipairs(kind == "command" and require "mneme.commands.command_table" or {}) do if c.name == name then return c.doc end end
+  for _, thing in ipairs(kinds_of[kind] and catalogue.list(kinds_of[kind]) or {}) do
+    if thing.name:gsub("%-v%d+$", "") == name then return thing.doc end
+  end
+  if kind ~= "setting" and kind ~= "argument" then return nil end
+  for _, s in ipairs(require("mneme.runs.config").standard) do if s[1] == name then return s[3][1] end end
+  return usual_meaning(name)
+end
+
 local function setting_row(key, entry, default)
   local about = entry.about
   local doc = about[1] or usual_meaning(key) or ""
@@ -72,6 +91,21 @@ local function learner_rows(script, schema, chosen)
   return rows, chosen, others
 end
 
+-- The settings of the chosen environment, as the command line has them; "" where the script has no such setting.
+local function env_settings_text(entry)
+  local rows = {}
+  for _, env in ipairs(entry and values.is_named(entry.default) and catalogue.list "envs" or {}) do
+    if env.name:gsub("%-v%d+$", "") == entry.default[1] or env.name == entry.default[1] then
+      for key, rule in ffi.string(C.mn_env_params(env.index)):gmatch "([%w_]+)=(%S+)" do
+        local given, default, range = entry.default[key], rule:match "^([^%[]*)%[(.*)%]$"
+        rows[#rows + 1] = { "env." .. key, given ~= nil and values.show(given) or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
+      end
+      rows[#rows + 1] = { "env.time_limit", "", "steps after which an episode is cut" }
+    end
+  end
+  return rows[1] and ("\nsettings of the environment (%s)\n"):format(entry.default[1]) .. columns(rows, 24) or ""
+end
+
 ---What --help of a script prints.
 ---@param script string? its path
 ---@param schema table key -> { default, about, of_learner }
@@ -89,6 +123,7 @@ function help.settings(script, schema, own, common, chosen, study)
   local doc = script and catalogue.first_comment(script) or ""
   return fold(doc .. (doc ~= "" and "\n" or "") .. "usage: mneme run " .. (script or "SCRIPT") .. " [key=value ...]\n")
     .. (study and "\nstudy\n" .. columns(study) or "") .. "\nsettings\n" .. columns(rows, 24)
+    .. env_settings_text(schema.env)
     .. (#of_learner > 0 and ("\nsettings of the learner (%s)\n"):format(learner) .. columns(of_learner) or "")
     .. "\nsettings of every script\n" .. columns(rest)
 end
@@ -115,6 +150,9 @@ local function env_text(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   local to_know = C.mn_env_to_know(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=%w+", ""))) end
+  local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1 })
+  if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
+  env:close()
   local rules = C.mn_env_rules(i)
   local doc = ffi.string(C.mn_env_doc(i)) .. (rules ~= nil and "\n" .. ffi.string(rules) or "")
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
@@ -242,6 +280,34 @@ local function studies_text()
     .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
 
+-- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
+local function field_text(topic, first)
+  local lines = {}
+  for _, kind in ipairs { "topic", "setting", "core", "environment", "learner", "command" } do
+    local answer = meanings.of_field(kind, topic)
+    if answer then lines[#lines + 1] = kind == "topic" and answer or ("%s: as %s %s of other programs: %s"):format(topic,
+      kind:find "^[ae]" and "an" or "a", kind, answer) end
+    if first and lines[1] then break end
+  end
+  return lines[1] and table.concat(lines, "\n") .. "\n" or nil
+end
+
+-- A page of docs/ by its file or its title: where it is, and how it begins; of "docs", all pages.
+local function page_text(topic)
+  local files, rows, wanted = require "mneme.base.files", {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
+  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
+  for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
+    local text = name:find "%.md$" and files.read(folder .. "/" .. name) or ""
+    local title, rest = text:match "^# ([^\n]*)\n+(.*)$"
+    local begins = (rest or ""):gsub("^```.-\n```\n+", ""):gsub("^#[^\n]*\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")      -- the first paragraph
+    if title then rows[#rows + 1] = { "docs/" .. name, title } end
+    if title and (name == wanted .. ".md" or title:lower() == wanted) then
+      return ("docs/%s: %s\n\n%s\n\n%s\n"):format(name, title, begins, files.is_folder "docs" and "" or folder .. "/" .. name)
+    end
+  end
+  if wanted == "docs" and rows[1] then return "pages of the documentation (mneme help NAME: where it is)\n" .. columns(rows) end
+end
+
 -- Every topic: name -> list of functions, each of which gives a text.
 local function topics()
   local all = {}
@@ -291,6 +357,11 @@ local function topics()
   return all
 end
 
+---Is there a page about this word?
+---@param word string
+---@return boolean
+function help.is_topic(word) return topics()[word] ~= nil end
+
 ---The names of all topics, sorted.
 ---@return string[]
 function help.names() return tables.keys(topics()) end
@@ -308,7 +379,9 @@ function help.text(topic, kind, words)
     end
     return fold(named_texts[kind](topic, words))
   end
+  if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   local all = topics()
+  if meanings.of_field("topic", topic) then return fold(field_text(topic, true)) end
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=
   local key, value = topic:match "^([%w_.]+)=(.+)$"
   if key then topic = all[value] and value or key:gsub("^core%.", "") end
@@ -325,10 +398,10 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     text = require("mneme.commands.api").class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
-    local write = meant.of_other_programs(topic)
-    if write then return fold(("%s: another program's word; here it is %s (mneme help %s)\n"):format(topic, write, write:match "^[%w_]+")) end
+    text = page_text(topic) or field_text(topic)
+    if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
-    errors.usage(("help: unknown topic '%s'"):format(topic), near and "did you mean '" .. near .. "'?"
+    errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}

@@ -13,6 +13,7 @@
 --   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
 --   erase=each at=each               every part at every step: mneme where
 --   record=FOLDER                    keep all episodes as trajectories
+--   threads=N                        CPU threads; default: all processors
 -- Other keys are settings of the environment.
 local arguments = require "mneme.commands.run_arguments"
 local engine = require "mneme.base.engine"
@@ -49,6 +50,7 @@ end
 function intervene.parse(words)
   local o, env = arguments.read(command, words, { episodes = 200, greedy = false, best = false, seed = 12345, list = {} })
   if #o.list == 0 then
+    arguments.check_settings(command, o.folder, env)           -- noise=: it is not one, and what is
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end

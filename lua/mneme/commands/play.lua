@@ -25,6 +25,7 @@ local files = require "mneme.base.files"
 local game = require "mneme.view.game"
 local ghost = require "mneme.episodes.ghost"
 local next_step = require "mneme.base.next_step"
+local reference = require "mneme.envs.reference"
 local keyboard = require "mneme.view.keyboard"
 local scene = require "mneme.view.scene"
 local single = require "mneme.envs.single"
@@ -117,7 +118,8 @@ local function action_named(played, word)
   local names = played.env.action_space.names
   for i, name in ipairs(names) do if name == word then return i - 1 end end
   errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, played.env.id),
-    "letters, digits, left right up down space enter tab esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
+    word:find "^%a+%*%d+$" and ("write %s*%s"):format(word:match "%d+$", word:match "^%a+")
+      or "letters, digits, left right up down space enter tab esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
 -- Press keys without a window; draw the last page as a picture.
@@ -140,7 +142,11 @@ local function report(played)
     if r.ghost then print(("  %s: score %.2f, return %+.2f, %d steps"):format(played.ghost.name, r.ghost.score, r.ghost.ret, r.ghost.length)) end
   end
   if #played.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(played.step, played.ret)) end
-  if #played.results > 0 and played.env.best then print(("perfect play: return %+.2f"):format(played.env.best)) end
+  local known = played.env.reference
+  if #played.results > 0 and known then
+    if known.best_return then print(("perfect play: return %+.2f"):format(known.best_return)) end
+    print("scores: " .. reference.list(known))
+  end
 end
 
 -- The command that comes next.

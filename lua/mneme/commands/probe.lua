@@ -26,7 +26,7 @@ local probe = {}
 local SHOWN = 8                    -- steps in the table
 
 local command = { name = "probe", usage = "mneme probe RUN [facts=cue,position] [episodes=256] [every=STEPS] [last=STEP] [out=FILE.json|svg]",
-  whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, threads = 1, greedy = 0, best = 0 }, other = {} }
+  whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, greedy = 0, best = 0 }, other = {} }
 function command.other.facts(o, text)
   o.facts = {}
   for name in text:gmatch "[^,%s]+" do o.facts[#o.facts + 1] = name end
@@ -132,7 +132,6 @@ function probe.main(words)
   if o.episodes > readings.most then
     errors.usage(("probe: episodes=%d, expected at most %d: the time grows with their cube"):format(o.episodes, readings.most))
   end
-  if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
   local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = env })
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })

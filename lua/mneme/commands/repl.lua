@@ -123,6 +123,9 @@ local function explain(name)
   require("mneme.commands.help").show(name ~= "" and name or nil)
 end
 
+-- Words that are typed alone: what they do here.
+local alone = { help = "?", ["?"] = "?", exit = "quit", quit = "quit", q = "quit", ["exit()"] = "quit", ["quit()"] = "quit" }
+
 ---@param words string[] none
 function repl.main(words)
   if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; mneme run SCRIPT runs a script") end
@@ -136,8 +139,15 @@ function repl.main(words)
     local more = line:read(talks and (text and ">> " or "> ") or "")
     if not more then break end
     text = text and text .. "\n" .. more or more
-    local question = text:match "^%s*%?%s*(.*)$"
-    if question then
+    local question, word = text:match "^%s*%?%s*(.*)$", alone[text:match "^%s*(.-)%s*;?%s*$"]
+    if word == "quit" and rawget(_G, text:match "%a+") == nil then
+      text = nil
+      break
+    elseif word == "?" or question == "" then
+      io.stdout:write("?NAME prints help: ?linear, ?mn.env, ?gru; ?config: settings; Tab completes names; Ctrl-D or exit quits\n",
+        "mn is loaded: x = mn.tensor { 1, 2, 3 }; mneme help lists the commands of the shell\n")
+      text = nil
+    elseif question then
       line:keep(text)
       fine = repl.run(function() explain(question) end) and fine
       text = nil
@@ -146,7 +156,7 @@ function repl.main(words)
       local chunk, problem, unfinished = repl.read((text:gsub("^%s*=", "")))
       if chunk or not unfinished then
         line:keep(text)
-        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), "\n") end
+        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), " (", traps.syntax(problem, more), ")\n") end
         fine = chunk and repl.run(chunk) and fine or false
         text = nil
       end

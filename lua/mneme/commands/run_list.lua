@@ -8,6 +8,9 @@ local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
+local reference = require "mneme.envs.reference"
+local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local run_list = {}
 local TAIL = 16384                 -- bytes of a log's end that are read
@@ -70,16 +73,19 @@ local function run_row(path, name, locked, here)
   local score, key = score_of(line)
   local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")
-  local ended = outcome.read(path)              -- nil while it is trained, too
+  local ended, guess = outcome.read(path), reference.guess(info.reference)      -- nil while it is trained, too
   local running = lock and locked[lock] or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
   if ended and not running then
     finished = ended.ended ~= "signal" or wanted and step >= wanted
     local at_end, of = score_at_end(ended.results)
     if at_end then score, key = at_end, of end
+    guess = guess or ended.results.commonest
   end
-  return { name = name, path = path, time = time, state = running and "running" or finished and "finished" or "stopped", script = type(info.script) == "string"
-    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key }
+  local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
+  return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
+    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
+    guess = guess }
 end
 
 -- A study as a row.
@@ -101,7 +107,8 @@ end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
 ---@param folder string
----@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score }
+---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score,
+---  guess = the score without memory, else that of random actions, of a data set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
   local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
   local function look(path, name, deeper)
@@ -117,23 +124,75 @@ function run_list.rows(folder)
   return rows
 end
 
----What `mneme list runs` prints.
----@param folder string
+local sorts = { score = true, steps = true, name = true, core = true, state = true, script = true, time = true }
+local filters = { core = true, state = true, script = true }
+local states = { "running", "finished", "stopped", "diverged" }
+local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]"
+
+-- FOLDER sort=score core=gru: the folder, what the rows are sorted by, and the values that they must have.
+local function read(words)
+  local o = { where = {} }
+  for _, word in ipairs(words) do
+    local key, text = word:match "^([%a_]+)=(.*)$"
+    if key == "sort" then
+      if not sorts[text] then errors.unknown("list runs: sort =", text, tables.keys(sorts)) end
+      o.sort = text
+    elseif filters[key] then o.where[key] = text
+    elseif key then errors.unknown("setting of list runs", key, { "core", "script", "sort", "state" })
+    elseif not files.is_folder(word) and files.is_folder("runs/" .. word) then o.folder = "runs/" .. word
+    elseif tables.has(states, word) and not files.is_folder(word) then
+      errors.usage(("list runs: %s: there is no such folder"):format(word), "write state=" .. word)
+    elseif tables.has(registry.names "cores", word) and not files.is_folder(word) then
+      errors.usage(("list runs: %s: there is no such folder"):format(word), "write core=" .. word)
+    elseif sorts[word] and not files.is_folder(word) then errors.usage(("list runs: %s: there is no such folder"):format(word), "write sort=" .. word)
+    elseif o.folder then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(o.folder, word), USAGE)
+    else o.folder = word:gsub("(.)/+$", "%1") end
+  end
+  return o
+end
+
+-- The rows that have these values, in the wanted order; what has no value comes last.
+local function chosen(rows, o)
+  local list = {}
+  for i, r in ipairs(rows) do
+    local fits = true
+    for key, text in pairs(o.where) do fits = fits and (r[key] == text or key == "state" and r.state:sub(1, #text) == text) end
+    r.order = i
+    if fits then list[#list + 1] = r end
+  end
+  local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "steps" or o.sort == "time"
+  if key then
+    table.sort(list, function(a, b)
+      local x, y = a[key], b[key]
+      if x == y or x == nil or y == nil then return x == y and a.order < b.order or x ~= y and y == nil end
+      if down then return x > y end
+      return x < y
+    end)
+  end
+  return list
+end
+
+---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
+---@param words string[]|string [FOLDER] [sort=KEY] [core=NAME] [state=STATE] [script=NAME]
 ---@return string
 ---@return { path: string, study: boolean }? newest
-function run_list.text(folder)
+function run_list.text(words)
+  local o = read(type(words) == "string" and { words } or words)
+  local folder = o.folder or "runs"
   if not files.is_folder(folder) then
     if folder == "runs" then return "there are no runs here yet\n" end
-    errors.usage(("list runs: %s: there is no such folder"):format(folder))
+    errors.usage(("list runs: %s: there is no such folder"):format(folder), USAGE)
   end
-  local rows, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "core", "script", "last written" } }
+  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
+  local rows = chosen(all, o)
   for i, r in ipairs(rows) do
     local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
     local score = r.score and ("%.3f"):format(r.score) .. (r.key == "charts/episodic_return" and " return" or "") or ""
-    lines[i + 1] = { r.name, r.state, steps, score, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+    local guess = r.guess and reference.short(r.guess) or ""
+    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
   end
-  if not rows[1] then return ("there are no runs in %s\n"):format(folder) end
-  return layout.table(lines), { path = rows[1].path, study = rows[1].study }
+  if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
+  return layout.table(lines), { path = all[1].path, study = all[1].study }
 end
 
 return run_list

@@ -40,7 +40,8 @@ local function of_runs(add)
     add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], values.show(setting[2])), setting[3][1]) end)
   end
   for name, key in pairs(learner_settings.cleanrl) do
-    add(name, function() return paragraph(("%s: CleanRL's name for %s, which command lines understand"):format(name, key)) end)
+    add(name, function() return paragraph(("%s: CleanRL's name for %s, which command lines understand"):format(name, key),
+      (learner_settings.keys[key] or {})[1]) end)
   end
   for key, about in pairs(learner_settings.keys) do
     add(key, function()

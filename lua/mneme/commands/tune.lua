@@ -32,7 +32,9 @@ local seed_list = require "mneme.runs.seed_list"
 local aggregate = require "mneme.study.aggregate"
 local space = require "mneme.search.space"
 local sweep = require "mneme.study.sweep"
+local tables = require "mneme.base.tables"
 local tuning = require "mneme.study.tuning"
+local values = require "mneme.base.setting_types"
 
 local C = engine.C
 local tune = {}
@@ -49,12 +51,6 @@ local function whole(key, text, least)
   return n
 end
 
-local function list_of(text)
-  local list = {}
-  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = item end
-  return list
-end
-
 -- The arguments of tune, the ranges, and the words for the script.
 local function parse(words)
   local o, given, clustered = {}, {}, script.setting(words, "cluster")
@@ -68,39 +64,46 @@ local function parse(words)
   o.script = script.named(o.script)
   if o.cluster then cluster.check(o) end
   if o.cost and o.cost ~= "seconds" and o.cost ~= "steps" then errors.unknown("tune: cost=", o.cost, { "seconds", "steps" }) end
+  o.compare = o.compare and values.items(o.compare) or {}
   local spec = script.survey(o.script, {}).spec
   local compared, ranges, rest = { core = true }, {}, {}
   for name in pairs(spec and spec.axes or {}) do compared[name] = true end
-  for _, name in ipairs(list_of(o.compare or "")) do compared[name] = true end
+  for _, name in ipairs(o.compare) do compared[name] = true end
   for _, g in ipairs(given) do
     if g.key and space.is_range(g.text) then ranges[g.key] = g.text
-    elseif g.key and g.text:find(",", 1, true) and not compared[g.key] then ranges[g.key] = list_of(g.text)
+    elseif g.key and g.text:find(",", 1, true) and not compared[g.key] then ranges[g.key] = values.items(g.text)
     else rest[#rest + 1] = g.word end
   end
   return o, ranges, rest, spec
 end
 
 local function tuning_of(o, ranges, rest, spec)
-  local plan = sweep.plan({ script = o.script, seeds = "1" }, rest)
+  local name = o.script:match "([^/]*)$":gsub("%.lua$", "")
+  local run = o.run or "runs/" .. name .. ((spec and spec.tune) and "" or "_tune")
+  local plan, several = sweep.plan({ script = o.script, seeds = "1", run = run }, rest), {}
   check_declaration.axes(plan)
-  local name, attempts = o.script:match "([^/]*)$":gsub("%.lua$", ""), o.attempts and whole("attempts", o.attempts, 1) or 2
+  for _, axis in ipairs(plan.axes) do several[axis.name] = true end
+  for _, key in ipairs(o.compare) do
+    if not several[key] then errors.unknown("tune: compare: list of values", key, tables.keys(several)) end
+  end
+  local attempts = o.attempts and whole("attempts", o.attempts, 1) or 2
   local jobs, wanted = o.jobs and whole("jobs", o.jobs, 1) or C.mn_cores(), o.only and "0" or o.estimate
   local options = { seeds = o.seeds and whole("seeds", o.seeds, 1), top = o.top and whole("top", o.top, 1), ahead = o.ahead and whole("ahead", o.ahead, 1),
     by = o.by, minimise = o.minimise and o.minimise ~= "0" or nil, budget = o.budget, cost = o.cost == "seconds" and "seconds" or nil }
   if spec and spec.tune then
     if next(ranges) or next(options) then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}; mneme tune " .. o.script) end
-    return tuning.of_study(plan, { run = o.run or "runs/" .. name, jobs = jobs, estimate = wanted, attempts = attempts })
+    return tuning.of_study(plan, { run = run, jobs = jobs, estimate = wanted, attempts = attempts })
   end
   if not options.budget then errors.usage("tune: how much?  budget=TRIALSxSTEPS is missing", "budget=40x1e5: for each memory 40 trials of 100000 steps") end
   options.script, options.words, options.points, options.ranges = o.script, plan.words, tuning.points(plan), ranges
-  options.title, options.run = (plan.title or name) .. ", tuned", o.run or "runs/" .. name .. "_tune"
+  options.title, options.run, options.schema = (plan.title or name) .. ", tuned", run, plan.survey.schema
   options.attempts, options.jobs, options.estimate = attempts, jobs, wanted
   return tuning.open(options)
 end
 
 -- ---- what came out ----
 
-local function words_text(t, values) return table.concat((t.space:words(values)), " ") end
+local function words_text(t, setting) return table.concat((t.space:words(setting)), " ") end
 
 local function interval(list)
   local value, low, high = aggregate.interval(list, "mean", aggregate.within(list, { 0, 1 }) and { 0, 1 } or nil)

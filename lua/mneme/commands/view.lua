@@ -78,7 +78,7 @@ function view.parse(args)
       for _, names in ipairs { others, tables.keys(interventions.kinds) } do
         for _, name in ipairs(names) do known[#known + 1] = name end
       end
-      errors.unknown("setting", key, known)
+      errors.unknown("setting of view", key, known)
     end
   end
   if #o.things == 0 then
@@ -232,7 +232,7 @@ local function prepare(shown, painter, o)
       self.done = job ~= now
       return self.done
     end
-    progress.work(slice, "readings", "computing what the panels show")
+    progress.work(slice, "parts of the memory", "computing what the panels show")
   end
   painter.view.deadline = nil
 end
@@ -311,8 +311,12 @@ end
 ---@return integer status
 function view.main(args)
   local o = view.parse(args)
-  for _, thing in ipairs(o.things) do
-    if thing:find "/" and not thing:find "%.mnt$" and not files.is_folder(thing) then errors.usage(thing .. ": there is no such run", "mneme list runs") end
+  for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
+    local run = files.is_folder(thing) and not thing:find "%.mnt$"
+    if run then require("mneme.runs.folder").read_info(thing)
+    elseif thing:find "%.mnt$" or thing:find "/" then
+      if not files.is_file(thing) then errors.usage(thing .. ": there is no such run", "mneme list runs") end
+    else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end
   if not o.out then window.need_display(o.hint) end
   local shown = view.open(o)

@@ -45,7 +45,7 @@ local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure"
 
 local command = { name = "where",
   usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [test=hold] [checkpoints=1] [out=FILE.svg]",
-  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, threads = 1, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
+  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
 for _, key in ipairs { "by", "measure", "test" } do command.other[key] = function(o, text) o[key] = text end end
 for _, key in ipairs { "size", "theme", "scale" } do command.other[key] = function(o, text) window.option(o, key, text) end end
 function command.other.out(o, text)
@@ -318,7 +318,7 @@ local function why(o, env, what_fails)
   for _, fact in ipairs(p.env.to_know) do if fact.kind == "class" then facts[#facts + 1] = fact.name end end
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
-  if not progress.work(job, "readings", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
+  if not progress.work(job, "parts of the memory", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
   return in_words.why(job, what_fails)
 end
 
@@ -344,7 +344,6 @@ end
 function where.main(words)
   local o, env = read(words)
   local asked, which = o.measure, { o.checkpoint or false }
-  if o.threads then engine.check(C.mn_set_threads(engine.ctx, o.threads)) end
   if o.checkpoints then
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
   end

@@ -6,10 +6,11 @@ local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
+local gates = { "i", "f", "g", "o" }             -- in torch's order
+
 -- One layer: the input's part of the four gates, biases included, as one product for the whole sequence; then the
 -- recurrence.
 local function layer(d_in, d, cfg)
-  local gates = { "i", "f", "g", "o" }
   local wi, wh, named = recurrent.gates(gates, d_in, d)
   local bias = tensor.new { shape = { 4 * d }, grad = true }
   for i, gate in ipairs(gates) do named[#named + 1] = { "h" .. gate .. ".bias", tensor.view(bias, (i - 1) * d, { d }) } end
@@ -26,5 +27,5 @@ return {
   source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000; as in the released agents (flax LSTMCell)",
   checked = "the released code and an independent program",
   config = { d_in = 16, d_model = 600, n_layers = 1, f_bias = 0, i_bias = 0, remember = "published", reset = true },
-  build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }) end,
+  build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }, gates) end,
 }

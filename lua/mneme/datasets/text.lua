@@ -93,8 +93,9 @@ local function build(cfg)
   if cfg.valid + cfg.test >= 1 then
     errors.usage(("data set text: valid=%g and test=%g leave nothing to learn from"):format(cfg.valid, cfg.test))
   end
-  local streams, tokens, meanings = units[cfg.unit](divide(corpus.read(cfg.file), cfg), cfg)
-  return { tokens = tokens, classes = tokens, length = cfg.length,
+  local text, instead = corpus.read(cfg.file)
+  local streams, tokens, meanings = units[cfg.unit](divide(text, cfg), cfg)
+  return { instead = instead, tokens = tokens, classes = tokens, length = cfg.length,
     vocabulary = bit.tohex(engine.C.mn_crc32c(0, meanings, #meanings)),
     stream = function(split) return streams[split].data, streams[split].count end,
     characters = function(split) return streams[split].characters end }
@@ -104,7 +105,7 @@ return {
   doc = "the next character, word or symbol of a text",
   config = { file = "", unit = "character", length = 128, vocab = 1024, valid = 0.05, test = 0.05 },
   about = {
-    file = { "a text in UTF-8; none: English prose of Debian's package fortunes" },
+    file = { "a text in UTF-8; none: English prose of Debian's package fortunes, or Shakespeare's Coriolanus where it is not installed" },
     unit = { "what a token is", choices = { "character", "word", "bpe" } },
     length = { "tokens of one batch, and of the gradient's way back", whole = true, range = { 1, 1e6 } },
     vocab = { "words or symbols", whole = true, range = { 2, 2 ^ 24 } },

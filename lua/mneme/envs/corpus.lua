@@ -1,4 +1,4 @@
--- corpus.lua -- reads a text: that of a Debian package, or the user's file; checks that it is UTF-8.
+-- corpus.lua -- reads a text: that of a Debian package, the one that is here, or the user's file; checks that it is UTF-8.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -7,9 +7,11 @@ local source_files = require "mneme.base.source_files"
 local corpus = {}
 
 -- English prose among the fortune files, some 1.4 MB.  The last one is what is validated and tested on.
-local FOLDER, PACKAGE = "/usr/share/games/fortunes/", "fortunes"
+local FOLDER = "/usr/share/games/fortunes/"
 local names = { "computers", "cookie", "definitions", "education", "humorists", "law", "miscellaneous", "science",
   "wisdom", "work", "people" }
+-- Where that package is not: Shakespeare's Coriolanus, 154 kB, the first play of Karpathy's "tiny Shakespeare" (2015).
+local HERE = debug.getinfo(1, "S").source:match "^@(.*)corpus%.lua$" .. "shakespeare.txt"
 
 -- Bytes that follow the first of a character: how many, and between what the second one lies.  No character is
 -- written longer than needed, and none is half a pair of UTF-16 or beyond U+10FFFF (RFC 3629).
@@ -44,19 +46,24 @@ function corpus.decode(data, bytes)
   return code, count
 end
 
+-- The files of a path; "": those of the package, or else the text that is here; of a stored run the one that it has read.
+local function files_of(path)
+  if path ~= "" then return { path } end
+  for stored in pairs(source_files.read_before) do if stored:match "[^/]*$" == HERE:match "[^/]*$" then return { HERE } end end
+  local list = {}
+  for i, name in ipairs(names) do list[i] = FOLDER .. name end
+  for _, file in ipairs(list) do if not files.is_file(file) then return { HERE } end end
+  return list
+end
+
 ---Read a text; an empty one and one that is not UTF-8 are errors that name the file and the byte.
----@param path string "": the text of Debian's package
+---@param path string "": the text of Debian's package fortunes, or Coriolanus where that is not installed
 ---@return string text
+---@return string? instead the file that is read in place of the package's
 function corpus.read(path)
-  local parts = {}
-  for i, file in ipairs(path ~= "" and { path } or names) do
-    if path == "" then
-      file = FOLDER .. file
-      if not files.is_file(file) then
-        errors.fail(file .. " is not there", "apt-get install " .. PACKAGE .. " brings it, or file=TEXT takes a text of yours")
-      end
-    end
-    if path ~= "" then source_files.note_data(file) end
+  local parts, list = {}, files_of(path)
+  for i, file in ipairs(list) do
+    if #list == 1 then source_files.note_data(file) end
     local text = files.read(source_files.data_at(file))
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
@@ -66,7 +73,7 @@ function corpus.read(path)
     end
     parts[i] = text
   end
-  return table.concat(parts)
+  return table.concat(parts), list[1] == HERE and HERE or nil
 end
 
 -- ---- cutting a text into units ----

@@ -76,7 +76,8 @@ end
 
 -- One column of the buffers.
 local function put(into, b, T, B, token, answer)
-  local tokens, answers, asked = into.token:data() + b, into.answer:data() + b, into.asked:data() + b
+  local tokens, answers, asked = tensor.writable(into.token, "dataset:fill") + b, tensor.writable(into.answer, "dataset:fill") + b,
+    tensor.writable(into.asked, "dataset:fill") + b
   for t = 0, T - 1 do
     local a = answer[t]
     tokens[t * B] = token[t]
@@ -127,7 +128,7 @@ function Task:fill(into, split, n)
     end
     if not asked then errors.raise(("data set %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
   end
-  local done = into.done:data()
+  local done = tensor.writable(into.done, "dataset:fill")
   ffi.fill(done, T * B)
   if fresh then ffi.fill(done, B, 1) end
 end
@@ -211,7 +212,11 @@ local function new(name, settings)
   if type(name) ~= "string" then errors.raise "dataset: expected a name, as in mn.dataset(\"listops\", { batch = 16 })" end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
-  local self = setmetatable(d.build(settings), Task)
+  errors.members("data set " .. name, d, "doc source config about build", d.build)
+  local built = d.build(settings)
+  errors.need("data set " .. name .. ": what build gave", built, nil, "{ tokens = ..., classes = ..., length = ..., draw = ... }")
+  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary", d.build)
+  local self = setmetatable(built, Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.first, self.whole = 0, settings.batch
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)

@@ -10,7 +10,7 @@ local scripted = require "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local need_pointer = tensor.need_pointer
+local C, check, ctx, need_pointer = engine.C, engine.check, engine.ctx, tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
 
 -- What env.lua asks of environments: native.lua has it for rules in C, scripted.lua for rules in Lua.  Arguments are checked here, before it is
@@ -21,7 +21,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field defaults table? the default values of the parameters
 ---@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
 ---@field n_actions integer; names: of the actions
----@field settable table[] as Env has it; likewise to_know, outcomes, rules, best, ended
+---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
 ---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
 ---@field roll fun(self: World, rollout: ffi.cdata*, t: integer, action: ffi.cdata*): boolean step t of a rollout; true if the time limit may have cut
@@ -49,7 +49,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field time_limit integer steps; 0: none
 ---@field outcomes string[] what an episode can have reached when it ends; empty where none is declared
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
----@field best number? the return of a perfect player, where it is known
+---@field reference Reference? what random actions, no memory and a perfect memory score, where it is known: see reference.lua
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1; NaN: a step of Lua gave none), ret (undiscounted return), length [num_envs]
@@ -93,7 +93,7 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
-    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, best = world.best,
+    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, reference = world.reference,
     settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 
@@ -141,11 +141,16 @@ local function buffers(env)
     t[key] = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = dtype }
   end
   for key, x in pairs(t) do p[key] = x:data() end
-  env.tensors, env.pointers = t, p
+  env.tensors, env.pointers, env.overwritten = t, p, { t.obs, t.reward, t.terminated, t.truncated, t.final_obs, t.score, t.ret, t.length }
   env.obs_bytes = t.obs:size() * (dtype == "u8" and 1 or 4)
   env.info = { ended = 0, final_obs = t.final_obs, score = t.score, ret = t.ret,
     length = t.length }
   return t, p
+end
+
+-- The tensors that the caller may hold, of which the first `n` change now.
+local function overwrite(env, what, n)
+  for i = 1, n do check(C.mn_tensor_write(ctx, env.overwritten[i], what)) end
 end
 
 ---Reset every environment.
@@ -155,6 +160,7 @@ end
 ---@return table info
 function Env:reset(seed)
   local t, p = buffers(self)
+  overwrite(self, "env:reset", 1)
   self:reset_raw(p.obs, seed)
   self.info.ended = 0
   return t.obs, self.info
@@ -223,11 +229,14 @@ end
 ---  return), `length` [num_envs]
 function Env:step(actions)
   local world, t, p = open(self), buffers(self)
-  world:step(read_actions(self, actions, p.action), p.obs, p.reward, p.terminated, p.truncated)
+  actions = read_actions(self, actions, p.action)
+  overwrite(self, "env:step", 4)
+  world:step(actions, p.obs, p.reward, p.terminated, p.truncated)
   local n, ended = self.num_envs, 0
   for i = 0, n - 1 do ended = ended + (p.terminated[i] + p.truncated[i] > 0 and 1 or 0) end
   self.info.ended = ended
   if ended > 0 then
+    overwrite(self, "env:step", 8)
     ffi.copy(p.final_obs, self.ended.final_obs, self.obs_bytes)
     for _, key in ipairs { "score", "ret", "length" } do
       ffi.copy(p[key], self.ended[key], n * 4)
@@ -297,6 +306,7 @@ function Env:restore(i, bytes, obs)
   end
   if obs ~= nil then need_pointer("restore: obs", obs) return world:restore(index_of(self, i), bytes, obs) end
   local t, p = buffers(self)
+  overwrite(self, "env:restore", 1)
   world:restore(index_of(self, i), bytes, p.obs + i * (t.obs:size() / self.num_envs))
   return t.obs
 end
@@ -355,6 +365,7 @@ function Env:set(i, name, value, obs)
   value = self:fact_value(self:fact(name), value)
   if not obs then
     local t, p = buffers(self)
+    overwrite(self, "env:set", 1)
     obs = p.obs + index_of(self, i) * (t.obs:size() / self.num_envs)
   end
   return world:set(index_of(self, i), name, value, obs)

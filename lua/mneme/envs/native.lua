@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local observation_names = require "mneme.envs.observation_names"
+local reference = require "mneme.envs.reference"
 local whole = require "mneme.envs.whole"
 
 local C, check = engine.C, engine.check
@@ -165,8 +166,9 @@ local function new(name, given)
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another
-  local rules, best = C.mn_env_rules(number), C.mn_vec_best(vec)
-  world.rules, world.best = rules ~= nil and ffi.string(rules) or nil, best == best and best or nil
+  local rules, filled = C.mn_env_rules(number), ffi.new "mn_reference"
+  C.mn_vec_reference(vec, filled)
+  world.rules, world.reference = rules ~= nil and ffi.string(rules) or nil, reference.of_engine(filled)
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),

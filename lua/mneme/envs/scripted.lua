@@ -7,6 +7,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local observation_names = require "mneme.envs.observation_names"
+local reference = require "mneme.envs.reference"
 local saved_tables = require "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -17,8 +18,8 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "best", "truth", "to_know", "observes", "settable",
-  "set", "name", "num_envs", "seed", "time_limit" }
+local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
+  "observes", "settable", "set", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
@@ -75,9 +76,7 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
     end
   end
-  for key, kind in pairs { rules = "string", best = "number" } do
-    if spec[key] ~= nil and type(spec[key]) ~= kind then errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind)) end
-  end
+  if spec.rules ~= nil and type(spec.rules) ~= "string" then errors.usage(("env: rules is a %s, expected a text"):format(type(spec.rules))) end
   if spec.settable and type(spec.settable) ~= "table" then
     errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
   end
@@ -95,8 +94,12 @@ local function check_spec(spec)
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
   end
-  if #spec.observation == 0 then
-    errors.usage "env: observation is an empty list, expected the sizes of its axes"
+  for _, size in pairs(#spec.observation == 0 and { {} } or spec.observation) do
+    if type(size) == "table" then
+      errors.usage(("env: observation is %s, expected the sizes of one tensor's axes, such as { 16 }"):format(
+        next(spec.observation) and tables.in_words(spec.observation) or "an empty list"), next(spec.observation)
+        and "an environment observes one tensor: join the parts into a flat list, which a torso of your own slices (docs/write-an-environment.md)" or nil)
+    end
   end
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
     errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
@@ -105,6 +108,12 @@ end
 
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
+  if actions == "continuous"
+    or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
+    errors.usage(("%s: actions are %s, expected a number of them or a list of their names"):format(what,
+      type(actions) == "table" and tables.in_words(actions) or "continuous"),
+      "an action is one whole number: number the pairs of several parts, or steps of a continuous one (docs/write-an-environment.md)")
+  end
   local n = type(actions) == "table" and #actions or whole(what, "actions", actions, 1)
   if n < 1 or n > MOST_ACTIONS then
     errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
@@ -151,7 +160,9 @@ end
 ---@field draw fun(self: table, view: Canvas)?
 ---@field see fun(observation: number[], view: Canvas)? draws an observation for a person who plays, who may not see the state
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
----@field best number? the return of a perfect player
+---@field chance (number|fun(): number)? the mean score of random actions
+---@field memoryless (number|fun(): number)? of the best policy that knows the present observation alone
+---@field best (number|fun(): number)? of a perfect memory
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
@@ -172,6 +183,7 @@ end
 ---  draw = function(self, view) end                        optional: the state
 ---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
 ---  truth = function(self) return { name = number } end    optional
+---  chance = 0.25, memoryless = 0.5, best = 1             the mean scores of random actions, no memory, a perfect memory: what is known
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
 ---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
@@ -203,7 +215,7 @@ function world.new(spec)
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
-    settable = read_facts(spec.settable or {}), rules = spec.rules, best = spec.best,
+    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = observation_names.groups(name, spec.observes, self, settings)

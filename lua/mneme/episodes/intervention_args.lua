@@ -28,7 +28,7 @@ local readers = {
 ---@param command string name of the command, for errors
 function intervention_args.read(list, kind, text, command)
   for word in text:gmatch "[^,]+" do
-    local what, value = word:match "^(.-):(.*)$"
+    local what, value = word:match "^(.-)[:=](.*)$"                        -- set=cue:up, and set=cue=up
     local spec = { kind = kind, what = what or word }
     if readers[kind] then readers[kind](command, spec, word, value)
     elseif value then errors.usage(("%s: %s=%s: takes no value after a colon"):format(command, kind, word)) end

@@ -122,7 +122,12 @@ function interventions.parts(core, word)
     end
     return { { name = name, axis = axis, index = tonumber(index) } }
   end
-  if #list == 0 then errors.usage(("unknown part of the memory of %s: '%s'"):format(core.name, word), known_parts(core)) end
+  if #list == 0 then
+    local letter, digits = word:match "^(%a?)%a*[._-]?(%d+)$"
+    local near = digits and (letter == "h" and "layers.0.head." or "layers.") .. digits
+    near = near and #beginning(core, near:match "^layers%.%d+") > 0 and ("did you mean %s?  "):format(near) or ""
+    errors.usage(("unknown part of the memory of %s: '%s'"):format(core.name, word), near .. known_parts(core))
+  end
   return list
 end
 

@@ -11,6 +11,7 @@ local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
 local rig = require "mneme.models.contract_rig"
+local stored_parameters = require "mneme.learn.stored_parameters"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
@@ -393,13 +394,8 @@ function stepper.from_run(folder, options)
     env, agent = require("mneme.learn.rebuild").run(folder, about, settings)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
-  if not checkpoint then errors.fail(folder .. " has no checkpoint yet") end
-  local dict = {}
-  for name, t in pairs(checkpoint.tensors) do
-    local parameter = name:match "^agent%.(.+)$"
-    if parameter then dict[parameter] = t end
-  end
-  agent.module:load_state_dict(dict)
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
+  agent:load_state_dict(stored_parameters.of(checkpoint))
   agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
   agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,

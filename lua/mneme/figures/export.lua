@@ -7,15 +7,18 @@ local gnuplot = require "mneme.figures.gnuplot"
 local latex = require "mneme.figures.latex"
 local word = require "mneme.base.shell_word"
 local svg = require "mneme.figures.svg"
+local terminal = require "mneme.base.terminal"
 
 local export = {}
 local ZOOM = 2                 -- pixels of a PNG for one of the drawing
 
 local function drawing(fig, o) return svg.draw(fig, { alone = true, theme = "light", width = o.width, font = o.font, title = o.title, panels = o.panels }) end
 
+local function can_convert() return os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 end
+
 -- Draws by rsvg-convert, which has fonts and paper sizes: from a file next to the result, renamed when it is complete.
 local function convert(fig, path, kind, o)
-  if os.execute "command -v rsvg-convert >/dev/null 2>&1" ~= 0 then
+  if not can_convert() then
     errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
   end
   local from, to = path .. ".new.svg", path .. ".new"
@@ -83,5 +86,28 @@ end
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
+
+---The same for a command: where the program is missing that draws this kind, the figure is written as SVG.
+---@param fig table
+---@param path string
+---@param o table? as in export.write
+---@param left string[] gets the path where it was not written
+function export.write_or_svg(fig, path, o, left)
+  local kind = export.kind(path)
+  if (kind ~= "png" and kind ~= "pdf") or can_convert() then return export.write(fig, path, o) end
+  export.write(fig, (path:gsub("%.%w+$", ".svg")), o)
+  left[#left + 1] = path
+end
+
+---Says on stderr what export.write_or_svg left out, if anything.
+---@param left string[]
+---@return integer status 1: something was left out
+function export.say_left_out(left)
+  if #left == 0 then return 0 end
+  terminal.note(("mneme: not written: %s%s: rsvg-convert is not installed; .svg is written instead"):format(left[1],
+    #left > 1 and (" and %d more"):format(#left - 1) or ""))
+  terminal.note "  apt-get install librsvg2-bin, then the same command"
+  return 1
+end
 
 return export

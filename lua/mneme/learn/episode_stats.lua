@@ -107,12 +107,13 @@ function Episodes:score() return self.scored and mean(self.scores, math.min(self
 ---Their mean return; NaN before the first.
 function Episodes:mean_return() return mean(self.returns, math.min(self.total, WINDOW)) end
 
----"score 0.970 over the last 100 episodes, return 3.88"
-function Episodes:text()
+---"score 0.970 over the last 100 episodes (no memory gives 0.5), return 3.88"
+---@param guess string? what guessing gives
+function Episodes:text(guess)
   local n = math.min(self.total, WINDOW)
   if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended" end
   if not self.scored then return ("return %.2f over the last %d episodes (no score is declared)"):format(self:mean_return(), n) end
-  return ("score %.3f over the last %d episodes, return %.2f"):format(self:score(), n, self:mean_return())
+  return ("score %.3f over the last %d episodes%s, return %.2f"):format(self:score(), n, guess and " (" .. guess .. ")" or "", self:mean_return())
 end
 
 ---Means since the last call, as logged.
@@ -148,8 +149,7 @@ function Episodes:running()
   local d = ffi.cast("double *", t:data())
   d[0] = self.now
   ffi.copy(d + 1, self.begun, 8 * n)
-  -- in the order in which they began: the heap's own order depends on who came first
-  local order = {}
+  local order = {}                 -- in the order of the keys: heaps of equal runs may lie differently
   for i = 0, self.waiting - 1 do order[i + 1] = i end
   table.sort(order, function(x, y) return self.heap[4 * x] < self.heap[4 * y] end)
   for i, at in ipairs(order) do ffi.copy(d + 1 + n + 4 * (i - 1), self.heap + 4 * at, 32) end

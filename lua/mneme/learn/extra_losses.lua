@@ -1,7 +1,9 @@
 -- extra_losses.lua -- terms that a script adds to a learner's loss, and the modules that they train besides the agent:
 --   mn.learner(cfg, env, agent, { aux = { rebuild = function(batch) ... return loss end }, modules = { decoder = decoder } })
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local nn = require "mneme.tensor.nn"
+local module_class = require "mneme.tensor.module"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -34,23 +36,81 @@ local function terms_of(what, aux)
   return list
 end
 
----What a script adds to a learner.
+---What a class and a script add to a learner.
 ---@param what string the learner's name, for errors
----@param extra table? { aux, modules }
----@return table { terms = { name, f }[], module = nn.container of the modules }
-function extra_losses.read(what, extra)
+---@param extra table? { aux, modules } of the script
+---@param of_class table? modules of the class
+---@return table { terms = { name, f }[], modules = by name, module = a module of them all }
+function extra_losses.read(what, extra, of_class)
   extra = extra or {}
   errors.need(what .. ": the fourth argument", extra, nil, "{ aux = function(batch) ... end }")
   for key in pairs(extra) do
     if key ~= known[1] and key ~= known[2] then errors.unknown(("key of the fourth argument of %s:"):format(what), key, known) end
   end
-  local children, modules = {}, extra.modules or {}
-  errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
-  for _, name in ipairs(tables.keys(modules)) do
-    errors.need(("%s: modules.%s"):format(what, name), modules[name], "children", "a module such as mn.nn.linear(...)")
-    children[#children + 1] = { name, modules[name] }
+  local all, module = {}, { leaves = {}, named = {}, children = {} }
+  for _, modules in ipairs { of_class or {}, extra.modules or {} } do
+    errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
+    for _, name in ipairs(tables.keys(modules)) do
+      if all[name] then errors.raise(("%s: modules.%s is given twice"):format(what, name)) end
+      all[name] = modules[name]
+    end
   end
-  return { terms = terms_of(what, extra.aux), module = nn.container(children) }
+  for _, name in ipairs(tables.keys(all)) do
+    local one = all[name]
+    if tensor.is(one) and one:wants_grad() then
+      module.leaves[#module.leaves + 1], module.named[#module.named + 1] = one, { name, one }
+    else
+      if tensor.is(one) then errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name)) end
+      module.children[#module.children + 1] = { name, module_class.need(("%s: modules.%s"):format(what, name), one) }
+    end
+  end
+  return { terms = terms_of(what, extra.aux), modules = all, module = module_class.new(module, function() end) }
+end
+
+-- What the user's functions call a leaf: a variable that they close over, or a field of a table there; nil: it was not found.
+local function name_of(slot, functions)
+  local seen = {}
+  local function look(name, x, depth)
+    if tensor.is(x) then return x.slot == slot and name or nil end
+    if depth == 0 or (type(x) ~= "table" and type(x) ~= "function") or seen[x] then return end
+    seen[x] = true
+    if type(x) == "table" then
+      for key, value in pairs(x) do
+        local found = look(("%s.%s"):format(name, tostring(key)), value, depth - 1)
+        if found then return found end
+      end
+      return
+    end
+    for i = 1, debug.getinfo(x, "u").nups do
+      local upvalue, value = debug.getupvalue(x, i)
+      local found = look(upvalue, value, depth - 1)
+      if found then return found end
+    end
+  end
+  for _, f in ipairs(functions) do
+    local found = look("loss", f, 5)
+    if found then return found end
+  end
+end
+
+---Refuse a loss that reaches a leaf which the optimiser does not move: called where the update is recorded, before its first step.
+---@param learner OnPolicy
+function extra_losses.check_trained(learner)
+  local moved, leaf, i = {}, ffi.new "mn_tensor", 0
+  for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
+  while engine.C.mn_plan_graded(learner.learn.handle, i, leaf) do
+    if not moved[leaf.slot] then
+      local functions = { learner.loss or learner.model }
+      for _, term in ipairs(learner.extra and learner.extra.terms or {}) do functions[#functions + 1] = term[2] end
+      for _, part in ipairs { "policy", "value", "torso" } do functions[#functions + 1] = learner.agent and learner.agent[part] end
+      local name = name_of(leaf.slot, functions)
+      errors.raise(("%s: %s [%s] has a gradient in the loss, but belongs to no module, so that it would be neither trained nor saved"):format(
+        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = learner.loss and errors.position_of(learner.loss),
+        hint = ("modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
+          .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
+    end
+    i = i + 1
+  end
 end
 
 ---The loss of an update: the learner's own, checked, with the extra terms.

@@ -35,7 +35,7 @@ local function check(d, base)
     local kind = texts[key] or method and "function"
     if not kind then
       local known = tables.keys(texts)
-      for _, word in ipairs { "loss", "setup", "update" } do known[#known + 1] = word end
+      for _, word in ipairs { "loss", "setup", "update", "modules" } do known[#known + 1] = word end
       errors.unknown("key of on_policy:", key, known)
     end
     if type(value) ~= kind then errors.raise(("on_policy: %s is a %s, expected a %s"):format(key, type(value), kind)) end
@@ -62,7 +62,8 @@ end
 ---  config = { NAME = default } its settings, over those that are shared; about = { NAME = "meaning" or { "meaning", range = {lo, hi},
 ---  whole = true, choices = {...} } } of those that are its own alone;
 ---  doc, source: texts for help; base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
----  setup = function(self): runs once, when all buffers are there; update = function(self): the update after each rollout, by default
+---  modules = function(self): { NAME = module, or leaf with a gradient } that are trained and saved besides the agent; in self.modules then;
+---  setup = function(self): runs once, when all buffers are there, after the base's; update = function(self): the update after each rollout, by default
 ---  one step of the optimiser (self:optimiser_step()), returns false if a value is not finite; more methods of OnPolicy may be replaced
 ---@return Learner learner called with (cfg, env, agent, extra) as mn.a2c is; `mn.learners.NAME = learner` makes it learner=NAME
 local function define(d)
@@ -70,6 +71,25 @@ local function define(d)
   check(d, base)
   local class = {}
   for key, value in pairs(d) do if key ~= "base" and key ~= "config" and key ~= "about" then class[key] = value end end
+  -- What a variant sets up comes after what its base does, which it may call itself, too: a class does it once for each learner.
+  if d.setup then
+    local own, before = d.setup, base.setup
+    function class.setup(self)
+      if self.set_up[own] then return end
+      self.set_up[own] = true
+      before(self)
+      own(self)
+    end
+  end
+  if d.modules and base ~= on_policy then
+    function class.modules(self)
+      local all = {}
+      for _, part in ipairs { base.modules(self) or {}, d.modules(self) or {} } do
+        for name, one in pairs(part) do all[name] = one end
+      end
+      return all
+    end
+  end
   class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {})
   local instances = { __index = class }
   ---A learner of this kind: mn.a2c is advantage actor-critic, mn.ppo proximal policy optimisation (mneme help a2c, mneme help ppo).

@@ -69,6 +69,7 @@ learners.list = setmetatable(list, { __index = function(_, name)
   for _, one in ipairs(type(name) == "string" and registry.names "learners" or {}) do
     if one == name then return learners.find(name) end
   end
+  errors.unknown("learner", name, learners.names())
 end })
 
 ---The learner that the settings name: learner=a2c, learner=ppo, or one of your own (learners/NAME.lua, or mn.learners.NAME).

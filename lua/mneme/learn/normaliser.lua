@@ -35,9 +35,20 @@ local function statistics(n)
   return { bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
 end
 
-local function start(s)
+-- What the agent's load_state_dict was given.
+local function given(learner) return learner.agent and learner.agent.statistics end
+
+-- From nothing, or from what the agent was given, { "observation.mean" = ... }.
+local function start(s, from, name)
   for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, 1 end
   s.count[0] = FIRST_COUNT
+  for part, n in pairs { mean = s.n, var = s.n, count = 1 } do
+    local t = from and from[name .. "." .. part]
+    if t and (t:size() ~= n or t:dtype() ~= "f32") then
+      errors.raise(("load_state_dict: normalise.%s.%s is %s with %d numbers, expected f32 with %d"):format(name, part, t:dtype(), t:size(), n))
+    end
+    for k = 0, t and n - 1 or -1 do s[part][k] = t:data()[k] end
+  end
 end
 
 -- Take in `rows` more samples on each rank, x [rows, n] (Chan, Golub and LeVeque 1983).
@@ -106,12 +117,12 @@ function Normaliser:begin(learner)
   row.paid = {}
   for t = 0, T - 1 do row.paid[t] = ffi.new("float[?]", B) end
   if self.norm_obs then
-    start(self.of_observation)
+    start(self.of_observation, given(learner), "observation")
     update(self.of_observation, row.x[T], B)
     self:observations(row.x[T], row.inputs[T], B)
   end
   if self.norm_reward then
-    start(self.of_return)
+    start(self.of_return, given(learner), "return")
     ffi.fill(self.returns_so_far, 8 * B)
   end
 end
@@ -205,6 +216,10 @@ local normaliser = {}
 ---@return Normaliser?
 function normaliser.of_learner(what, learner)
   local space = learner.env.observation_space
+  if not learner.norm_obs and (given(learner) or {})["observation.mean"] then
+    errors.usage(what .. ": norm_obs=0, and the agent's parameters are of a run with norm_obs=1",
+      "norm_obs=1 begins with its statistics; without the names normalise.* they are left out")
+  end
   if not (learner.norm_obs or learner.norm_reward or learner.clip_reward > 0) then return nil end
   if learner.norm_obs and space.dtype == "u8" then
     errors.usage(("%s: norm_obs=1: the observations of %s are %s (u8), expected floats"):format(what, learner.env.id,
@@ -230,4 +245,5 @@ function normaliser.of_checkpoint(about, space, checkpoint)
   return self
 end
 
+normaliser.EPSILON = EPSILON
 return normaliser

@@ -8,6 +8,7 @@
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 local ffi = require "ffi"
 local batches = require "mneme.learn.batch"
+local buffers = require "mneme.learn.rollout_buffers"
 local checkpoint_contents = require "mneme.learn.checkpoint_contents"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
@@ -20,6 +21,7 @@ local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
+local reference = require "mneme.envs.reference"
 local schedule = require "mneme.tensor.lr_schedule"
 local episode_stats_mpi = require "mneme.learn.episode_stats_mpi"
 local reach_warning = require "mneme.learn.reach_warning"
@@ -59,14 +61,6 @@ OnPolicy.defaults = {
 }
 
 -- ---- making one ----
-
--- Pointers to every row of a [T,B,...] buffer: made once, so that stepping makes no garbage.
-local function rows_of(t, into, first)
-  local rows, p = t:shape()[1], t:data()
-  local stride = t:size() / rows
-  for i = 0, rows - 1 do into[(first or 0) + i] = p + i * stride end
-  return into
-end
 
 -- A window on rows t0 .. t1-1 of a sequence; timed: itself a sequence, of a plan that is run by rows.
 local function window(t, t0, t1, timed)
@@ -116,8 +110,8 @@ local function piece_of(self, first, rows)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
-  rows_of(piece.actions, self.row.action, first)
-  rows_of(piece.values, self.row.value, first)
+  buffers.rows_of(piece.actions, self.row.action, first)
+  buffers.rows_of(piece.values, self.row.value, first)
   return piece
 end
 
@@ -126,57 +120,6 @@ local function again(self, piece)
   local x, resets, previous = inputs(self, piece.first, piece.to, false)
   local logits, values, _, core_output = self.agent(x, resets, piece.state, nil, previous)
   return { logits = logits, values = values, core_output = core_output }
-end
-
--- Buffers of a rollout, and pointers to their rows.
-local function make_buffers(self)
-  local T, B, space = self.T, self.B, self.env.observation_space
-  self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
-  self.inputs = self.norm_obs and tensor.new { shape = self.x:shape(), time = true } or self.x
-  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
-  self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
-  self.previous = self.agent:previous_leaves(T + 1, B)
-  self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
-  self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
-    x = rows_of(self.x, {}), inputs = rows_of(self.inputs, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
-  self.row.paid = self.row.reward            -- as the environment gave them
-  for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
-  self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
-end
-
--- What would have been seen next, had no time limit cut an episode off.
-local function make_peek(self)
-  local B, space = self.B, self.env.observation_space
-  return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
-    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, previous = self.agent:previous_leaves(1, B) }
-end
-
--- Where each step of the rollout leaves what came of it, without anybody looking: mn_rollout of engine/mneme.h.
-local function make_rollout(self)
-  local T, B, r = self.T, self.B, ffi.new "mn_rollout"
-  local previous = self.previous or {}
-  local peek = self.bootstrap_truncated and self.env.time_limit > 0 and make_peek(self) or nil
-  local function place(field, t) if t then r[field] = t:data() end end
-  self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
-    length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
-    cut = tensor.new { shape = { B }, dtype = "u8" } }
-  self.outcome_at = {}
-  for field, t in pairs(self.outcomes) do
-    place(field, t)
-    self.outcome_at[field] = t:data()
-  end
-  for field, t in pairs { obs = self.x, done = self.done, resets = self.resets, told_action = previous.action,
-    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.memory_resets.seen } do
-    place(field, t)
-  end
-  if peek then
-    local told = peek.previous or {}
-    for field, t in pairs { obs = peek.x, resets = peek.resets, action = told.action, reward = told.reward } do
-      place("uncut_" .. field, t)
-    end
-  end
-  r.context, r.reset_on_done = self.context, self.reset_on_done
-  self.peek, self.buffers = peek, r
 end
 
 -- This rank's share of the environments.
@@ -202,8 +145,14 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
-    losses = {}, extra = extra_losses.read(what, extra) }, instances)
+    losses = {}, set_up = {} }, instances)
+  if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
+    trainer.instead(self)
+    return self
+  end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
+  self.extra = extra_losses.read(what, extra, self:modules())
+  self.modules = self.extra.modules
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -223,13 +172,12 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.normaliser = normaliser.of_learner(what, self)
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
-  if bytes > HEAVY and trainer.instead == nil then
+  if bytes > HEAVY then
     terminal.note(("mneme: warning: core %s: the state of %d environments takes %.1f GiB, and each rollout works through it"):format(core.name, self.B,
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  make_buffers(self)
-  make_rollout(self)
+  buffers.make(self)
   self.optimiser = optim.adamw(self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
@@ -243,6 +191,10 @@ end
 
 ---Called once, when all buffers are there: for those of a class.
 function OnPolicy.setup() end
+
+---Called once, when the settings are there: what a class trains besides the agent.
+---@return table<string, Module|Tensor>? modules, and leaves with a gradient, by name: then in self.modules
+function OnPolicy.modules() end
 
 -- ---- acting ----
 
@@ -306,6 +258,7 @@ end
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
+  for i = 1, #self.overwritten do engine.check(C.mn_tensor_write(engine.ctx, self.overwritten[i], "rollout")) end
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
   if self.normaliser then self.normaliser:before(self) end
   if not self.carry then
@@ -372,10 +325,17 @@ function OnPolicy:advance()
   return self.T * self.num_envs, self:update()
 end
 
+---What share of the training was done before this update: for schedules of one's own, which a resume with other steps then continues.
+---@return number? share 0..1; nil: a training without an end
+function OnPolicy:share_done()
+  return schedule.share(self.step - self.T * self.num_envs, self.cfg.steps, self.starts, self.T * self.num_envs)
+end
+
 ---The learning rate of the next update of the optimiser.
 ---@return number
 function OnPolicy:rate()
-  return schedule.rate(self, self.optimiser:updates() + 1, self.step - self.T * self.num_envs, self.cfg.steps)
+  local each = self.T * self.num_envs          -- steps of an update
+  return schedule.rate(self, self.optimiser:updates() + 1, self.step - each, self.cfg.steps, self.starts, each)
 end
 
 ---Does the mean score of the last 100 episodes reach stop_score?  An error where they have none.
@@ -395,7 +355,7 @@ function OnPolicy:describe()
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
   for key, value in pairs(env.settings) do about.task[key] = value end
   about.task.num_envs = self.num_envs
-  about.own_limit = env.world.own_limit or nil
+  about.own_limit, about.reference = env.world.own_limit or nil, env.reference
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.max_norm, about.normalise = self.max_norm, self.normaliser and self.normaliser:describe()
@@ -457,7 +417,7 @@ end
 ---@return string
 ---@return table
 function OnPolicy:summary()
-  return self.finished:text(), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+  return self.finished:text(reference.text(self.env.reference)), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
 ---What the loss reads of the rollout that was just made.
@@ -470,6 +430,7 @@ function OnPolicy:loss_and_step()
   self.optimiser:zero_grad()
   local loss, logged = extra_losses.total(self, self:batch())
   loss:backward()
+  extra_losses.check_trained(self)
   self.optimiser:apply()
   self.read = {}
   for name, t in pairs(logged) do self.read[name] = t:data() end

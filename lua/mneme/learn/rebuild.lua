@@ -1,5 +1,6 @@
--- rebuild.lua -- runs a script until its learner is built, without training: to play its environment by hand, and to obtain
--- environments and torsos that are defined in the script, which config.json cannot describe.
+-- rebuild.lua -- runs a script until it trains, without training: to play its environment by hand, and to obtain environments and
+-- agents that are defined in the script, which config.json cannot describe.  The learner is made without what only learning needs: its
+-- settings are not checked, its buffers not allocated, `setup` not called, so any num_envs will do.
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
 local envs = require "mneme.envs.env"
@@ -9,49 +10,65 @@ local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
+local C = engine.C
 local TAKEN = {}                   -- what ends the script once its learner is there
 local rebuild = {}
 
 ---Run a script as far as the learner that it would train.
 ---@param path string the script
 ---@param words string[] its command line
----@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
+---@param settings table? num_envs, seed, time_limit that its environment gets instead of the script's
+---@param field string? what the learner is wanted for: "agent" (default), "model" of supervised learning
 ---@return table learner
-function rebuild.script(path, words, settings)
+function rebuild.script(path, words, settings, field)
   local chunk = user_file.load(path)
   local arguments, script, learner = config.arguments, config.script, nil
   config.arguments, config.script = words, path
   envs.override = settings
-  trainer.instead = function(made)
+  trainer.instead = function(made, trains)
     learner = made
-    error(TAKEN, 0)
+    if trains then error(TAKEN, 0) end
   end
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   core.resume(nil)
-  if not ok and problem_there ~= TAKEN then error(problem_there, 0) end
-  if not learner or not learner.agent then errors.fail(path .. ": this script trains no agent in an environment") end
+  if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own
+  if not learner or not learner[field or "agent"] then
+    errors.fail(path .. (field and ": this script trains no model on a data set" or ": this script trains no agent in an environment"))
+  end
   return learner
 end
+
+-- The learner of a run, made again by its script with the run's settings.
+local function of_run(folder, info, what, settings, field)
+  if not info.script or not source_files.exists(info.script) then
+    errors.fail(("%s: its %s is written in %s, which is not here"):format(folder, what, info.script or "a script that is not named"),
+      "run this where the script is")
+  end
+  return rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32",
+    ("threads=%d"):format(C.mn_threads(engine.ctx)) }, settings, field)
+end
+
+---Make the model of a run of supervised learning again.
+---@param folder string of the run
+---@param info table its config.json
+---@return SequenceModel
+function rebuild.model(folder, info) return of_run(folder, info, "model", nil, "model").model end
 
 ---Make the environment and the agent of a run again.
 ---@param folder string of the run
 ---@param info table its config.json
----@param settings table num_envs, seed, time_limit that its environment gets instead of the script's
+---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's; of one in C any of its settings
 ---@return Env
 ---@return Agent
 function rebuild.run(folder, info, settings)
-  for key in pairs(settings) do
+  for key in pairs(info.env_of_script and settings or {}) do
     if key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" then
       errors.usage(("%s: %s cannot change: its environment is written in %s, which has only num_envs, seed and time_limit free"):format(
         folder, key, info.script or "a script"))
     end
   end
-  if not info.script or not source_files.exists(info.script) then
-    errors.fail(("%s: its environment is written in %s, which is not here"):format(folder, info.script or "a script that is not named"),
-      "run this where the script is")
-  end
-  local learner = rebuild.script(info.script, { "resume=" .. folder, "device=" .. (engine.device or "cpu"), "precision=fp32" }, settings)
+  local learner = of_run(folder, info, info.env_of_script and "environment" or "agent", settings)
   return learner.env, learner.agent
 end
 

@@ -7,10 +7,12 @@ local ffi = require "ffi"
 local agents = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
+local extra_losses = require "mneme.learn.extra_losses"
 local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
+local numbers = require "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
 local schedule = require "mneme.tensor.lr_schedule"
 local tensor = require "mneme.tensor.tensor"
@@ -59,6 +61,10 @@ local function new(cfg, dataset, model)
   errors.need("supervised: data set", dataset, "buffers", "mn.dataset(...)")
   errors.need("supervised: model", model, "core", "mn.sequence_model { dataset = dataset, core = core }")
   local self = setmetatable({ cfg = cfg, dataset = dataset, model = model, updates = 0, evaluated = 0 }, Supervised)
+  if trainer.instead then
+    trainer.instead(self)
+    return self
+  end
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
   self.each = dataset.length * share(dataset)
@@ -80,6 +86,7 @@ function Supervised:loss_and_step()
   local loss, _, right = ops.cross_entropy { logits = logits, target = batch.answer, asked = batch.asked }
   if self.weight then loss = loss * self.weight end
   loss:backward()
+  extra_losses.check_trained(self)
   self.optimiser:apply()
   self.read.loss, self.right, self.after = loss:data(), right:data(), after
   return loss
@@ -107,7 +114,7 @@ function Supervised:advance()
   self.dataset:fill(self.batch, "train", self.updates)
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
-  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps))
+  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
   if self.learn.recorded then self.learn:run() else self.learn() end
   if self.dataset.carried and self.carry then tensor.keep(self.after, self.state) end
   step = step + self.each
@@ -143,7 +150,9 @@ end
 ---One line: which model, on what.
 ---@return string
 function Supervised:headline()
-  return ("%s on %s, %d parameters"):format(self.model.core.name, self.dataset.name, self.model.module:count())
+  local instead = self.dataset.instead
+  return ("%s on %s%s, %d parameters"):format(self.model.core.name, self.dataset.name,
+    instead and (" (%s: the package fortunes is not installed)"):format(instead:match "[^/]*$") or "", self.model.module:count())
 end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
@@ -219,7 +228,8 @@ function Supervised:summary()
   local r = self.result
   if not r then return "no evaluation yet", {} end
   local bits = r.bits_per_character and (", %.3f bits per character"):format(r.bits_per_character) or ""
-  return ("on the validation part accuracy %.3f, loss %.4f%s"):format(r.accuracy, r.loss, bits),
+  local guess = r.commonest and (" (the most frequent answer gives %s)"):format(numbers.short(r.commonest)) or ""
+  return ("on the validation part accuracy %.3f%s, loss %.4f%s"):format(r.accuracy, guess, r.loss, bits),
     { accuracy = r.accuracy, commonest = r.commonest, loss = r.loss, perplexity = r.perplexity, bits_per_character = r.bits_per_character }
 end
 

@@ -18,11 +18,14 @@
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
+--   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
+--   starts                set here where a resume changed the training's steps: see schedule.share of tensor/lr_schedule.lua
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
+local core_rehearsal = require "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
@@ -32,9 +35,12 @@ local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
+local values = require "mneme.base.setting_types"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
+local schedule = require "mneme.tensor.lr_schedule"
+local starts = require "mneme.runs.starts"
 local C = engine.C
 
 ---@class Observer what watches a training; each method may be missing
@@ -46,6 +52,7 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
+  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
@@ -109,17 +116,35 @@ local function tell_choices(learner, about)
   for _, line in ipairs(lines) do print(terminal.fold(line, terminal.columns(1))) end
 end
 
+-- A resume with other steps: the learner's schedule continues from where it was, and a line says so.
+local function stretch(learner, cfg, path, step)
+  local list, info = {}, config.meta(cfg).resumed
+  for i, start in ipairs(starts.of(info)) do list[i] = { from_step = start.from_step, steps = tonumber(start.steps) } end
+  while list[1] and list[#list].from_step >= step do list[#list] = nil end
+  local before = list[#list]
+  if before and not before.steps then before.steps = tonumber(info.config.steps) end          -- of a version that did not note it
+  list[#list + 1] = { from_step = step, steps = cfg.steps }
+  for i = 2, #list do if list[i].steps ~= list[i - 1].steps then learner.starts = list end end
+  if not before or before.steps == cfg.steps then return end
+  local text = ("%s: steps=%s from step %.0f on, before %s"):format(path, values.show(cfg.steps), step, values.show(before.steps))
+  if schedule.decays(learner.lr_schedule) then
+    text = text .. ("; lr_schedule=%s continues from the rate that it had there, and ends at step %s"):format(learner.lr_schedule, values.show(cfg.steps))
+  end
+  print(terminal.fold(text, terminal.columns(1)))
+end
+
 ---Train to cfg.steps, or until the learner says that it is over.
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
-  if trainer.instead then return trainer.instead(learner) end          -- rebuild.lua wants the learner alone
+  if trainer.instead then return trainer.instead(learner, true) end          -- rebuild.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
   if learner.env then rehearsal.check(learner.env) end
-  local about = learner:describe()
+  local about, acts = learner:describe(), learner.agent or learner.model
+  if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
@@ -128,6 +153,7 @@ function trainer.train(learner)
     trainer.restore(learner, from)
     step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
     print(("%s: going on at step %.0f"):format(run.path, step))
+    stretch(learner, cfg, run.path, step)
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))
     tell_choices(learner, about)
@@ -138,7 +164,7 @@ function trainer.train(learner)
   if ranks.size > 1 then ranks.agree(learner:contents()) end
   local observers = {}
   for _, open in ipairs(trainer.observers) do observers[#observers + 1] = open(learner, run, function() return step end) end
-  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads }
+  local bar = progress.new { steps = cfg.steps, start = step, silent = not leads, at_most = (learner.stop_score or -1) >= 0 }
   local started = { step = step, time = C.mn_clock(false) }
   local function counters()
     local c = learner:counters()
@@ -184,6 +210,7 @@ function trainer.train(learner)
   bar:finish(step, learner:shown())
   notify(observers, "close", step, ok)
   if not ok then
+    if leads and status.status == 3 then outcome.write(run.path, "diverged", step, {}) end
     run:close(1)
     error(status, 0)
   end
@@ -198,8 +225,9 @@ function trainer.train(learner)
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then
-    result.seconds_measured = C.mn_clock(false) - started.time
-    result.seconds_per_step = result.seconds_measured / math.max(1, step - started.step)
+    local measured = step - started.step        -- 0: its first update was all of it, and is no measure of a step
+    result.seconds_measured = measured > 0 and C.mn_clock(false) - started.time or 0
+    result.seconds_per_step = measured > 0 and result.seconds_measured / measured or 0
   end
   return result
 end

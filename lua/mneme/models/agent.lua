@@ -9,6 +9,7 @@ local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
 local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
+local nn_module = require "mneme.tensor.module"
 local registry = require "mneme.base.registry"
 local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
@@ -24,6 +25,7 @@ local OWN = "a module of the script"
 ---@field torso Module observations [T,B,...] -> [T,B,d]
 ---@field script_parameters integer? of the agent with the script's own core, of a core of a config's settings
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
+---@field statistics table<string, Tensor>? that load_state_dict was given: observation.mean ...
 ---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
@@ -65,7 +67,6 @@ end
 
 -- A head that the script made, checked on zeros.
 local function own_head(name, part, d, expected, fits)
-  if type(part) ~= "function" then errors.need("agent: " .. name, part, "call", "a module such as mn.nn.linear(core.d_out, n)") end
   local module = torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
   return module
 end
@@ -232,7 +233,7 @@ local function own_words(config)
   local own = {}
   for _, of in ipairs { { "gate", gates }, { "decay", decays }, { "feature", feature_maps } } do
     local word, list, ours = config[of[1]], of[2].list, of[2].ours
-    if type(word) == "string" and list[word] ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
+    if type(word) == "string" and rawget(list, word) ~= ours[word] then own[#own + 1] = of[1] .. "=" .. word end
   end
   return own[1] and table.concat(own, ",") or nil
 end
@@ -241,7 +242,7 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if type(torso) == "function" or type(torso) == "table" and torso.call then torso = OWN end
+  if type(torso) == "function" or nn_module.of(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
@@ -269,5 +270,25 @@ function Agent:parameters() return self.module:parameters() end
 ---Names and tensors; see Module:state_dict.
 ---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end
+
+---Load values by name, those of mn.run.state_dict or of a file that `mneme export` wrote: see Module:load_state_dict.  Statistics
+---(normalise.*) are where a learner with norm_obs or norm_reward begins.
+---@param dict table<string, Tensor>
+---@param options { strict: boolean }?
+---@return string[] missing, string[] unexpected
+function Agent:load_state_dict(dict, options)
+  errors.need("load_state_dict", dict, nil, "tensors by name")
+  local parameters, statistics = {}, nil
+  for name, t in pairs(dict) do
+    local key = type(name) == "string" and name:match "^normalise%.(.+)$"
+    if key then
+      statistics = statistics or {}
+      statistics[key] = t
+    else parameters[name] = t end
+  end
+  local missing, unexpected = self.module:load_state_dict(parameters, options)
+  self.statistics = statistics
+  return missing, unexpected
+end
 
 return { new = agent, remade = remade, of_script = of_script, of_library = of_library, own_words = own_words }

@@ -10,6 +10,7 @@ local reads = require "mneme.models.reads"
 local implicit_attention = require "mneme.models.implicit_attention"
 local rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
+local state_arrays = require "mneme.models.state_arrays"
 local tensors = require "mneme.tensor.tensor"
 
 local contract = {}
@@ -443,16 +444,24 @@ each("parameters survive saving and loading; wrong files change nothing", functi
   os.remove(path)
 end)
 
+local gates = {}
+for _, kind in ipairs(state_arrays.gates) do gates[kind] = true end
+
 each("a probe gets every named value, and its result is used", function(_, c)
-  local x, seen, first = input(c), {}, nil
+  local x, seen, first, shapes = input(c), {}, nil, {}
   local y = rig.run(c, x)
   local probed = rig.run(c, x, nil, nil, function(name, p)
     expect.ok(tensors.is(p) and not seen[name], name)
-    seen[name], first = true, first or name
+    seen[name], first, shapes[name] = true, first or name, p:shape()
     return p
   end)
   same(probed, y, "a probe that only looks")
   expect.ok(first, "there is no probe")
+  for name, shape in pairs(shapes) do
+    local _, kind = state_arrays.parse(name)
+    expect.ok(not gates[kind] or (shape[1] == x:shape()[1] or shape[1] == 1) and shape[2] == x:shape()[2],
+      ("gate %s is [%s], expected [T,B,...]: a gate is [T,B,H] or [T,B,H,n] of heads, else [T,B,n]"):format(name, table.concat(shape, ",")))
+  end
   local forced = rig.run(c, x, nil, nil, function(name, p) return name == first and p * 0.5 or p end)
   expect.ok(rig.apart(forced, y) > 1e-4, "replacing " .. first .. " changes nothing")
 end)

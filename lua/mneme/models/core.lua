@@ -26,6 +26,7 @@
 --               those of the memory that it approximates
 --   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
 --   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
+local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
@@ -202,7 +203,9 @@ function Core:named_parameters() return self.module:named_parameters() end
 function Core:state_dict() return self.module:state_dict() end
 ---Load values by name; see Module:load_state_dict.
 ---@param dict table<string, Tensor>
-function Core:load_state_dict(dict) self.module:load_state_dict(dict) end
+---@param options { strict: boolean }?
+---@return string[] missing, string[] unexpected
+function Core:load_state_dict(dict, options) return self.module:load_state_dict(dict, options) end
 
 -- ---- what it costs ----
 
@@ -308,7 +311,7 @@ local function known_words(d, key) return (d.choices or {})[key] or words[key] e
 local function check_value(name, d, key, value)
   local known = known_words(d, key)
   local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
-  if known and not known[value] then errors.unknown(key .. " =", value, tables.keys(known)) end
+  if known and not rawget(known, value) then errors.unknown(key .. " =", value, tables.keys(known)) end
   if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
     errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
   end
@@ -344,8 +347,13 @@ end
 ---@param given table<string, any>
 local function check_settings(name, given) configure(name, definition(name), given) end
 
+-- What a core's file and its build may give, as words: see the top.
+local of_file = "doc source config build equations choices counts older checked preset"
+local of_build = [[module forward acts looks_back d_out states sizes start constants stops claims complexity decomposes cost reads approximates
+  decays channels store_all_channels]]
+
 -- What a new file lacks: an error before anything depends on it.
-local function check_built(name, core)
+local function check_built(name, core, build)
   local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
   if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
   for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
@@ -356,6 +364,7 @@ local function check_built(name, core)
       errors.raise(("core %s: build gave %s = %s, expected %s"):format(name, key, tostring(core[key]), expected), hint)
     end
   end
+  errors.members("what build of core " .. name .. " gave", core, of_build, build)
   for state, axes in pairs(core.states) do
     for letter in axes:gmatch "%w+" do
       if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then
@@ -416,7 +425,8 @@ local function new(name, config, ignore_unknown, stored)
   config, older = as_stored(stored or resumed, name, config or {})
   local cfg = configure(name, d, config, ignore_unknown)
   local core = d.build(cfg, config, ignore_unknown)
-  check_built(name, core)
+  errors.members("core " .. name, d, of_file, d.build)
+  check_built(name, core, d.build)
   reads.check(core.reads, name, d.build)
   core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
@@ -450,5 +460,6 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, sizes = sizes, definition = definition, preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
+return { new = new, block = block.frame, sizes = sizes, definition = definition,
+  preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
   stored_sees = stored_sees }

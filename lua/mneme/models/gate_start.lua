@@ -1,8 +1,8 @@
 -- gate_start.lua -- how the gates of a core begin: core.remember=STEPS sets the half-life of what a new core writes, and
 -- core:half_lives() reports it.  Published gates begin half open, so that nothing is left of a step after some twenty others.
 -- A core that forgets returns `decays` from build, a list with one entry for each layer:
---   { gates }   the gates whose factors per step multiply to the decay of the state; or, with
---     together = function(gates, keeps) -> the decay that gates with these factors have together
+--   { gates }   the gates whose factors per step multiply to the decay of the state, each channel of one gate with each of the next; or, with
+--     elements = function(gates, keeps) -> the decay of every element of the state where the channels of gate i have the factors keeps[i]
 --     share = function(gates, keep) -> the factor that each needs for this decay
 --     refuses = why there are no half-lives (text)
 -- and a gate is
@@ -141,31 +141,38 @@ function start.apply(core, text)
   end
 end
 
--- The decay per step of a layer's state whose gates keep these factors.
-local function together(layer, keeps)
-  local product = 1
-  for _, keep in ipairs(keeps) do product = product * keep end
-  return layer.together and layer.together(layer, keeps) or product
+-- The decay per step of every element of a layer's state: each channel of a gate with each of the next.
+local function elements(layer, keeps)
+  if layer.elements then return layer.elements(layer, keeps) end
+  local list = keeps[1]
+  for k = 2, #keeps do
+    local all = {}
+    for _, a in ipairs(list) do for _, b in ipairs(keeps[k]) do all[#all + 1] = a * b end end
+    list = all
+  end
+  return list
 end
 
 local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 or math.log(0.5) / math.log(keep) end
 
 ---The half-lives of what a core writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
 ---@param core Core
----@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: the core has no gate that
+---@return table[]? layers { shortest, median, longest } over the elements of each layer's state; nil: the core has no gate that
 ---  forgets
 function start.half_lives(core)
   if not core.decays or #core.decays == 0 or core.decays[1].refuses then return nil end
   local layers = {}
   for l, layer in ipairs(core.decays) do
-    local low, mid, high = {}, {}, {}
+    local keeps = {}
     for k, gate in ipairs(layer) do
-      local all = {}
-      for i = 0, gate.n - 1 do all[i + 1] = gate.get(i) end
-      table.sort(all)
-      low[k], mid[k], high[k] = all[1], (all[math.floor((#all + 1) / 2)] + all[math.ceil((#all + 1) / 2)]) / 2, all[#all]
+      keeps[k] = {}
+      for i = 0, gate.n - 1 do keeps[k][i + 1] = gate.get(i) end
     end
-    layers[l] = { shortest = steps_of(together(layer, low)), median = steps_of(together(layer, mid)), longest = steps_of(together(layer, high)) }
+    local all = elements(layer, keeps)
+    table.sort(all)
+    local n = #all
+    layers[l] = { shortest = steps_of(all[1]), longest = steps_of(all[n]),
+      median = (steps_of(all[math.floor((n + 1) / 2)]) + steps_of(all[math.ceil((n + 1) / 2)])) / 2 }
   end
   return layers
 end

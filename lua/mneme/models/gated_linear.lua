@@ -49,7 +49,7 @@ local probed_later = { "keep_v", "keep_k" }         -- what is kept, where it is
 local function projections(cfg, K, memory, gate)
   local feature, act = feature_maps.list[cfg.feature], feature_maps.act(cfg)
   local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
-  local rows = feature.rows(cfg)
+  local rows = feature_maps.rows(cfg)
   local init = nn.init.orthogonal(math.sqrt(2), H)
   local mapped = feature.lecun and nn.init.lecun_normal() or init
   local at_once = fused[act] and not cfg.rotary and act or nil
@@ -129,7 +129,7 @@ local function attention(cfg, n, K, memory, use, all_decays)
     if late then a = activate(a, act) end
     if not feature.map then return a end
     about.role = role
-    return feature.map(a, about)
+    return feature_maps.map(a, about)
   end
 
   return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe)

@@ -111,14 +111,21 @@ end
 
 local function refuse(...) errors.raise("core: " .. string.format(...), { status = 2 }) end
 
--- An entry that a script has put into a list of the library's may say what entries of the library say.
+local also = { count = { { boolean = true, ["function"] = true }, "true or function(cfg, K)" },
+               word = { { string = true, ["function"] = true }, "the name of an op, or function(cfg)" } }
+
+-- An entry that a script has put into a list of the library's: its members by name and type.
 local function check_own(what, of, name)
-  local entry, known = of.list[name], {}
+  local entry, whose = of.list[name], ("mn.%ss.%s"):format(what, name)
   if entry == of.ours[name] then return end
-  errors.need(("mn.%ss.%s"):format(what, name), entry, nil, "{ doc = ..., ... }")
-  for _, ours in pairs(of.ours) do for key in pairs(ours) do known[key] = true end end
-  for key in pairs(entry) do
-    if not known[key] then errors.unknown(("key of mn.%ss.%s:"):format(what, name), tostring(key), tables.keys(known)) end
+  errors.need(whose, entry, nil, "{ doc = ..., ... }")
+  for key, value in pairs(entry) do
+    local kind = of.members[key]
+    if not kind then errors.unknown(("key of %s:"):format(whose), tostring(key), tables.keys(of.members)) end
+    local several = also[kind]
+    if type(value) ~= kind and not (several and several[1][type(value)]) then
+      refuse("%s.%s is %s, expected %s", whose, key, tables.in_words(value), several and several[2] or "a " .. kind)
+    end
   end
 end
 
@@ -128,7 +135,7 @@ end
 ---@param lenient boolean? ignore keys that make no difference
 function combinations.check(cfg, given, lenient)
   for key, known in pairs(words) do
-    if not known[cfg[key]] then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
+    if not rawget(known, cfg[key]) then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
   end
   for _, key in ipairs { "eta", "nu", "m", "r" } do
     if cfg[key] < 1 or cfg[key] % 1 ~= 0 then refuse("%s = %g, expected a whole number of at least 1", key, cfg[key]) end
@@ -152,8 +159,8 @@ function combinations.check(cfg, given, lenient)
     problem = ("feature=%s rescales the state when its largest logit grows; the state of %s cannot be rescaled"):format(cfg.feature,
       cfg.update ~= "sum" and "update=" .. cfg.update or "approximation=" .. cfg.approximation)
   end
-  if not problem and cfg.rotary and x.feature.rows(cfg) % 2 ~= 0 then
-    problem = ("rotary=true rotates pairs of values, but a key has %d"):format(x.feature.rows(cfg))
+  if not problem and cfg.rotary and feature_maps.rows(cfg) % 2 ~= 0 then
+    problem = ("rotary=true rotates pairs of values, but a key has %d"):format(feature_maps.rows(cfg))
   end
   if problem then refuse("%s", problem) end
   if lenient then return end

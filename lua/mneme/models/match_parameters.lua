@@ -170,11 +170,13 @@ local function text(about)
   if about.size == "script" and about.core.name == about.script_core and about.parameters == about.script_parameters then return nil end
   local asked = about.size == "script" and about.script_parameters or tonumber(about.size)
   local function apart(n) return math.max(about.parameters / n, n / about.parameters) end
+  local name, size, own = about.core.name:match("[^/]*$"):gsub("%.lua$", ""), "size=" .. tostring(about.size), about.script_core
+  local has, others = ("%s has %s parameters"):format(name, grouped(about.parameters)), grouped(about.script_parameters)
   local why = asked and apart(asked) > NEAR and about.size_why
-  return ("size=%s: %s has %s parameters, the script's own %s %s%s%s"):format(tostring(about.size), about.core.name:match "([^/]*)$":gsub("%.lua$", ""),
-    grouped(about.parameters), about.script_core, grouped(about.script_parameters),
-    apart(about.script_parameters) > APART and (" (%.3g times as many)"):format(about.parameters / about.script_parameters) or "",
-    why and ("; not %s: %s"):format(grouped(asked), why) or "")
+  if why and about.size == "script" then return ("%s, the script's own %s %s. %s did not make them equal: %s"):format(has, own, others, size, why) end
+  if why then return ("%s, the script's own %s %s. %s was not reached: %s"):format(has, own, others, size, why) end
+  if asked and apart(about.script_parameters) <= NEAR then return ("%s: %s, about as many as the script's own %s (%s)"):format(size, has, own, others) end
+  return ("%s: %s, the script's own %s %s (%.3g times as many)"):format(size, has, own, others, about.parameters / about.script_parameters)
 end
 
 core.sizes.fit = fit

@@ -1,5 +1,6 @@
 -- recurrent.lua -- what the cores gru and lstm share: layers whose state is one or two vectors, and gates whose
 -- matrices are in one leaf, so that they are one product.
+local ffi = require "ffi"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 
@@ -24,20 +25,90 @@ function recurrent.gates(gates, d_in, d)
   return wi, wh, named
 end
 
+-- ---- as torch.nn.GRU and LSTM have them ----
+
+local parts = { { "weight_ih", "i", "weight" }, { "weight_hh", "h", "weight" }, { "bias_ih", "i", "bias" }, { "bias_hh", "h", "bias" } }
+
+-- Tensors of several gates below each other, zeros for a missing one.
+local function joined(from, names, rows, cols)
+  local t, n = tensor.new { shape = cols and { #names * rows, cols } or { #names * rows } }, rows * (cols or 1)
+  for i, name in ipairs(names) do
+    if from[name] then ffi.copy(t:data() + (i - 1) * n, from[name]:data(), 4 * n) end
+  end
+  return t
+end
+
+-- Adds rows of x, one gate's part of a packed tensor, to what `own` has under that name.
+local function add_part(own, name, x, gate, gates)
+  local shape = x:shape()
+  shape[1] = shape[1] / gates
+  local part, n = tensor.new { shape = shape }, x:size() / gates
+  for k = 0, n - 1 do part:data()[k] = own[name] and own[name]:data()[k] + x:data()[gate * n + k] or x:data()[gate * n + k] end
+  own[name] = part
+end
+
+-- Both directions for layers with these gates (in torch's order); has[name]: a bias that a layer has.  Where it has one for torch's two, that
+-- is their sum, and the other is written as 0.
+local function packing(gates, has)
+  local function names_of(n, part)
+    local names = {}
+    for i, gate in ipairs(gates) do names[i] = ("layers.%d.%s%s.%s"):format(n, part[2], gate, part[3]) end
+    return names
+  end
+  local packed = {}
+  function packed.to(dict)
+    local made, used, n = {}, {}, 0
+    while dict[names_of(n, parts[1])[1]] do
+      local rows, cols = unpack(dict[names_of(n, parts[1])[1]]:shape())
+      for _, part in ipairs(parts) do
+        local names = names_of(n, part)
+        for _, name in ipairs(names) do used[name] = true end
+        made[("%s_l%d"):format(part[1], n)] = joined(dict, names, rows, part[3] == "weight" and (part[2] == "i" and cols or rows) or nil)
+      end
+      n = n + 1
+    end
+    return made, used
+  end
+  function packed.from(dict)
+    local made, used, n = {}, {}, 0
+    while dict["weight_ih_l" .. n] do
+      for _, part in ipairs(parts) do
+        local theirs = ("%s_l%d"):format(part[1], n)
+        local x = dict[theirs]
+        if tensor.is(x) and x:dtype() == "f32" and x:shape()[1] % #gates == 0 then
+          used[theirs] = true
+          for i, gate in ipairs(gates) do
+            local side = part[2]
+            if part[3] == "bias" and not has[side .. gate .. ".bias"] then side = side == "i" and "h" or "i" end
+            add_part(made, ("layers.%d.%s%s.%s"):format(n, side, gate, part[3]), x, i - 1, #gates)
+          end
+        end
+      end
+      n = n + 1
+    end
+    return made, used
+  end
+  return packed
+end
+
 ---Build a core of such layers.
 ---@param cfg table d_in, d_model, n_layers, reset
 ---@param layer fun(d_in: integer, d: integer, cfg: table): Module called as m(x, done, ...states) -> y, ...states; its field
 ---  `decays`: as in gate_start.lua
 ---@param names string[] of a layer's states, [B,D] each
-function recurrent.build(cfg, layer, names)
-  local layers, states, decays = {}, {}, {}
+---@param gates string[]? in torch's order, of a layer that torch has
+function recurrent.build(cfg, layer, names, gates)
+  local layers, states, decays, has = {}, {}, {}, {}
   for n = 0, cfg.n_layers - 1 do
     local built = layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model, cfg)
     layers[n + 1], decays[n + 1] = { tostring(n), built }, built.decays
+    for _, p in ipairs(built.named) do has[p[1]] = true end
     for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = "[B,D]" end
   end
+  local module = nn.container { { "layers", nn.container(layers) } }
+  module.packed = gates and packing(gates, has)
   return {
-    module = nn.container { { "layers", nn.container(layers) } },
+    module = module,
     d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
     complexity = { step = "3*L*D" }, reads = "vector", decays = decays,
     forward = function(x, done, state, probe)

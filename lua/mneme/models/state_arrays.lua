@@ -75,9 +75,10 @@ end
 
 ---Which axis of an array counts heads, from 1; nil if none does.
 ---@param array table { shape = {...}, dims = "HVK"? one letter an axis }
----@param n_heads integer? what the core's state says, for arrays without dims
+---@param n_heads integer? what the core's state says, for arrays without dims: probes, of which [T,B,H] has one value a head
 function state_arrays.head_axis(array, n_heads)
   if array.dims then return (array.dims:find("H", 1, true)) end
+  if #array.shape == 1 and n_heads ~= 1 and array.shape[1] == n_heads then return 1 end
   for axis = 1, #array.shape - 1 do
     if array.shape[axis] == n_heads then return axis end
   end

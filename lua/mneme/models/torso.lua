@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local state_arrays = require "mneme.models.state_arrays"
+local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
@@ -84,8 +85,8 @@ local function channels_in_a_row(x)
   return flattened((ops.transpose(pixels, { a = -1, b = -2 })))
 end
 
--- The three convolutions of DQN: kernel, stride, channels.
-local dqn = { { 8, 4, 32 }, { 4, 2, 64 }, { 3, 1, 64 } }
+-- The three convolutions of DQN: kernel, stride, channels; and the side of the smallest picture that they read.
+local dqn, SMALLEST = { { 8, 4, 32 }, { 4, 2, 64 }, { 3, 1, 64 } }, 36
 
 kinds.conv = {
   reads = "pictures [Y,X,C]", options = { hidden = 512 }, fits = is_picture,
@@ -233,9 +234,10 @@ end
 ---@return Module
 ---@return integer[] shape of what it gives for one step: without [T,B]
 function torso.own(what, part, input, expected, fits)
-  local module = part
-  if type(part) == "function" then module = nn.module({}, function(_, x) return part(x) end) end
-  local ok, y = pcall(tensor.no_grad, module, input)
+  local own = part
+  if type(part) == "function" then own = nn.module({}, function(_, x) return part(x) end) end
+  own = module.need(what, own)
+  local ok, y = pcall(tensor.no_grad, own, input)
   if not ok and not errors.is(y) then error(y, 0) end
   if not ok then errors.raise(("%s, called with zeros [%s]: %s"):format(what, table.concat(input:shape(), ","), y.message)) end
   local from, shape = input:shape(), tensor.is(y) and y:shape()
@@ -244,7 +246,7 @@ function torso.own(what, part, input, expected, fits)
       shape and ("[%s] (%s)"):format(table.concat(shape, ","), y:dtype()) or type(y) == "nil" and "nothing" or "a " .. type(y),
       table.concat(from, ","), expected))
   end
-  return module, { unpack(shape, 3) }
+  return own, { unpack(shape, 3) }
 end
 
 ---The torso of an environment's observations: the one asked for, or else the one that fits.
@@ -253,21 +255,23 @@ end
 ---  of [T,B,...]; d is found by calling it
 ---@return Module
 function torso.for_space(space, asked)
-  if type(asked) == "function" or type(asked) == "table" and asked.call then
+  if type(asked) == "function" or module.of(asked) then
     local zeros = tensor.new { shape = { 2, 3, unpack(space.shape) }, dtype = space.dtype }
-    local module, shape = torso.own("agent: torso", asked, zeros, "[2,3,d]: the features of each step", function(sizes) return #sizes == 1 end)
-    if module.d_out ~= nil and module.d_out ~= shape[1] then
-      errors.raise(("agent: torso has d_out=%s, but gives %d numbers a step"):format(tostring(module.d_out), shape[1]))
+    local own, shape = torso.own("agent: torso", asked, zeros, "[2,3,d]: the features of each step", function(sizes) return #sizes == 1 end)
+    if own.d_out ~= nil and own.d_out ~= shape[1] then
+      errors.raise(("agent: torso has d_out=%s, but gives %d numbers a step"):format(tostring(own.d_out), shape[1]))
     end
-    module.d_out = shape[1]
-    return module
+    own.d_out = shape[1]
+    return own
   end
   local name, options = asked, { space = space }
   if type(asked) == "table" then
     name = asked[1]
     for key, value in pairs(asked) do if key ~= 1 then options[key] = value end end
   end
-  name = name or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes" or "conv"
+  name = name
+    or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes"
+    or is_picture(space) and math.min(space.shape[1], space.shape[2]) < SMALLEST and "impala" or "conv"
   return torso.new(name, options)
 end
 

@@ -14,6 +14,7 @@ local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require "mneme.base.sealed"
 local settings = require "mneme.study.settings_diff"
+local run_starts = require "mneme.runs.starts"
 local study_folder = require "mneme.study.folder"
 local trajectory = require "mneme.episodes.trajectory"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
@@ -144,6 +145,7 @@ function integrity.code(path, info, found)
     step = from or step
   end
   for _, text in ipairs(log_gaps.of(info)) do found.notes[#found.notes + 1] = text end
+  found.notes[#found.notes + 1] = run_starts.changes(info)
   local last, versions = history[#history], run_sources.versions(info)
   others = others or #versions > 1                                 -- an episode may be of the one before
   for i = 2, #versions do
@@ -212,11 +214,8 @@ local function check_identity(r, planned, info, result, found)
   end
   for key, text in pairs(said) do
     local value = flat[key]
-    local number = tonumber(text)
-    local other = type(value) == "number" and number and number ~= value
-      or type(value) == "boolean" and (text == "1" or text == "0") and (text == "1") ~= value
-      or type(value) == "string" and not text:find "[,{ ]" and text ~= value
-    if other and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
+    local one = type(value) ~= "string" or not text:find "[,{ ]"
+    if value ~= nil and one and not values.same(text, value) and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
   end
 end
 

@@ -76,7 +76,7 @@ local function read_all(paths)
     elseif files.is_file(path .. "/config.json") then
       list[#list + 1] = read_run(path)
       list[#list].labels, list[#list].study = point_of(path, studies)
-    else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json") end
+    else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json; mneme list runs " .. path) end
   end
   if #list == 0 then errors.usage(table.concat(paths, " ") .. ": no run has begun") end
   name_points(list)

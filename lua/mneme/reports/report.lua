@@ -171,9 +171,10 @@ local function compose(study, source, options)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, gaps = mixed_code.of(named(runs)), mixed_code.gaps(named(runs))
+  local mixed, gaps, resumed = mixed_code.of(named(runs)), mixed_code.gaps(named(runs)), mixed_code.resumed(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
+  if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
   if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
@@ -258,14 +259,15 @@ function report.write(path, study, source, options)
     return made
   end
   local out, opening, made = compose(study, source, options or {})
-  local beside = path:gsub("%.%w+$", "-figures")
+  local beside, left = path:gsub("%.%w+$", "-figures"), {}
   if next(by_id(made)) then files.make_folder(beside) end
   local function place(block, as)
     local file = ("%s/%s.%s"):format(beside, block.id, as)
-    export.write(by_id(made)[block.id], file, { title = false })
+    export.write_or_svg(by_id(made)[block.id], file, { title = false }, left)
     return beside:match "[^/]*$" .. file:sub(#beside + 1)
   end
   files.write(path, { text_page.write(out, opening, kind, place) })
+  export.say_left_out(left)
   return by_id(made)
 end
 
@@ -375,11 +377,14 @@ end
 
 -- Figures as files of their own.
 local function write_figures(o, made)
+  local left = {}
   for _, name in ipairs(o.figures and tables.keys(made) or {}) do
     files.make_folder(o.figures)
-    for _, kind in ipairs(drawn_as) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
-    print(("%s/%s: .svg .gp .csv .tex .pdf .png"):format(o.figures, name))
+    local before = #left
+    for _, kind in ipairs(drawn_as) do export.write_or_svg(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing, left) end
+    print(("%s/%s: .svg .gp .csv .tex%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
   end
+  export.say_left_out(left)
 end
 
 local function is_kept(path) return path:find "%.jsonl$" ~= nil and files.is_file(path) end

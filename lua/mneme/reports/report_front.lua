@@ -96,11 +96,15 @@ function front.replicable(judged, size, words)
   local answer = count.holds == n and "yes" or count.undecided == n and "unknown" or count.fails == n and "no" or count.holds == 0 and "not_yet" or "partly"
   local parts = {}
   for _, verdict in ipairs { "holds", "fails", "undecided" } do
-    if count[verdict] > 0 then parts[#parts + 1] = words.counted_verdicts[verdict][count[verdict] == 1 and 1 or 2]:format(count[verdict]) end
+    local verb, first = words.verdict_verbs[verdict][count[verdict] == 1 and 1 or 2], not parts[1]
+    if n == 1 and count[verdict] > 0 then parts[1] = words.one_original:format(verb)
+    elseif count[verdict] > 0 then
+      parts[#parts + 1] = first and words.originals:format(count[verdict], n, verb) or ("%d %s"):format(count[verdict], verb)
+    end
   end
   local at = words.n_seeds:format(fewest)
   if most > fewest then at = words.some_seeds:format(fewest, most) end
-  return words.replicable:format(words.answers[answer], n == 1 and words.one_original or words.originals:format(n), table.concat(parts, ", "),
+  return words.replicable:format(words.answers[answer], table.concat(parts, ", "),
     (size ~= "" and size .. ", " or "") .. at)
 end
 

@@ -26,7 +26,7 @@ local function own_words(spec, labels)
   for name, axis in pairs(spec.axes or {}) do
     for _, size in ipairs { "", "quick", "full" } do
       local found
-      for _, value in ipairs(grid.list(name, axis, size)) do found = found or value.label == labels[name] and value or nil end
+      for _, value in ipairs(grid.list(name, axis, size)) do found = found or grid.is(value, labels[name]) and value or nil end
       if found then
         for _, word in ipairs(found.words) do words[#words + 1] = word end
         break
@@ -61,10 +61,10 @@ local function is_released(name)
   return text:find("released", 1, true) ~= nil
 end
 
--- The settings that a script publishes for some core, and whether it does so for a run's; nil: it says nothing of cores.
-local function published_for(published, key, flat)
+-- Whether a script publishes a setting for a run's core and learner; nil: it does so for no core.
+local function published_for(published, key, flat, learner)
   if type(published) ~= "table" then return nil end
-  local any, of_run = false, { flat.core }
+  local any, of_run = false, { flat.core, learner = flat.learner or learner }
   for _, of_core in pairs(published) do any = any or type(of_core) == "table" and of_core[key] ~= nil end
   if not any then return nil end
   for option, value in pairs(flat) do if option:find "^core%." then of_run[option:sub(6)] = value end end
@@ -104,7 +104,7 @@ function sources.new(study, source, words)
     local cited, named = prose.source(report, key, value, function(entry, small)
       if small and not quick then return nil end
       if entry.source:lower():find("released", 1, true) then
-        local fits = published_for(source.published, key, r.flat)
+        local fits = published_for(source.published, key, r.flat, (source.defaults or {}).learner)
         if fits == false or about_core and not is_released(name) then return nil end
       end
       if not source.path then return origins and recorded(entry, small, key, value, from) end
@@ -116,6 +116,7 @@ function sources.new(study, source, words)
     if from == "given" or given[key] or label and given[key:match "^[^.]+" .. "=" .. label] and not of_size[key] then return words.given end
     if from == "size" or not origins and of_size[key] and r.info.size and r.info.size ~= "published" then return words.of_size:format(tostring(r.info.size)) end
     if from == "published" then return words.of_published:format(values.show(name)) end
+    if from == "learner" then return words.of_learner:format(values.show(r.flat.learner)) end
     if from == "quick" and not source.path then return words.of_quick end
     if from == "study" then return words.of_study end
     if quick and source.path and at(source.path, words_of_run, true)[key] == value and at(source.path, words_of_run, false)[key] ~= value then

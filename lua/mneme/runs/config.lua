@@ -1,6 +1,6 @@
 -- config.lua -- the settings of an experiment: declared once in the script, overridden by key=value words.
 --   local cfg = mn.config { corridor = 160, core = { "agalite", eta = 4 }, quick = { corridor = 10 } }
--- Later ones win: default < published values of the chosen core < quick < command line.  A setting that is not
+-- Later ones win: default < published values of the chosen core and learner < quick < command line.  A setting that is not
 -- declared is an error, so a misspelt one never leads to a run with the wrong value.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -12,6 +12,7 @@ local ranks = require "mneme.tensor.ranks"
 local source_files = require "mneme.base.source_files"
 local given_words = require "mneme.runs.given_words"
 local misspelt_keys = require "mneme.runs.misspelt_keys"
+local published_values = require "mneme.runs.published_values"
 local value_origins = require "mneme.runs.value_origins"
 local values = require "mneme.base.setting_types"
 
@@ -55,7 +56,8 @@ local may_change = { resume = true, steps = true, view = true, threads = true, d
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
 
----What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text }.
+---What lies behind a resolved config: { script, name, schema, published = what was taken of the core's published values, as a text,
+---resumed = config.json of the run that is resumed }.
 function config.meta(cfg) return meta[cfg] end
 
 ---Where the values of a new run's settings came from: see value_origins.lua.
@@ -85,6 +87,36 @@ local function about_of(key, given)
   return about
 end
 
+-- The range of a learner's setting that a script declares without one, so that a wrong value is refused before an agent is built.
+local function ranged(key, default, about)
+  local rule = learner_settings.keys[key]
+  local lo, hi = unpack(rule and rule.range or {})
+  if not lo or about.range or about.choices or type(default) ~= "number" or default < lo or default > hi then return about end
+  return { about[1], range = rule.range, whole = about.whole or rule.whole and default % 1 == 0 or nil }
+end
+
+-- Refuse, before an agent is built, a folder that holds a run, and settings that this script does not read: it has no run.
+local function check_run(cfg, by_user, script)
+  if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
+    errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
+  end
+  local here = errors.position()
+  if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
+  local texts = {}
+  for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
+  local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
+  local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
+  for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
+    reads_all = reads_all or code:find("mn%." .. word .. "%f[^%w_]")
+  end
+  if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+    if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
+      errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
+    end
+  end
+end
+
 -- Schema: key -> { default, about }, and the order in which help lists the keys.
 local function declare(defaults, about)
   local schema, own, common = {}, {}, {}
@@ -93,7 +125,7 @@ local function declare(defaults, about)
       errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
     elseif key ~= "quick" and key ~= "full" then
       values.check_default(key, default)
-      schema[key] = { default = default, about = about_of(key, about[key]) }
+      schema[key] = { default = default, about = ranged(key, default, about_of(key, about[key])) }
       own[#own + 1] = key
     end
   end
@@ -205,13 +237,6 @@ local function set_all(cfg, schema, new, what, chosen)
   end
 end
 
-local function published_values(cfg, published)
-  local name = type(cfg.core) == "table" and cfg.core[1] or cfg.core
-  if type(published) == "function" then return published(name, cfg) or {} end
-  errors.need("config: published", published, nil, "{ NAME = { lr = ... } } or function(name, cfg)")
-  return name and values.entry(published, type(cfg.core) == "table" and cfg.core or { name }) or {}
-end
-
 -- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
   for _, pair in ipairs(given) do
@@ -252,9 +277,7 @@ local function take_axes(survey, arguments, schema)
     local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
     local entry = key and schema[key:match "^[^.]+"]
     if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
-      local texts = {}
-      for item in (text .. ","):gmatch "([^,]*)," do texts[#texts + 1] = item end
-      survey.axes[#survey.axes + 1] = { name = key, texts = texts }
+      survey.axes[#survey.axes + 1] = { name = key, texts = values.items(text) }
     else rest[#rest + 1] = word end
   end
   return rest
@@ -293,12 +316,15 @@ local function defaults_of(schema)
   return cfg
 end
 
--- Lay what goes with quick=1 or full=1 and with the core over cfg.
-local function lay_out(cfg, schema, sized, size, published, choose_core)
-  set_all(cfg, schema, sized, size)              -- here for the core that it may choose,
-  choose_core()
-  set_all(cfg, schema, published_values(cfg, published), "published")
+-- Lay what goes with quick=1 or full=1 and with the core and the learner over cfg.
+local function lay_out(cfg, schema, sized, size, published, choose)
+  set_all(cfg, schema, sized, size)              -- here for the core and the learner that it may choose,
+  choose()
+  local entry, defaults = published_values.of(published, cfg, schema.learner and schema.learner.default)
+  set_all(cfg, schema, defaults, "published")
+  set_all(cfg, schema, entry, "published")
   set_all(cfg, schema, sized, size, true)        -- and here because it wins over published values
+  return { published = entry, learner = defaults, size = size, sized = sized }
 end
 
 -- The schema with what is chosen as the defaults, for --help.
@@ -308,18 +334,6 @@ local function resolved(schema, cfg)
     list[key] = { default = cfg[key] == nil and entry.default or cfg[key], about = entry.about, of_learner = entry.of_learner }
   end
   return list
-end
-
--- The published values that replaced others of the script since the run has another core; nil: none did.
-local function published_text(cfg, own, published, given)
-  local list, before, named = {}, {}, { core = true }
-  for _, pair in ipairs(given) do named[pair[1]] = true end
-  for _, key in ipairs(tables.keys(published_values(cfg, published or {}))) do
-    if not named[key] and cfg[key] ~= nil and values.show(cfg[key]) ~= values.show(own[key]) then
-      list[#list + 1], before[#before + 1] = key .. "=" .. values.show(cfg[key]), key .. "=" .. values.show(own[key])
-    end
-  end
-  return list[1] and ("published for %s: %s; the script's own: %s"):format(cfg.core[1] or cfg.core, table.concat(list, " "), table.concat(before, " "))
 end
 
 -- What the core's size is to be (a sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
@@ -332,7 +346,7 @@ local function sizing_of(cfg, own, given)
     return nil
   end
   text, own.core.size, cfg.core.size = tostring(cfg.core.size or text), nil, nil            -- core.size=N: of this core alone
-  local size = (text == "script" or text == "published") and text or tonumber(text)
+  local size = (text == "script" or text == "published") and text or values.number(text)
   if not size or type(size) == "number" and not (size >= 1 and size % 1 == 0 and size < 2 ^ 40) then
     errors.usage(("size=%s: expected script, published or a number of parameters"):format(text))
   end
@@ -360,8 +374,8 @@ end
 ---  options; a list of numbers or strings; a group of settings.  `quick = {...}` and `full = {...}`: values for
 ---  quick=1 and full=1
 ---@param about table? key = "text", or { "text", range = {lo, hi}, choices = {...}, whole = true };
----  published = { NAME = { lr = ... }, ["NAME option=value"] = { ... } } or function(name, cfg): values that go with cfg.core's name, or
----  with an option of it
+---  published = { NAME = { lr = ... }, ["NAME option=value"] = { ... }, ["NAME learner=ppo"] = { ... } } or function(name, cfg): values that
+---  go with cfg.core's name, with an option of it, or with another learner than the script's
 ---@return T|Config cfg every key that the script declared, and those of every script
 function config.new(defaults, about)
   about = about or {}
@@ -373,6 +387,7 @@ function config.new(defaults, about)
   arguments = given_words.renamed(arguments, defaults, learner and learner_settings.find(learner).defaults or learner_settings.own())
   local schema, own_keys, common = declare(defaults, about)
   if not table.concat(arguments, " "):find "%f[%w]resume=" then check_spelling(own_keys, about) end      -- a stored run trained with it
+  local published = published_values.by_learner(about.published or {}, defaults.learner)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
@@ -396,18 +411,27 @@ function config.new(defaults, about)
     resumed = given_words.blame(nil, resume, cfg, schema, given, cfg.resume)
   else
     local size = given_words.blame(nil, size_of, cfg, defaults, command_line)
-    local sized, published = size and defaults[size] or {}, about.published or {}
-    layers = { size = size, sized = sized, given = given, by_user = by_user }
+    local sized = size and defaults[size] or {}
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
     lay_out(own, schema, sized, size, published, function()
       for _, word in ipairs(own_core or {}) do values.set(own, schema, word:match "^([^=]*)=(.*)$") end
     end)
-    lay_out(cfg, schema, sized, size, published, function() command_line "core" end)
+    layers = lay_out(cfg, schema, sized, size, published, function()
+      command_line "core"
+      command_line "learner"
+    end)
+    layers.given, layers.by_user = given, by_user
   end
   command_line()
   if learner then given_words.blame(nil, leave_out_others, cfg, schema, given) end
-  local taken = own and published_text(cfg, own, about.published, given)
+  local taken
+  if own then
+    local named = {}
+    for key in pairs(layers.sized) do named[key] = true end
+    for _, pair in ipairs(given) do named[pair[1]] = true end
+    taken = published_values.text(published, cfg, own, defaults.learner, named, defaults.core)
+  end
   if help then
     local rows = config.study_rows and config.study_rows()
     io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
@@ -423,13 +447,14 @@ function config.new(defaults, about)
       for_learner[key] = entry.of_learner
     end
   end
+  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user, script) end
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  if layers then layers.published = published_values(cfg, about.published or {}) end
-  meta[cfg] = { script = script, name = name, schema = schema, published = taken, origins = layers and value_origins.of(layers), core = values.copy(cfg.core) }
+  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and value_origins.of(layers),
+    core = values.copy(cfg.core) }
   if config.survey then
-    config.survey.published = about.published
+    config.survey.published = published
     config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing
     error(config.survey, 0)
   end

@@ -97,6 +97,15 @@ function Folder:best()
   return best or self:latest()
 end
 
+---Why there is no checkpoint, and when the first one comes.
+---@return string message
+---@return string hint
+function Folder:no_checkpoint()
+  local every = tonumber(self.info.config.checkpoint_every) or 0
+  return self.path .. " has no checkpoint yet", ("the first comes %s, or when training ends or is interrupted (Ctrl-C); checkpoint_every=STEPS sets that")
+    :format(every > 0 and ("after %.0f steps"):format(every) or "after a minute of training")
+end
+
 ---The checkpoint of a step.
 ---@param step number
 function Folder:of_step(step)

@@ -131,7 +131,9 @@ function learner_settings.refuse(what, key, defaults)
   for name, its in pairs(learner_settings.all and learner_settings.all() or {}) do if its[key] ~= nil then has[#has + 1] = name end end
   table.sort(has)
   if not has[1] then errors.unknown("setting of " .. what, key, tables.keys(defaults)) end
-  errors.usage(("%s is a setting of %s, and the learner of this run is %s"):format(key, table.concat(has, " and "), what))
+  errors.usage(("%s is a setting of %s, and the learner of this run is %s"):format(key, table.concat(has, " and "), what),
+    has[1] ~= "supervised" and "learner=" .. has[1] .. ", where the script has learner="
+      or "it is for training on data sets; an agent is evaluated with mneme eval RUN")
 end
 
 local unread = {}                  -- cfg -> keys of learners that it was given and its script does not declare

@@ -1,20 +1,23 @@
 -- meant.lua -- what was probably meant by a word of the command line that is no setting of the script.
+local catalogue = require "mneme.base.catalogue"
 local core_settings = require "mneme.models.core_settings"
+local engine = require "mneme.base.engine"
+local ffi = require "ffi"
+local meanings = require "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 
 local meant = {}
 
--- Other programs' words: what to write here.
-local other_words = {
-  gpu = "device=cuda", cuda = "device=cuda", model = "core=NAME", memory = "core=NAME", algorithm = "learner=a2c or learner=ppo",
-  algo = "learner=a2c or learner=ppo", n_steps = "num_steps=N", rollout = "num_steps=N", timesteps = "steps=N", total_steps = "steps=N",
-  frames = "steps=N", n_envs = "num_envs=N", copies = "num_envs=N", batch_size = "num_envs=N and num_steps=N", discount = "gamma=X",
-  clip_range = "clip=X", entropy = "entropy_coef=X", n_epochs = "epochs=N", hidden_size = "hidden=N, or core.d_model=N", dim = "core.d_model=N",
-  layers = "core.n_layers=N", heads = "core.n_heads=N", out = "run=FOLDER", output = "run=FOLDER", output_dir = "run=FOLDER", exp_name = "run=FOLDER",
-  name = "run=FOLDER", checkpoint = "resume=FOLDER", workers = "threads=N, or seeds=N with jobs=N", jobs = "jobs=N with seeds=N, or mneme sweep",
-  log_dir = "run=FOLDER", render = "view=1", window = "view=1",
-}
 local environments = { env = true, environment = true, task = true, game = true, env_id = true, dataset = true }
+
+-- A setting of environments, which a script with env= takes with env. in front.
+local function of_environment(key, text)
+  local has = key == "time_limit" and { "every environment" } or {}
+  for _, env in ipairs(catalogue.list "envs") do
+    if (" " .. ffi.string(engine.C.mn_env_params(env.index))):find("[ ,]" .. key .. "=") then has[#has + 1] = env.name:gsub("%-v%d+$", "") end
+  end
+  return has[1] and ("it is a setting of the environment (%s): env.%s=%s"):format(table.concat(has, ", "), key, text or "VALUE") or nil
+end
 
 ---A setting that is not known: what to write instead, as a hint; nil: nothing is known about it.
 ---@param key string
@@ -25,17 +28,28 @@ function meant.of_key(key, text, schema)
   if environments[key] then
     return ("the script chooses it; mneme run train %s=%s"):format(key == "dataset" and "dataset" or "env", text or "NAME")
   end
-  local write = other_words[key]
-  if write and (schema[write:match "^[%w_]+"] or write:find "jobs") then
-    return "write " .. (text and write:gsub("%f[%w][NX]%f[%W]", (text:gsub("%%", "%%%%"))) or write)
+  if key == "core" then return ("this script makes its memory itself; mneme run train core=%s"):format(text or "NAME") end
+  local rest = key:match "^env%.(.*)"
+  if rest and schema[rest] then return ("this script makes its environment itself: %s=%s"):format(rest, text or "VALUE") end
+  local answer = meanings.of_field("setting", key)
+  local head = answer and answer:match "^([%a_][%w_]*)[%w_.]*="
+  if head == "env" and not schema.env then
+    return "this script makes its environment itself; mneme run train env=NAME " .. answer:gsub("%f[%w]N%f[%W]", text or "N", 1)
+  end
+  if head and not schema[head] and head ~= "seeds" and head ~= "jobs" then return ("%s; this script has no %s="):format(answer, head) end
+  if answer then
+    local write, rest = answer:match "^([^:;]*)(.*)$"
+    if text and head and not write:find "=N.*=N" then             -- of two, nobody knows which
+      write = write:gsub("%f[%w]%u+%f[%W]", function(v)
+        return (v == "N" or v == "X" or v == "NAME") and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v
+      end)
+    end
+    return head and "write " .. write .. rest or answer
   end
   if core_settings[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
+  if schema.env then return of_environment(key, text) end
+  if key == "time_limit" then return "this script makes its environment itself; mneme run train env=NAME env.time_limit=" .. (text or "N") end
 end
-
----What other programs call a setting: what to write here, such as "num_envs=N"; nil: no word of theirs is known.
----@param key string
----@return string?
-function meant.of_other_programs(key) return other_words[key] end
 
 ---A word without a value: what to write instead.
 ---@param word string
@@ -46,6 +60,9 @@ function meant.of_other_programs(key) return other_words[key] end
 function meant.of_word(word, after, schema)
   local key = word:gsub("-", "_"):match "^_*([%a_][%w_.]*)$"
   local entry = key and schema[key:match "^[^.]+"]
+  local name, text = word:match "^%-*([%a_][%w_.]*)[: ] *(.+)$"
+  if name and schema[name:match "^[^.]+"] then return ("'%s' is not a setting"):format(word), ("write %s=%s"):format(name, text) end
+  if tonumber(word) then return ("'%s' is not a setting"):format(word), ("a value needs its setting: KEY=%s; --help lists the keys"):format(word) end
   if word == "=" or word:find "^=" then return "'=' stands alone", "write key=value without blanks" end
   if entry then
     local value = after[1] == "=" and after[2] or after[1] and not after[1]:find "=" and after[1]

@@ -21,6 +21,7 @@ local ranks = require "mneme.tensor.ranks"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require "mneme.base.sealed"
 local source_files = require "mneme.base.source_files"
+local starts = require "mneme.runs.starts"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -72,11 +73,13 @@ local function settings_of(cfg)
 end
 
 -- An entry of `history`, one for each start or resume: who went on from which step, and with what.
-local function session(step)
-  local at = run.made_at()
-  return { from_step = step, commit = at.commit, program = at.program, program_checksum = run_sources.program(), host = at.host,
+local function session(step, cfg)
+  local at, entry = run.made_at(), {}
+  for _, key in ipairs(starts.keys) do entry[key] = cfg[key] end
+  for key, value in pairs { from_step = step, commit = at.commit, program = at.program, program_checksum = run_sources.program(), host = at.host,
     processor = at.machine and at.machine.processor, device = engine.device or "cpu", threads = C.mn_threads(engine.ctx),
-    code = run_sources.choice }
+    code = run_sources.choice } do entry[key] = value end
+  return entry
 end
 
 local function write_info(path, info) files.write(path .. "/config.json", { sealed.encode(info) }) end
@@ -87,7 +90,7 @@ local function first_info(path, cfg, about)
   local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
-    history = { session(0) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
+    history = { session(0, cfg) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
   run_sources.write(path, info.history[1])
   info.source, info.data = info.history[1].source, info.history[1].data
   for key, value in pairs(about) do info[key] = value end
@@ -179,9 +182,12 @@ local function old_run(cfg)
     follower.lead(nil)
     errors.stop(0)
   end
-  self.info.config.steps = cfg.steps                      -- the next resume is to go as far
   local history = type(self.info.history) == "table" and self.info.history or {}
-  local before, now = history[#history], session(self.last_step)
+  local before, now = history[#history], session(self.last_step, cfg)
+  for _, key in ipairs(before and starts.keys or {}) do            -- of a version that did not note it
+    if before[key] == nil and (key == "steps" or #history == 1) then before[key] = self.info.config[key] end
+  end
+  self.info.config.steps = cfg.steps                      -- the next resume is to go as far
   if before and before.program_checksum ~= now.program_checksum then
     terminal.note(("%s: another build of Mneme continues this run (%s, before %s)"):format(self.path, now.program or "unknown commit",
       before.program or "unknown commit"))

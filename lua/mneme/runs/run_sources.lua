@@ -280,6 +280,16 @@ function run_sources.script(folder, info)
   end
 end
 
+---The texts of all code that a run keeps, by path.
+---@param folder string of the run
+---@param info table its config.json
+---@return table<string, string>
+function run_sources.texts(folder, info)
+  local version, texts = run_sources.latest(info), {}
+  for _, entry in ipairs(version.source) do texts[entry.path] = text_of(copy_of(folder, version, entry)) end
+  return texts
+end
+
 -- The copies of a run's latest version, and one of them, the script if possible, that is a program of the folder alone: no file of the
 -- installation or of the current directory equals it.
 local function copies_of(folder, version, script)
@@ -329,6 +339,8 @@ function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
   local version, choice = run_sources.latest(info), run_sources.choice
+  source_files.read_before = {}
+  for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   local gone, changed
   local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do

@@ -1,10 +1,13 @@
 -- script.lua -- runs a user's script with the arguments of the command line.
 local lfs = require "lfs"
+local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local meanings = require "mneme.base.meanings"
 local source_files = require "mneme.base.source_files"
+local tables = require "mneme.base.tables"
 local user_file = require "mneme.base.user_file"
 
 local script = {}
@@ -27,7 +30,8 @@ function script.once(words)
     local key = word:match "^%-*([%a_][%w_.%-]*)="
     key = key and key:gsub("%-", "_")
     key = learner_settings.cleanrl[key] or key
-    if key and given[key] then errors.usage(("%s is given twice: %s and %s"):format(key, given[key], word), "write one of them") end
+    if key and given[key] then errors.usage(("%s is given twice: %s and %s"):format(key, given[key], word),
+      word:find "^core=[%a_]+=" and "write core." .. word:sub(6) or "write one of them") end
     if key then given[key] = word end
   end
 end
@@ -61,7 +65,20 @@ function script.locate(name)
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
-  local path = require("mneme.base.registry").file("experiments", name, "experiment"):gsub("^%./", "")
+  if name:find "^%-*env=" then errors.usage("run: which script?", "mneme run train " .. name) end
+  if name:find "%.%a[%w]*$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
+  local registry = require "mneme.base.registry"
+  local function instead(hint) errors.usage(("unknown experiment '%s'"):format(name), hint) end
+  if not script.is_experiment(name) and not errors.nearest(name, registry.names "experiments") then
+    if source_files.exists(name .. ".lua") then instead(("did you mean the file %s.lua?"):format(name)) end
+    for kind, key in pairs { cores = "core", learners = "learner" } do
+      if tables.has(registry.names(kind), name) then instead(("it is a %s: mneme run tmaze %s=%s"):format(key, key, name)) end
+    end
+    local env = tables.has(catalogue.names "envs", name) and name
+    local means = env and "mneme run train env=" .. env or meanings.of_field("environment", name)
+    if means then instead(env and means or "as an environment, mneme run train env=NAME: " .. means) end
+  end
+  local path = registry.file("experiments", name, "experiment"):gsub("^%./", "")
   path = path:gsub("/lua/mneme/%.%./%.%./", "/")
   local here = lfs.currentdir() .. "/"
   return path:sub(1, #here) == here and path:sub(#here + 1) or path

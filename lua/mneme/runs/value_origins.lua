@@ -1,5 +1,5 @@
 -- value_origins.lua -- where the value of each setting of a run came from: "given" (typed), "study" (its study's own), "published" (for its
--- core), "quick" or "full" (the script's values of that size), "size" (found by size=); a setting without one has the script's default.
+-- core and learner), "learner" (a default of the learner, since the published value is for another), "quick" or "full" (the script's values of that size), "size" (found by size=); a setting without one has the script's default.
 -- config.json keeps it, so that a report cites sources for values.
 local values = require "mneme.base.setting_types"
 
@@ -16,11 +16,12 @@ local function each(settings, f)
 end
 
 ---The origins of settings.
----@param layers { published: table?, size: string?, sized: table?, given: { [1]: string }[], by_user: table<string, boolean> } by_user: by the
+---@param layers { published: table?, learner: table?, size: string?, sized: table?, given: { [1]: string }[], by_user: table<string, boolean> } by_user: by the
 ---  first part of a key; other words are a study's
 ---@return table<string, string>
 function origins.of(layers)
   local of = {}
+  each(layers.learner, function(key) of[key] = "learner" end)
   each(layers.published, function(key) of[key] = "published" end)
   each(layers.sized, function(key) of[key] = layers.size end)
   for _, pair in ipairs(layers.given) do of[pair[1]] = layers.by_user[pair[1]:match "^[^.]+"] and "given" or "study" end

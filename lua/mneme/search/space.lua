@@ -25,8 +25,12 @@ local function range(name, text)
   local function refuse(why) errors.usage(("tune: %s=%s: %s"):format(name, text, why), HINT) end
   local low, rest = text:match "^(.-)%.%.(.*)$"
   local high, modes = rest:match "^([^:]*)(.*)$"
-  local dim = { name = name, low = tonumber(low), high = tonumber(high), log = false, int = false }
-  if not dim.low or not dim.high then refuse "expected two numbers, LOW..HIGH" end
+  local dim = { name = name, log = false, int = false }
+  for key, text_of in pairs { low = low, high = high } do
+    local n, beyond = values.number(text_of)
+    if not n or beyond then refuse(beyond and text_of .. " is too " .. beyond or "expected two numbers, LOW..HIGH") end
+    dim[key] = n
+  end
   for mode in modes:gmatch ":([^:]*)" do
     if mode ~= "log" and mode ~= "int" then errors.unknown(("tune: %s=%s: word after the range:"):format(name, text), mode, { "int", "log" }) end
     dim[mode] = true
@@ -47,7 +51,12 @@ function space.new(settings)
     if type(what) == "string" and space.is_range(what) then dim = range(name, what)
     elseif type(what) == "table" and #what > 1 then
       dim = { name = name, categories = {} }
-      for i, v in ipairs(what) do dim.categories[i] = values.show(v) end
+      for i, v in ipairs(what) do
+        dim.categories[i] = values.show(v)
+        for k = 1, i - 1 do
+          if values.same(v, what[k]) then errors.usage(("tune: %s has %s twice"):format(name, values.show(v)), "write it once") end
+        end
+      end
     else errors.usage(("tune: %s=%s: expected a range or several values"):format(name, values.show(what)), HINT) end
     self.dims[#self.dims + 1] = dim
     for _ = 1, dim.categories and #dim.categories or 1 do self.groups[#self.groups + 1] = #self.dims end
@@ -55,6 +64,35 @@ function space.new(settings)
   if #self.dims == 0 then errors.usage("tune: which settings?", HINT) end
   if #self.dims > sobol.MOST then errors.usage(("tune: %d settings, expected at most %d"):format(#self.dims, sobol.MOST)) end
   return self
+end
+
+---Ranges and lists as one text, and back; with a schema one that equal spaces have.
+---@param settings table<string, string|any[]> as for space.new
+---@param schema table<string, { default: any }>?
+---@return string
+function space.text(settings, schema)
+  local list = {}
+  for i, name in ipairs(tables.keys(settings)) do
+    local text = values.show(settings[name])
+    if schema and space.is_range(text) then
+      local dim = range(name, text)
+      text = ("%.17g..%.17g%s%s"):format(dim.low, dim.high, dim.log and ":log" or "", dim.int and ":int" or "")
+    elseif schema then
+      local items, like = values.items(text), values.like(schema, name)
+      for k, item in ipairs(items) do items[k] = values.key(item, like) end
+      text = table.concat(items, ",")
+    end
+    list[i] = name .. "=" .. text
+  end
+  return table.concat(list, " ")
+end
+
+---@param text string of space.text
+---@return table<string, string|string[]> settings
+function space.of_text(text)
+  local settings = {}
+  for name, what in text:gmatch "(%S-)=(%S+)" do settings[name] = space.is_range(what) and what or values.items(what) end
+  return settings
 end
 
 -- The text of a dimension at a place from 0 to 1.
@@ -67,6 +105,14 @@ local function text_at(dim, u)
   else v = low + u * (high - low) end
   if dim.int then return ("%.0f"):format(math.max(dim.low, math.min(dim.high, math.floor(v + 0.5)))) end
   return ("%.4g"):format(v):gsub("e([+-])0*", "e%1"):gsub("e%+", "e")
+end
+
+---Texts of a dimension that are like all others: its categories, or both ends of a range and two places between, which are whole only
+---where most are.
+---@param dim table of self.dims
+---@return string[]
+function space.samples(dim)
+  return dim.categories or { ("%.17g"):format(dim.low), ("%.17g"):format(dim.high), (text_at(dim, 1 / 81)), (text_at(dim, 0.618)) }
 end
 
 ---The setting at a point of the cube: texts by name.  Four digits, so that what is written is what is run.
@@ -87,10 +133,10 @@ function Space:point(setting)
     local text = setting[dim.name]
     if text == nil then return nil end
     if dim.categories then
-      for k, category in ipairs(dim.categories) do if category == values.show(text) then point[i] = (k - 0.5) / #dim.categories end end
+      for k, category in ipairs(dim.categories) do if values.same(category, text) then point[i] = (k - 0.5) / #dim.categories end end
       if not point[i] then return nil end
     else
-      local v = tonumber(text)
+      local v = values.number(values.show(text))
       local near = 1e-3 * (dim.log and math.abs(v or 0) or dim.high - dim.low)      -- the texts' four digits
       if not v or v < dim.low - near or v > dim.high + near then return nil end
       local low, high = dim.low, dim.high

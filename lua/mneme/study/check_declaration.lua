@@ -7,7 +7,10 @@ local claims = require "mneme.study.claims"
 local cores = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local archive = require "mneme.study.result_archive"
 local files = require "mneme.base.files"
+local script = require "mneme.runs.script"
+local space = require "mneme.search.space"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
@@ -37,16 +40,23 @@ local function check_name(name, metrics, what)
   errors.unknown(what, name, known)
 end
 
--- Labels of axes: { axis = label or list of labels }.
+-- Labels of axes: { axis = label or list of labels }.  A value that is written another way than in its axis is the axis's from here on.
 local function check_labels(labels, axes, what)
   for axis, wanted in pairs(labels or {}) do
     if not axes[axis] then errors.unknown(("axis in %s:"):format(what), tostring(axis), tables.keys(axes)) end
-    local known = grid.labels(axis, axes[axis])
-    for _, label in ipairs(type(wanted) == "table" and wanted or { wanted }) do
-      local any = false
-      for _, k in ipairs(known) do any = any or k == values.show(label) end
-      if not any then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+    local known, list = grid.labels(axis, axes[axis]), type(wanted) == "table" and wanted or { wanted }
+    for i, label in ipairs(list) do
+      local found = nil
+      for _, size in ipairs { "", "quick", "full" } do
+        for _, value in ipairs(grid.list(axis, axes[axis], size)) do
+          if value.label == values.show(label) then found = label
+          elseif found == nil and grid.is(value, label) then found = value.plain end
+        end
+      end
+      if found == nil then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+      list[i] = found
     end
+    if type(wanted) ~= "table" then labels[axis] = list[1] end
   end
 end
 
@@ -184,6 +194,15 @@ local function check_words(survey, words, names)
   if names.core and next(options) then cores.check_settings(first(cfg.core), options) end
 end
 
+---Refuse options that the core of a run does not have.
+---@param cfg table of script.survey
+function checked.core(cfg)
+  local name, options = first(cfg.core), {}
+  if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
+  for key, value in pairs(cfg.core) do if key ~= 1 and key ~= "size" then options[key] = value end end
+  cores.check_settings(name, options)
+end
+
 ---Refuse values of a study's axes that its runs would refuse, at the study's line.
 ---@param plan table of sweep.plan
 function checked.axes(plan)
@@ -207,6 +226,81 @@ function checked.axes(plan)
         errors.raise(("axis %s, value %s: %s"):format(axis.name, value.label, errors.is(e) and e.message or tostring(e)),
           { hint = errors.is(e) and e.hint or nil, status = 2, where = text_places.of_key(survey.where, axis.name, text) or false })
       end
+    end
+  end
+end
+
+-- What runs in a study's folder, and in the file that is imported, call the values of axes: { axis = { label, ... } }, in the order of the runs.
+local function labels_there(o)
+  local there, seen = {}, {}
+  local function add(axis, label)
+    there[axis], seen[axis] = there[axis] or {}, seen[axis] or {}
+    if not seen[axis][label] then table.insert(there[axis], label) end
+    seen[axis][label] = true
+  end
+  for _, path in ipairs(o.run and { o.run, o.run .. "/tune" } or {}) do
+    for _, c in ipairs((folder.info(path) or { runs = {} }).runs) do
+      for axis, label in pairs(c.labels) do add(axis, label) end
+    end
+  end
+  for _, name in ipairs(o.import and archive.names(o.import) or {}) do
+    for axis, label in name:gmatch "([%w_.]+)=([^,]*)" do add(axis, label) end
+  end
+  return there, seen
+end
+
+---Give values of axes the names that they have: in the study's folder, in the study.  Of a new one it is the text that was typed.  Refuse
+---one that is there twice.
+---@param plan table of sweep.plan
+---@param o table { run = the study's folder, import = a file of finished runs }
+function checked.name_values(plan, o)
+  local there, seen = labels_there(o)
+  local schema = plan.survey.schema
+  for _, axis in ipairs(plan.axes) do
+    local declared = plan.spec.axes[axis.name] and grid.list(axis.name, plan.spec.axes[axis.name]) or {}
+    for i, value in ipairs(axis.values) do
+      local key = values.same_words(value.words, schema)
+      for _, one in ipairs(value.unknown and declared or {}) do
+        if values.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
+      end
+      value.kept = seen[axis.name] and seen[axis.name][value.label]
+      for _, label in ipairs(not value.kept and there[axis.name] or {}) do
+        if values.same_words({ axis.name .. "=" .. label }, schema) == key then
+          value.label = label
+          break
+        end
+      end
+    end
+    local again, before = grid.twice(axis.values, schema)
+    if again then
+      errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, before, again ~= before and ", once as " .. again or ""), "write it once")
+    end
+  end
+end
+
+---Refuse a tuning's space unless a run takes whatever a trial may be given.
+---@param o table a tuning: { script, space, ranges, budget, steps }
+---@param words string[] of a point
+function checked.space(o, words)
+  for _, dim in ipairs(o.space.dims) do
+    local seen, range = {}, values.show(o.ranges[dim.name])
+    if grid.no_axis[dim.name] then errors.usage(("tune: %s=%s cannot be tuned: %s"):format(dim.name, range, grid.no_axis[dim.name])) end
+    if dim.name == "steps" and o.steps then errors.usage(("tune: steps=%s: budget=%s says how many steps"):format(range, o.budget)) end
+    for i, text in ipairs(space.samples(dim)) do
+      local all = { unpack(words) }
+      all[#all + 1] = dim.name .. "=" .. text
+      local ok, found = pcall(function()
+        local survey = script.survey(o.script, all, true)
+        checked.core(survey.cfg)
+        return survey
+      end)
+      if not ok and not dim.categories and i > 2 and errors.is(found) then
+        errors.usage(("tune: %s=%s: %s lies between the ends, and a run refuses it: %s"):format(dim.name, range, text, found.message),
+          ("%s=%s:int takes whole numbers alone, a list with commas its values"):format(dim.name, range))
+      elseif not ok then error(found, 0) end
+      local key = values.key(text, values.like(found.schema, dim.name))
+      if dim.categories and seen[key] then errors.usage(("tune: %s has %s twice, once as %s"):format(dim.name, seen[key], text), "write it once") end
+      seen[key] = text
     end
   end
 end

@@ -85,7 +85,7 @@ end
 -- ---- one number per seed ----
 
 local function matches(run, labels)
-  for axis, label in pairs(labels or {}) do if run.labels[axis] ~= values.show(label) then return false end end
+  for axis, label in pairs(labels or {}) do if not values.same(run.labels[axis], label) then return false end end
   return true
 end
 

@@ -7,7 +7,7 @@ local values = require "mneme.base.setting_types"
 
 local grid = {}
 local sizes = { quick = true, full = true }
-local no_axis = { seed = "seeds = { ... } says how many", run = "each run has a folder", resume = "each run goes on by itself",
+grid.no_axis = { seed = "seeds = { ... } says how many", run = "each run has a folder", resume = "each run goes on by itself",
   quick = "it is a size", full = "it is a size" }
 
 local function words_of(set)
@@ -37,13 +37,42 @@ function grid.value(name, v)
   return { label = v.label or label_of(plain), words = values.words(name, plain), plain = plain }
 end
 
+---A value that a list of them has twice, by label or by what it sets.
+---@param list table[] of grid.value; kept: runs have this label, and a folder that has a value under two keeps both
+---@param schema table<string, { default: any }> says the types of settings
+---@return string? again its label; nil: all differ
+---@return string? first the label of the value that it equals
+function grid.twice(list, schema)
+  local seen, labels = {}, {}
+  for _, value in ipairs(list) do
+    local key = values.same_words(value.words, schema)
+    local first = labels[value.label] or seen[key]
+    if first and not (value.kept and first.kept and first.label ~= value.label) then return value.label, first.label end
+    labels[value.label], seen[key] = value, value
+  end
+end
+
+---Arguments, or a run's name, as a text that equal ones have, in whatever way their values are written.
+---@param text string such as "lr=1e-3 steps=5e6", or with parts = "[^,]+" the name "core=gru,lr=1e-3,seed=1"
+---@param schema table<string, { default: any }>
+---@param parts string? what a part of the text is
+---@return string
+function grid.same_text(text, schema, parts)
+  local words = {}
+  for word in text:gmatch(parts or "%S+") do words[#words + 1] = word end
+  return values.same_words(words, schema)
+end
+
+---The same of a run's name.
+function grid.same_name(name, schema) return grid.same_text(name, schema, "[^,]+") end
+
 ---Refuse axes that are none.
 ---@param axes table name -> list
 function grid.check(axes)
   for name, axis in pairs(axes) do
     local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
     if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
-    if no_axis[name] then refuse("cannot be one: " .. no_axis[name]) end
+    if grid.no_axis[name] then refuse("cannot be one: " .. grid.no_axis[name]) end
     if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
     for key in pairs(axis) do
       if type(key) ~= "number" and not sizes[key] then errors.unknown(("key of axis %s:"):format(name), tostring(key), { "full", "quick" }) end
@@ -52,14 +81,19 @@ function grid.check(axes)
       if axis[size] ~= nil and type(axis[size]) ~= "table" then refuse(("has %s that is no list of values"):format(size)) end
     end
     for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
-      local seen = {}
-      for _, v in ipairs(list) do
-        local label = grid.value(name, v).label
-        if seen[label] then refuse(("has %s twice"):format(label)) end
-        seen[label] = true
-      end
+      local values_of = {}
+      for i, v in ipairs(list) do values_of[i] = grid.value(name, v) end
+      local again, first = grid.twice(values_of, { [name] = { default = values_of[1].plain } })
+      if again then refuse(("has %s twice%s"):format(first, again ~= first and ", once as " .. again or "")) end
     end
   end
+end
+
+---Is a label that of this value, or the value written another way?
+---@param value table of grid.value
+---@param label any
+function grid.is(value, label)
+  return value.label == values.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and values.same(label, value.plain)
 end
 
 ---The values of an axis.
@@ -116,6 +150,7 @@ local function items_of(name, axis, text)
   end
   table.sort(known, function(a, b) return #a[1] > #b[1] end)
   while at <= #text + 1 do
+    at = text:match("^%s*()", at)
     local item = text:match("^[^,]*", at)
     local label = item
     for k = #known, 1, -1 do                     -- the longest wins
@@ -123,7 +158,7 @@ local function items_of(name, axis, text)
       local after = text:sub(at + #there, at + #there)
       if text:sub(at, at + #there - 1) == there and (after == "" or after == ",") then item, label = there, known[k][2] end
     end
-    list[#list + 1], at = label, at + #item + 1
+    list[#list + 1], at = label:match "^%s*(.-)%s*$", at + #item + 1
   end
   return list
 end

@@ -1,8 +1,9 @@
 -- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
--- way, several builds of Mneme, runs that kept no code; and the steps that their logs lack.
+-- way, several builds of Mneme, runs that kept no code; the settings that resumes changed, and the steps that their logs lack.
 local grid = require "mneme.study.grid"
 local log_gaps = require "mneme.runs.log_gaps"
 local run_sources = require "mneme.runs.run_sources"
+local starts = require "mneme.runs.starts"
 local tables = require "mneme.base.tables"
 
 local mixed = {}
@@ -99,6 +100,18 @@ function mixed.lengths(runs)
     table.sort(parts, function(a, b) return a[1] < b[1] end)
     for i, part in ipairs(parts) do parts[i] = part[2] end
     if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
+  end
+  return list
+end
+
+---What resumes changed of runs.
+---@param runs CodeOfRun[]
+---@return string[] sentences
+function mixed.resumed(runs)
+  local list = {}
+  for _, r in ipairs(runs) do
+    local text = starts.changes(r.info)
+    if text then list[#list + 1] = r.name .. ": " .. text end
   end
   return list
 end

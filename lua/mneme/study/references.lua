@@ -22,7 +22,7 @@ end
 ---@return boolean
 function references.fits(run, where)
   for axis, label in pairs(where or {}) do
-    if run.labels[axis] ~= values.show(label) then return false end
+    if not values.same(run.labels[axis], label) then return false end
   end
   return true
 end

@@ -8,6 +8,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
+local grid = require "mneme.study.grid"
 local journal = require "mneme.study.tuning_journal"
 local json = require "mneme.base.json"
 local run_sources = require "mneme.runs.run_sources"
@@ -92,6 +93,11 @@ local function read(path)
   end
   return runs, tuned
 end
+
+---The names of a file's runs, sorted.
+---@param path string
+---@return string[]
+function archive.names(path) return tables.keys((read(path))) end
 
 ---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
 ---@param path string
@@ -249,9 +255,10 @@ end
 ---@return table[] wanted { run of the plan, line of the file }
 ---@return integer held runs in the file
 function archive.wanted(run, file, path, runs)
-  local lines, wanted = read(file), {}
+  local lines, same, wanted = read(file), {}, {}
+  for _, name in ipairs(tables.keys(lines)) do same[grid.same_name(name, {})] = lines[name] end
   for _, c in ipairs(runs) do
-    local line = lines[c.name]
+    local line = lines[c.name] or same[grid.same_name(c.name, {})]
     if line and (folder.result(folder.run_path(run, c.name)) or {}).status ~= "done" then
       local other = difference(path, c, line.entry.info)
       if other then

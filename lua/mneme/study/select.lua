@@ -3,7 +3,7 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
-local show = require("mneme.base.setting_types").show
+local values_of = require "mneme.base.setting_types"
 
 local select_runs = {}
 local NAMED = 4                -- missing runs that a note names; of more it gives the number
@@ -29,7 +29,7 @@ end
 
 ---The value of an axis as a number.
 function select_runs.number(label, axis)
-  local v = tonumber(label)
+  local v = values_of.number(label)
   if not v then errors.raise(("study: a figure has x = %s, and its value %s is no number"):format(axis, label)) end
   return v
 end
@@ -43,13 +43,14 @@ local function wanted(where, axes)
     want[name] = {}
     local any = false
     for _, v in ipairs(type(values) == "table" and values or { values }) do
-      local label = show(v)
-      if axis[label] then any, want[name][label] = true, true end
+      for _, label in ipairs(axis.list) do
+        if values_of.same(label, v) then any, want[name][label] = true, true end
+      end
     end
     if not any then
       local last = axis.list[#axis.list]
       want[name][last] = true
-      swapped[#swapped + 1] = { axis = name, from = show(type(values) == "table" and values[#values] or values), to = last }
+      swapped[#swapped + 1] = { axis = name, from = values_of.show(type(values) == "table" and values[#values] or values), to = last }
     end
   end
   return want, swapped

@@ -105,7 +105,7 @@ function settings.unset(plan)
     if next(seen[key], (next(seen[key]))) then list[#list + 1], names[#names + 1] = text_of(points, plan, key), key end
   end
   if not list[1] then return nil end
-  return ("note: settings differ between points by what the script publishes for each core: %s; %s=VALUE compares at one value"):format(
+  return ("note: settings differ between points by what the script publishes for each core and learner: %s; %s=VALUE compares at one value"):format(
     table.concat(list, "; "), table.concat(names, "=VALUE "))
 end
 

@@ -95,7 +95,7 @@ local function given_of(survey)
 end
 
 ---The grid that the command line means.
----@param o table script, seeds
+---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
 ---@param words string[] for the script
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
 ---  survey }
@@ -119,7 +119,7 @@ function sweep.plan(o, words)
     for i, text in ipairs(axis.texts) do list[i] = check_declaration.typed(survey, axis.name, text) end
     if axis.name == "seed" then
       seeds = {}
-      for i, text in ipairs(axis.texts) do seeds[i] = tonumber(text) end
+      for i, text in ipairs(axis.texts) do seeds[i] = values.number(text) end
     else axes[#axes + 1] = { name = axis.name, values = list } end
   end
   local fixed = script.setting(survey.words, "seed")
@@ -130,6 +130,8 @@ function sweep.plan(o, words)
   for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
     if not word:find "^%-*seed=" then common[#common + 1] = word end
   end
+  local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
+  check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
   for _, c in ipairs(runs) do
     if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
@@ -137,8 +139,8 @@ function sweep.plan(o, words)
     for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
     if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
   end
-  return { script = o.script, title = spec.title, axes = axes, seeds = seeds, runs = runs, words = common, spec = spec, cfg = cfg, size = size,
-    survey = survey }
+  plan.runs = runs
+  return plan
 end
 
 -- What study.json says, if this sweep may go on there: a folder has one study, and no run.
@@ -147,7 +149,7 @@ local function owned(o, plan, words)
   local elsewhere = "run=FOLDER puts this one elsewhere"
   if info and info.script ~= plan.script then
     errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
-  elseif info and info.settings ~= words then
+  elseif info and grid.same_text(info.settings, plan.survey.schema) ~= grid.same_text(words, plan.survey.schema) then
     errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
   elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
   return info
@@ -303,7 +305,11 @@ end
 -- One run of the plan, by its number or its name.
 local function choose(o, plan)
   local found = plan.runs[tonumber(o.only)]
-  for _, c in ipairs(plan.runs) do if c.name == o.only then found = c end end
+  local schema = plan.survey.schema
+  local wanted = grid.same_name(o.only, schema)
+  for _, c in ipairs(found and {} or plan.runs) do
+    if c.name == o.only or not found and grid.same_name(c.name, schema) == wanted then found = c end
+  end
   if not found then errors.usage(("sweep: only=%s: there are %d runs, 1 to %d"):format(o.only, #plan.runs, #plan.runs), "list=1 names them") end
   local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
   if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end

@@ -6,6 +6,7 @@
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
 local lfs = require "lfs"
+local checked = require "mneme.study.check_declaration"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.study.estimate"
@@ -44,7 +45,7 @@ local HOPELESS = 8                 -- trials of a point of which none could be m
 ---@return integer? steps
 function tuning.budget(text)
   local trials, steps = tostring(text):match "^([^x]+)x?(.*)$"
-  local n, s = tonumber(trials), tonumber(steps)
+  local n, s = values.number(trials or ""), values.number(steps or "")
   if not n or n < 2 or n % 1 ~= 0 or n > 1e4 or steps ~= "" and not (s and s >= 1 and s % 1 == 0) then
     errors.usage(("tune: budget=%s, expected TRIALS or TRIALSxSTEPS"):format(text), "budget=200x5e5: for each memory 200 trials of 500000 steps")
   end
@@ -97,17 +98,6 @@ local function own_setting(o, words)
   return at and o.space:setting(at)
 end
 
--- Both ends of every range must be values that the script takes.
-local function check_ends(o, words)
-  for _, dim in ipairs(o.space.dims) do
-    for _, text in ipairs(dim.categories or { ("%.17g"):format(dim.low), ("%.17g"):format(dim.high) }) do
-      local all = { unpack(words) }
-      all[#all + 1] = dim.name .. "=" .. text
-      script.survey(o.script, all, true)
-    end
-  end
-end
-
 ---The name of the point to which a run of a plan belongs: its name without the seed.
 function tuning.point_name(c) return c.name:find "^seed=" and "" or grid.kind(c) end
 
@@ -134,7 +124,7 @@ function tuning.of_study(plan, o)
     if ranges[key] then errors.usage(("%s: the study tunes %s"):format(word, key), "without this word it picks a value") end
   end
   for key, value in pairs(o) do options[key] = value end
-  options.script, options.words, options.points, options.ranges = plan.script, plan.words, tuning.points(plan), ranges
+  options.script, options.words, options.points, options.ranges, options.schema = plan.script, plan.words, tuning.points(plan), ranges, plan.survey.schema
   return tuning.open(options)
 end
 
@@ -144,7 +134,7 @@ local Tuning = {}
 Tuning.__index = Tuning
 
 ---A tuning, new or as its folder has it.
----@param o table { script, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by, minimise, cost = "seconds",
+---@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by, minimise, cost = "seconds",
 ---  jobs, attempts }
 function tuning.open(o)
   local self = setmetatable({}, Tuning)
@@ -152,23 +142,21 @@ function tuning.open(o)
   for key, value in pairs(o) do self[key] = value end
   self.trials, self.steps = tuning.budget(self.budget)
   if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
-  self.space, self.base = space.new(self.ranges), o.run .. "/tune"
+  self.base, self.space = o.run .. "/tune", space.new(self.ranges)
   self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
-  local ranges = {}
-  for _, name in ipairs(tables.keys(self.ranges)) do ranges[#ranges + 1] = name .. "=" .. values.show(self.ranges[name]) end
-  self.about = { ranges = table.concat(ranges, " "), budget = values.show(self.budget), seeds = self.seeds, top = self.top, ahead = self.ahead,
+  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, ahead = self.ahead,
     by = self.by, minimise = self.minimise or false, cost = self.cost or "steps" }
-  check_ends(self, self.points[1].words)
+  for _, point in ipairs(self.points) do checked.space(self, point.words) end
+  self:check_owned()
   for _, point in ipairs(self.points) do
     point.default = own_setting(self, point.words)
     point.proposals, point.scores, point.later = {}, {}, {}
     point.folder = ("%s/proposals/%s"):format(self.base, point.name ~= "" and point.name or "all")
   end
-  self:check_owned()
   return self
 end
 
--- A folder has one tuning: proposals depend on all that study.json says of it.
+-- A folder has one tuning: proposals depend on all that study.json says of it, and stay as it writes them.
 function Tuning:check_owned()
   local info = folder.info(self.base)
   local elsewhere = "run=FOLDER puts this one elsewhere"
@@ -176,11 +164,13 @@ function Tuning:check_owned()
   if info.script ~= self.script then errors.usage(("%s holds a tuning of %s, not of %s"):format(self.run, info.script, self.script), elsewhere) end
   local before, words = type(info.tune) == "table" and info.tune or {}, table.concat(self.words, " ")
   for _, key in ipairs(tables.keys(self.about)) do
-    if values.show(before[key]) ~= values.show(self.about[key]) then
+    if not journal.same(key, before[key], self.about[key], self.schema) then
       errors.usage(("%s holds a tuning with %s=%s, not %s"):format(self.run, key, values.show(before[key]), values.show(self.about[key])), elsewhere)
     end
+    self.about[key] = before[key]
   end
-  if info.settings ~= words then errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere) end
+  self.space = space.new(space.of_text(self.about.ranges))                  -- proposals are written as they were
+  if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere) end
 end
 
 -- A file that is there once: the first to write it decides what is in it.
@@ -337,7 +327,7 @@ function Tuning:take(tuned)
   local there = journal.tuned(self.run)
   local from = there and there.kept and there or not folder.info(self.base) and tuned
   if not from then return nil end
-  journal.need_same(from, self.about)
+  journal.need_same(from, self.about, self.schema)
   files.make_folder(self.base)
   files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
   return from.points

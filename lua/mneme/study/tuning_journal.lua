@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local space = require "mneme.search.space"
 local values = require "mneme.base.setting_types"
 
 local journal = {}
@@ -30,13 +31,13 @@ end
 
 ---A proposal; nil: there is none.
 ---@param path string
----@param space SearchSpace
+---@param searched SearchSpace
 ---@return table? { setting, values = text by name, seeds = list, why }
-function journal.proposal(path, space)
+function journal.proposal(path, searched)
   local p = read_json(path)
   if p == nil then return nil end
   if type(p) ~= "table" or not is_whole(p.setting, 0) or not list_of(p.seeds, 1, function(x) return is_whole(x, 0) end) or type(p.why) ~= "string"
-    or not all(p.values, function(x) return type(x) == "string" end) or not space:point(p.values) then
+    or not all(p.values, function(x) return type(x) == "string" end) or not searched:point(p.values) then
     errors.fail(path .. ": not a proposal of this tuning", "remove it and those after it: they are made again")
   end
   return p
@@ -70,12 +71,29 @@ function journal.tuned(path)
   return t
 end
 
+---Is something said of a tuning the same, in whatever way its numbers are written?
+---@param key string of Tuning.about
+---@param a any
+---@param b any
+---@param schema table<string, { default: any }>
+---@return boolean
+function journal.same(key, a, b, schema)
+  local texts = {}
+  for i, text in ipairs { values.show(a), values.show(b) } do
+    if key == "ranges" then text = space.text(space.of_text(text), schema)
+    elseif key == "budget" then text = text:gsub("[^x]+", function(n) return values.key(n, 0) end) end
+    texts[i] = text
+  end
+  return texts[1] == texts[2]
+end
+
 ---An error unless what an imported file picked was tuned as `about` says.
 ---@param tuned table of journal.tuned, with its `kept`
 ---@param about table { ranges, budget, seeds, top, by, minimise, cost }
-function journal.need_same(tuned, about)
+---@param schema table<string, { default: any }>
+function journal.need_same(tuned, about, schema)
   for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
-    if values.show(tuned.tune[key]) ~= values.show(about[key]) then
+    if not journal.same(key, tuned.tune[key], about[key], schema) then
       errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, values.show(tuned.tune[key]), values.show(about[key])),
         "without import= it is tuned again")
     end

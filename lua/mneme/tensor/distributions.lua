@@ -1,5 +1,6 @@
 -- distributions.lua -- mn.categorical, mn.bernoulli and mn.normal, as in torch.distributions: log_prob, entropy, sample, mode, kl.
 -- They are made of ops, so that gradients flow, plans record them, and a sample that a plan recorded is another one at each replay.
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local binding = require "mneme.tensor.op_binding"
@@ -14,6 +15,33 @@ local function constant(x) return x:wants_grad() and x:detach() or x end
 
 local function check_tensor(what, x)
   if not tensor.is(x) or x:dtype() ~= "f32" then errors.raise(("%s is %s, expected a float32 tensor"):format(what, describe(x))) end
+  return x
+end
+
+-- Refuse numbers for which fits(number) is false.  While a plan records there are none yet: debug=1 then finds what is not finite.
+local function check_numbers(what, x, fits, expected)
+  if engine.recording then return x end
+  local p = x:data()
+  for i = 0, x:size() - 1 do
+    if not fits(p[i]) then errors.raise(("%s[%d] is %g, expected %s"):format(what, i, p[i], expected)) end
+  end
+  return x
+end
+local function is_number(x) return x == x end
+local function above_zero(x) return x > 0 and x < math.huge end
+local function is_probability(x) return x >= 0 and x <= 1 end
+local function not_negative(x) return x >= 0 and x < math.huge end
+
+-- Can something be drawn of each row: is its largest number finite, and none NaN?
+local function check_rows(what, x, lowest, expected)
+  if engine.recording then return x end
+  local p, shape = x:data(), x:shape()
+  local n = shape[#shape]
+  for row = 0, x:size() / n - 1 do
+    local top = -math.huge
+    for i = row * n, row * n + n - 1 do top = top == top and (p[i] > top or p[i] ~= p[i]) and p[i] or top end
+    if not (top > lowest and top < math.huge) then errors.raise(("%s: row %d, whose largest number is %g: expected %s"):format(what, row, top, expected)) end
+  end
   return x
 end
 
@@ -67,18 +95,23 @@ function Categorical:probs() return ops.softmax(self.logits) end
 
 ---A class drawn for each row.
 ---@return Tensor [...] int32
-function Categorical:sample() return (ops.random_index(self.logits, random.key())) end
+function Categorical:sample()
+  check_rows("categorical:sample: logits", self.logits, -math.huge, "a finite one, so that a class is possible, and no NaN")
+  return (ops.random_index(self.logits, random.key()))
+end
 
 ---The likeliest class of each row, the first of equals.
 ---@return Tensor [...] int32
 function Categorical:mode() return (select(2, ops.max(constant(self.logits), { axis = -1 }))) end
 
----KL(self || other), in nats.
+---KL(self || other), in nats; inf where other rules a class out that self does not.
 ---@param other Categorical
 ---@return Tensor [...]
 function Categorical:kl(other)
   check_same(other, Categorical, "categorical")
-  return (self:probs() * (finite(log_probs(self)) - finite(log_probs(other)))):sum(-1)
+  local mine, theirs = log_probs(self), log_probs(other)
+  local ruled_out = ops.logical_and(theirs:eq(-math.huge), mine:ne(-math.huge))
+  return ops.where(ruled_out, math.huge, self:probs() * (finite(mine) - finite(theirs))):sum(-1)
 end
 
 function Categorical:__tostring() return "categorical(" .. shape_text(self.logits) .. ")" end
@@ -89,7 +122,11 @@ function Categorical:__tostring() return "categorical(" .. shape_text(self.logit
 function distributions.categorical(logits)
   local x, probs = logits_or_probs("categorical", logits)
   if #(x or probs):shape() == 0 then errors.raise "categorical: one number, expected [...,A]" end
-  return setmetatable({ logits = x or probs:clamp { lo = 1.2e-38 }:log() }, Categorical)
+  if probs then
+    check_numbers("categorical: probs", probs, not_negative, "numbers of at least 0, finite")
+    check_rows("categorical: probs", probs, 0, "one above 0, so that a class is possible")
+  end
+  return setmetatable({ logits = x or ops.where(probs:gt(0), probs:clamp { lo = 1.2e-38 }:log(), -math.huge) }, Categorical)
 end
 
 -- ---- bernoulli ----
@@ -117,6 +154,7 @@ function Bernoulli:probs() return self.logits:sigmoid() end
 ---A draw for each element.
 ---@return Tensor zeros and ones, as floats
 function Bernoulli:sample()
+  check_numbers("bernoulli:sample: logits", self.logits, is_number, "a number")
   local u = ops.random_uniform(self.logits, random.key())
   return (constant(self:probs()) - u):sign():relu()
 end
@@ -141,7 +179,7 @@ function Bernoulli:__tostring() return "bernoulli(" .. shape_text(self.logits) .
 function distributions.bernoulli(logits)
   local x, probs = logits_or_probs("bernoulli", logits)
   if probs then
-    probs = probs:clamp { lo = EPS, hi = 1 - EPS }
+    probs = check_numbers("bernoulli: probs", probs, is_probability, "0 to 1"):clamp { lo = EPS, hi = 1 - EPS }
     x = probs:log() - (1 - probs):log()
   end
   return setmetatable({ logits = x }, Bernoulli)
@@ -207,6 +245,8 @@ function distributions.normal(mean, std)
   if shape_text(mean) ~= shape_text(std) then
     mean, std = mean + std * 0, std + mean * 0
   end
+  check_numbers("normal: mean", mean, is_number, "a number")
+  check_numbers("normal: std", std, above_zero, "a number above 0, finite")
   return setmetatable({ mean = mean, std = std }, Normal)
 end
 

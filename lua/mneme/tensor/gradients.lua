@@ -27,6 +27,7 @@ function gradients.grad(loss, inputs, options)
     if key ~= "retain" then errors.unknown("argument of grad:", key, { "retain" }) end
     if type(value) ~= "boolean" then errors.raise(("grad: retain = %s, expected true or false"):format(describe(value))) end
   end
+  tensor.need_graph("grad", loss)
   local of, into, result = ffi.new("mn_tensor[?]", #list + 1), ffi.new("mn_tensor[?]", #list + 1), {}
   for i, x in ipairs(list) do
     if not tensor.is(x) then errors.raise(("grad: inputs[%d] is %s, expected a tensor"):format(i, describe(x))) end
@@ -59,7 +60,7 @@ end
 
 -- Record f.backward for arguments like these: { plan, id, version }.
 local function record(f, xs, y, arguments, n)
-  local entry = { plan = ffi.gc(check(C.mn_plan_new(ctx)), C.mn_plan_free), bodies = {} }
+  local entry = { plan = tensor.plan_handle(), bodies = {} }
   check(C.mn_way_back_begin(entry.plan))
   local before = engine.recording
   engine.recording = entry.bodies
@@ -137,7 +138,8 @@ function gradients.custom_gradient(f)
       if x:dtype() ~= "f32" then errors.raise(("custom_gradient: tensor %d is %s, expected float32"):format(i, x:dtype())) end
     end
     if #xs < 1 or #xs > #NAMES then errors.raise(("custom_gradient: %d tensors given, expected 1 to %d"):format(#xs, #NAMES)) end
-    local key, y = key_of(arguments, n), f.forward(...)
+    local key, y, second = key_of(arguments, n), f.forward(...)
+    if second ~= nil then errors.raise "custom_gradient: forward returned several values, expected one tensor (mn.cat joins several)" end
     if not tensor.is(y) or y:dtype() ~= "f32" then errors.raise(("custom_gradient: forward returned %s, expected a float32 tensor"):format(describe(y))) end
     key = key .. ">" .. table.concat(y:shape(), ",")
     local entry = recorded[key]
@@ -147,6 +149,7 @@ function gradients.custom_gradient(f)
     end
     latest = entry
     remember(latest)
+    if y:wants_grad() then y = y:detach() end
     local call = { y = y, plan = entry.id, version = entry.version }
     for i, x in ipairs(xs) do call[NAMES[i]] = x end
     return (ops.custom_gradient(call))

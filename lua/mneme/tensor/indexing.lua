@@ -38,6 +38,7 @@ return function(M)
     if type(v) == "number" then v = M.new({ shape = rest, dtype = x:dtype() }):fill(v)
     elseif type(v) == "table" then v = M.new { shape = rest, dtype = x:dtype(), data = v }
     elseif not M.is(v) then errors.raise(("x[%d] = %s, expected a number, a list or a tensor"):format(i, describe(v))) end
+    M.writable(x, ("x[%d] = v"):format(i))
     M.view(x, (i - 1) * x:size() / shape[1], rest):copy(v)
   end
 

@@ -33,7 +33,7 @@ function layers.dropout(p)
     if not self.training and not engine.recording then return x end
     return random.dropout(x, rate)
   end)
-  m.switched = function(on) rate:fill(on and p or 0) end
+  m.switched = function(on) rate:data()[0] = on and p or 0 end     -- backward has the rate of its forward, so no graph refuses
   return m
 end
 
@@ -79,7 +79,8 @@ function layers.conv1d(d_in, d_out, kernel, options)
   local named = { { "weight", weight }, bias and { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %d, padding = %s%s"):format(d_in, d_out, kernel, stride, tostring(padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return module.new({ kind = "conv1d", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x, done, past)
+  return module.new({ kind = "conv1d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named },
+    function(_, x, done, past)
     local shape = shape_of("conv1d", x, 3, 3, ("[T,B,%d]"):format(d_in))
     local w = ops.transpose(weight, { a = 1, b = 2 }):reshape(d_out, kernel * d_in)     -- the oldest row first, as frame_stack has it
     if causal then
@@ -177,7 +178,7 @@ function layers.identity() return module.new({ kind = "identity", about = "" }, 
 
 -- nn.tanh() and its like: the op of that name as a module, with the op's option.
 for name in ("elu elu1 gelu leaky_relu log_softmax mish relu sigmoid silu softmax softplus tanh"):gmatch "%S+" do
-  if ops[name] then
+  if rawget(ops, name) then
     ---The op of this name as a module.
     ---@param option number? the op's, such as the slope of leaky_relu
     ---@return Module

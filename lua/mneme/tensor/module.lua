@@ -5,6 +5,7 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
+local torch_layout = require "mneme.tensor.torch_layout"
 
 ---@class Module
 local Module = {}
@@ -57,11 +58,22 @@ function M.new(m, call)
   return setmetatable(m, Module)
 end
 
--- The module that a value is, or has, as a core and an agent do; nil: none.
-local function module_of(value)
+---The module that a value is, or has, as a core and an agent do; nil: none.
+---@param value any
+---@return Module?
+function M.of(value)
   if M.is(value) then return value end
   local part = type(value) == "table" and getmetatable(value) ~= nil and rawget(value, "module")
   return M.is(part) and part or nil
+end
+local module_of = M.of
+
+---Refuse what is no module and has none; else its module.
+---@param what string "agent: policy"
+---@param value any
+---@return Module
+function M.need(what, value)
+  return module_of(value) or errors.raise(("%s is %s, expected a module such as mn.nn.linear(...)"):format(what, tables.in_words(value)))
 end
 
 -- Adds the modules of a plain table, by index from 0 or by key, and those of tables in it.
@@ -94,6 +106,8 @@ local function members(m)
   for _, key in ipairs(tables.keys(m)) do sort_field(key, m[key], found) end
   return found.leaves, found.named, found.children
 end
+
+torch_layout.members = members
 
 ---What its forward computes.
 ---@param ... any tensors, for most
@@ -146,13 +160,17 @@ function Module:zero_grad() for _, leaf in ipairs(self:parameters()) do leaf:zer
 
 ---Switch between training and evaluation, as in torch: dropout drops only while training.  Plans follow at their next replay.
 ---@param on boolean? default true
+---@param changed Module[]? a list: the modules that were in the other mode are added to it
 ---@return Module itself
-function Module:train(on)
+function Module:train(on, changed)
   if on ~= nil and type(on) ~= "boolean" then errors.raise(("train: %s, expected true or false"):format(tostring(on))) end
-  self.training = on ~= false
-  if self.switched then self.switched(self.training) end
+  if changed ~= nil then errors.need("train: changed", changed, nil, "a list, which gets the modules that were in the other mode") end
+  on = on ~= false
+  if changed and self.training ~= on then changed[#changed + 1] = self end
+  self.training = on
+  if self.switched then self.switched(on) end
   local _, _, children = members(self)
-  for _, child in ipairs(children) do if child[2].train then child[2]:train(on) end end
+  for _, child in ipairs(children) do if child[2].train then child[2]:train(on, changed) end end
   return self
 end
 
@@ -190,7 +208,7 @@ function M.load(what, mine, dict, strict)
     errors.raise(("%s: missing %s; unexpected %s"):format(what, listed(missing), listed(unexpected)))
   end
   for name, t in pairs(mine) do
-    if dict[name] then ffi.copy(t:data(), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
+    if dict[name] then ffi.copy(tensor.writable(t, what), dict[name]:data(), t:size() * (t:dtype() == "u8" and 1 or 4)) end
   end
   return missing, unexpected
 end
@@ -222,7 +240,8 @@ function Module:count()
   return n
 end
 
----Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.
+---Load values by name; missing and unexpected names, or other shapes, are errors before anything changes.  Torch's names are known, too: an
+---nn.Sequential with activations, torch.nn.GRU and LSTM (their two biases are added where here is one).
 ---@param dict table<string, Tensor> such as mn.load(path)
 ---@param options { strict: boolean }? strict = false loads the names that both have
 ---@return string[] missing, string[] unexpected
@@ -232,7 +251,8 @@ function Module:load_state_dict(dict, options)
     if key ~= "strict" then errors.unknown("argument of load_state_dict:", key, { "strict" }) end
     if type(value) ~= "boolean" then errors.raise(("load_state_dict: strict is %s, expected true or false"):format(tostring(value))) end
   end
-  return M.load("load_state_dict", self:state_dict(), dict, not options or options.strict ~= false)
+  errors.need("load_state_dict", dict, nil, "tensors by name")
+  return M.load("load_state_dict", self:state_dict(), torch_layout.from_torch(self, dict), not options or options.strict ~= false)
 end
 
 -- ---- as text ----

@@ -34,7 +34,7 @@ function nn.linear(d_in, d_out, options)
   local named = { { "weight", weight } }
   if bias then named[2] = { "bias", bias } end
   local about = ("%d -> %d%s%s"):format(d_in, d_out, bias and "" or ", bias = false", options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "linear", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "linear", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
     args.x = x
     return (ops.linear(args))
   end)
@@ -58,7 +58,7 @@ function nn.conv2d(d_in, d_out, kernel, options)
   local named = { { "weight", weight }, { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %s, padding = %s%s"):format(d_in, d_out, kernel, tostring(args.stride), tostring(args.padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "conv2d", about = about, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "conv2d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
     if not tensor.is(x) then errors.raise(("nn.conv2d: x is %s, expected a tensor [T,B,Y,X,%d]"):format(tostring(x), d_in)) end
     local bytes = x:dtype() == "u8"
     args.x, args.image = not bytes and x or nil, bytes and x or nil
@@ -89,7 +89,7 @@ function nn.layer_norm(d, eps)
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
   local named = { { "weight", weight }, { "bias", bias } }
-  return nn.module({ kind = "layer_norm", about = tostring(d), leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "layer_norm", about = tostring(d), eps = args.eps, leaves = { weight, bias }, named = named }, function(_, x)
     args.x = x
     return (ops.layer_norm(args))
   end)
@@ -144,13 +144,26 @@ function nn.sequential(...)
   errors.need("nn.sequential", list[1] ~= nil and list or nil, nil, "modules")
   for i, m in ipairs(list) do
     local f = type(m) == "function" and m
-    if not f and (type(m) ~= "table" or not m.each) then
+    if not f and not module.of(m) then
       errors.raise(("nn.sequential: item %d is a %s, expected a module or a function"):format(i, type(m)))
     end
-    children[i] = { tostring(i - 1), f and nn.module({ kind = "function", about = "" }, function(_, x) return f(x) end) or m }
+    children[i] = { tostring(i - 1), f and nn.module({ kind = "function", about = "" }, function(_, x) return f(x) end) or module.of(m) }
   end
+  -- An error names the layer.
+  local function handler(child)
+    return function(e)
+      local problem = errors.handler(e)
+      problem.message = ("sequential.%s, %s(%s): %s"):format(child[1], child[2].kind or "module", child[2].about or "", problem.message)
+      return problem
+    end
+  end
+  for _, child in ipairs(children) do child.handler = handler(child) end
   return nn.module({ kind = "sequential", children = children }, function(_, x)
-    for _, child in ipairs(children) do x = child[2](x) end
+    for _, child in ipairs(children) do
+      local ok, y = xpcall(child[2], child.handler, x)
+      if not ok then error(y, 0) end
+      x = y
+    end
     return x
   end)
 end
@@ -159,7 +172,13 @@ end
 ---@param children table[] { name, module }
 ---@param call (fun(self: Module, ...): any)?
 ---@return Module
-function nn.container(children, call) return nn.module({ kind = "container", children = children }, call) end
+function nn.container(children, call)
+  local list = {}
+  for i, child in ipairs(type(children) == "table" and children or {}) do
+    list[i] = type(child) == "table" and { child[1], module.need("nn.container: item " .. i, child[2]) } or child
+  end
+  return nn.module({ kind = "container", children = list }, call)
+end
 
 -- How the released agents' heads begin: gains of orthogonal matrices in the hidden layer, the policy's and the value's last.
 local SQRT2 = math.sqrt(2)

@@ -90,8 +90,8 @@ local function read_signature(sig)
   local left, right = sig:match "^(.-)%->(.*)$"
   local outs, opts = right:match "^(.-)|(.*)$"
   local s = { inputs = {}, outputs = {}, options = {}, place = {} }
-  for name, mark, axes, domain in left:gmatch "([%w_']+)(%??)%[([^%]]*)%]:?([%w<]*)" do
-    s.inputs[#s.inputs + 1] = { name = name, optional = mark == "?", axes = axes, domain = domain }
+  for hidden, name, mark, axes, domain in left:gmatch "(~?)([%w_']+)(%??)%[([^%]]*)%]:?([%w<]*)" do
+    s.inputs[#s.inputs + 1] = { name = name, no_grad = hidden ~= "", optional = mark == "?", axes = axes, domain = domain }
     s.place[name] = #s.inputs
   end
   for hidden, name, axes, domain in (outs or right):gmatch "(~*)([%w_']+)%[([^%]]*)%]:?([%w<]*)" do

@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local module = require "mneme.tensor.module"
 local ranks = require "mneme.tensor.ranks"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -12,9 +13,9 @@ local Optimiser = {}
 Optimiser.__index = Optimiser
 
 -- What kinds differ in: `name`, which names of a checkpoint begin with; `state`, per parameter, by the names that checkpoints have;
--- `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step last; and the update of one parameter.
+-- `squares`: its state holds squares of gradients; `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step last; and the update of one parameter.
 
-local adam_kind = { name = "adam",
+local adam_kind = { name = "adam", squares = true,
   state = function() return { "m", "v" } end,
   hyper = function(o) return { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 } end,
   update = function(self, p, i)
@@ -28,7 +29,7 @@ local sgd_kind = { name = "sgd",
     ops.sgd { w = p, v = self.v and self.v[i], hyper = self.hyper, norm = self.norm, nesterov = self.nesterov }
   end }
 
-local rmsprop_kind = { name = "rmsprop",
+local rmsprop_kind = { name = "rmsprop", squares = true,
   state = function(o) return { "v", o.momentum > 0 and "m" or nil, o.centered and "mean" or nil } end,
   hyper = function(o) return { o.lr, 1 - o.alpha, o.eps, o.weight_decay, o.momentum, o.max_norm, 0 } end,
   update = function(self, p, i)
@@ -64,7 +65,7 @@ local function new(what, kind, parameters, o, options)
     o[key] = value
   end
   if o.nesterov and (o.momentum == 0 or o.dampening > 0) then errors.raise(what .. ": nesterov = true, expected momentum above 0 and dampening = 0") end
-  local self = setmetatable({ parameters = parameters, kind = kind, nesterov = o.nesterov, state = {} }, Optimiser)
+  local self = setmetatable({ parameters = parameters, kind = kind, nesterov = o.nesterov, max_norm = o.max_norm, left_out = 0, state = {} }, Optimiser)
   for _, name in pairs(kind.state(o)) do self.state[#self.state + 1], self[name] = name, {} end
   table.sort(self.state)
   for i, p in ipairs(parameters) do
@@ -74,8 +75,8 @@ local function new(what, kind, parameters, o, options)
   self.hyper_data = self.hyper:data()
   if kind == adam_kind and (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
   self.sum, self.norm, self.own = tensor.new { 0, 0 }, tensor.new { 0 }, {}
-  self.squares = tensor.new { shape = { #parameters } }
-  for i in ipairs(parameters) do self.own[i] = tensor.view(self.squares, i - 1, { 1 }) end
+  self.own_norms = tensor.new { shape = { #parameters } }
+  for i in ipairs(parameters) do self.own[i] = tensor.view(self.own_norms, i - 1, { 1 }) end
   self.norm_data = self.norm:data()
   return self
 end
@@ -126,6 +127,8 @@ end
 ---@param lr number? of this step; nil: as before
 function Optimiser:tick(lr)
   if lr ~= nil and (type(lr) ~= "number" or lr ~= lr) then errors.raise(("%s: lr of a step is %s, expected a number"):format(self.kind.name, tostring(lr))) end
+  self:look_back()
+  self.due = true
   local hyper = self:settings()
   local last = self.hyper:size() - 1
   hyper[last] = hyper[last] + 1
@@ -143,9 +146,35 @@ function Optimiser:apply()
   for i, p in ipairs(self.parameters) do self.kind.update(self, p, i) end
 end
 
----One step outside a plan.
+-- Was the last step left out?  Then it is counted, and the first time said.
+function Optimiser:look_back()
+  if not self.due then return end
+  self.due = false
+  local norm, most = self:grad_norm(), self.max_norm > 0 and self.max_norm or math.huge
+  if norm - norm == 0 and not (self.kind.squares and math.min(norm, most) > 1e19) then return end       -- as mn_step_scale
+  self.left_out = self.left_out + 1
+  if self.left_out > 1 then return end
+  local where = errors.position()
+  terminal.note(("mneme: warning: %s%s left step %.0f out, and nothing has changed: the norm of the gradients is %g%s"):format(
+    where and where .. ": " or "", self.kind.name, self:updates(), norm,
+    norm - norm == 0 and ", whose square float32 does not hold: max_norm clips it" or ""))
+end
+
+---How many steps were left out so far, because the norm of the gradients was not finite, or its square was not and nothing clipped it.
+---@return integer
+function Optimiser:steps_left_out()
+  self:look_back()
+  return self.left_out
+end
+
+---One step outside a plan.  Where the norm of the gradients is NaN or infinite, nothing changes: a warning says so the first time, and
+---steps_left_out() counts it.
 ---@param lr number? as for tick
-function Optimiser:step(lr) self:tick(lr) self:apply() end
+function Optimiser:step(lr)
+  self:tick(lr)
+  self:apply()
+  if not engine.recording then self:look_back() end
+end
 
 ---Forget the gradients of all parameters.
 function Optimiser:zero_grad() for _, p in ipairs(self.parameters) do p:zero_grad() end end
@@ -161,8 +190,8 @@ end
 ---@param names string[] of each parameter the group
 ---@return table<string, number>
 function Optimiser:grad_norms(names)
-  local norms, squares = {}, self.squares:data()
-  for i, name in ipairs(names) do norms[name] = (norms[name] or 0) + squares[i - 1] end
+  local norms, own = {}, self.own_norms:data()
+  for i, name in ipairs(names) do norms[name] = (norms[name] or 0) + own[i - 1] ^ 2 end
   for name, sum in pairs(norms) do norms[name] = math.sqrt(sum) end
   return norms
 end
@@ -172,6 +201,7 @@ end
 ---@param names string[] see grad_norms
 function Optimiser:metrics(m, names)
   m["grad/norm"], m["charts/learning_rate"] = self:grad_norm(), self:lr()
+  if self:steps_left_out() > 0 then m["grad/steps_left_out"] = self.left_out end
   for name, norm in pairs(self:grad_norms(names)) do m["grad/" .. name] = norm end
 end
 

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local random = require "mneme.tensor.random"
+local suggest = require "mneme.tensor.suggest"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
@@ -109,6 +110,8 @@ function init.uniform(bound)
     for i = 0, rows * cols - 1 do p[i] = bound * (2 * p[i] - 1) end
   end
 end
+
+suggest.guard("mn.nn.init.", init, suggest.init)
 
 -- ---- making layers ----
 

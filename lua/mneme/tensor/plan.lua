@@ -158,9 +158,7 @@ end
 ---@return Plan
 local function plan(f)
   if type(f) ~= "function" then errors.raise("plan: " .. tostring(f) .. ", expected a function") end
-  local handle = C.mn_plan_new(ctx)
-  check(handle)
-  return setmetatable({ f = f, handle = ffi.gc(handle, C.mn_plan_free), recorded = false }, Plan)
+  return setmetatable({ f = f, handle = tensor.plan_handle(), recorded = false }, Plan)
 end
 
 return plan

@@ -16,7 +16,7 @@ local seed, generator = 0, nil              -- a leaf: the seed's halves, and th
 function random.manual_seed(s)
   seed = s
   if not generator then return end
-  local words = ffi.cast("uint32_t *", generator:data())
+  local words = ffi.cast("uint32_t *", tensor.writable(generator, "manual_seed"))
   words[0], words[1], words[2], words[3] = s % 2 ^ 32, math.floor(s / 2 ^ 32) % 2 ^ 32, 0, 0
 end
 

@@ -108,7 +108,7 @@ end
 function ranks.take(item, whole)
   local rows, bytes = layout(item)
   local parts, part = item.batch_axis and ranks.size or 1, item.batch_axis and ranks.rank or 0
-  C.mn_copy_column(item[2]:data(), 1, 0, whole:data(), parts, part, rows, bytes)
+  C.mn_copy_column(check(C.mn_tensor_write(engine.ctx, item[2], item[1])), 1, 0, whole:data(), parts, part, rows, bytes)
 end
 
 ---Items with the environments of all ranks, on rank 0; another rank's list is not to be used.
@@ -139,7 +139,7 @@ end
 function ranks.agree(items)
   for _, item in ipairs(items) do
     local rows, bytes = layout(item)
-    if not item.batch_axis then C.mn_ranks_share(item[2]:data(), rows * bytes) end
+    if not item.batch_axis then C.mn_ranks_share(check(C.mn_tensor_write(engine.ctx, item[2], item[1])), rows * bytes) end
   end
 end
 

@@ -164,7 +164,7 @@ end
 
 -- The body recorded for rows of these shapes: { plan, id, version, learned = leaves, y = its form, y_shapes }.
 local function record(body, o)
-  local entry = { plan = ffi.gc(check(C.mn_plan_new(ctx)), C.mn_plan_free), bodies = {} }
+  local entry = { plan = tensor.plan_handle(), bodies = {} }
   local plan = entry.plan
   recording(plan, entry.bodies, function()
     local own = {}

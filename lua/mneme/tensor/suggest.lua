@@ -24,15 +24,17 @@ function suggest.unknown(whose, name, list, known)
   errors.usage(("unknown %s%s'%s"):format(what, name, guess), not last and "mneme list ops, mneme help api" or nil)
 end
 
----Give a table of public functions an error for every name that it does not have.
+---Give a table of public functions an error for every name that it does not have: nil would be a default somewhere.
 ---@param whose string "mn.nn."
----@param t table
----@param list table<string, table>
+---@param t table whose metatable, if it has one, stays
+---@param list table<string, table>? of torch_names.lua
 ---@return table t
 function suggest.guard(whose, t, list)
-  return setmetatable(t, { guarded = true, __index = function(_, key) suggest.unknown(whose, key, list, tables.keys(t)) end })
+  local meta = getmetatable(t) or {}
+  meta.guarded, meta.__index = true, function(_, key) suggest.unknown(whose, key, list or {}, tables.keys(t)) end
+  return setmetatable(t, meta)
 end
 
-suggest.functions, suggest.nn = torch.functions, torch.nn
+suggest.functions, suggest.nn, suggest.init = torch.functions, torch.nn, torch.init
 
 return suggest

@@ -83,7 +83,10 @@ end
 ---@param spec table
 ---@param options table? dtype, grad and time of a list, as other constructors take them: mn.tensor({ 1, 2 }, { dtype = "i32" })
 ---@return Tensor
-function M.new(spec, options)
+function M.new(spec, options, more)
+  if more ~= nil or type(options) == "table" and #options > 0 then
+    errors.raise("tensor: a second list, expected one: mn.tensor { { 1, 2 }, { 3, 4 } } has two rows")
+  end
   if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
   if options ~= nil then
     if type(options) ~= "table" then errors.raise("tensor: options are " .. describe(options) .. ", expected { dtype = ..., grad = ... }") end
@@ -110,7 +113,11 @@ function M.new(spec, options)
   local dtype = dtypes[spec.dtype or "f32"]
   if not dtype then errors.raise("tensor: unknown dtype " .. describe(spec.dtype) .. ", expected f32, i32 or u8") end
   local t = handle()
-  check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
+  if C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t) < 0 then
+    M.collect()
+    put_shape(shape)                               -- finalizers may have used the buffer
+    check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
+  end
   ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
   if M.leaf_budget then M.leaf_budget() end
   if data ~= nil and #shape == 0 then t:data()[0] = number(data, spec.dtype)
@@ -121,14 +128,36 @@ end
 
 ---A leaf whose first axis is time: sequences of plans that run by rows.
 ---@param spec table as for mn.tensor
+---@param options table? as for mn.tensor
 ---@return Tensor
-function M.sequence(spec)
+function M.sequence(spec, options)
   if type(spec) == "table" then spec.time = true end          -- anything else is refused by new
-  return M.new(spec)
+  return M.new(spec, options)
 end
 
--- The collector does not see C memory: prod it when leaves have grown by half since it last ran.
-local budget = 64e6
+---Free at once what no variable holds, memory of C included.
+function M.collect() collectgarbage() collectgarbage() end
+
+-- The collector does not see C memory: prod it when leaves have grown by half since it last ran, or plans have doubled.
+local budget, plans, most_plans = 64e6, 0, 16
+
+local function free_plan(handle)
+  plans = plans - 1
+  C.mn_plan_free(handle)
+end
+
+---A new plan of the engine, which the collector frees.
+---@return ffi.cdata* mn_plan *
+function M.plan_handle()
+  if plans >= most_plans then
+    M.collect()
+    most_plans = math.max(16, 2 * plans)
+  end
+  local new = check(C.mn_plan_new(ctx))
+  plans = plans + 1
+  return ffi.gc(new, free_plan)
+end
+
 function M.leaf_budget()
   if C.mn_bytes(ctx, "leaf") < budget then return end
   collectgarbage()
@@ -274,12 +303,23 @@ function Tensor:to_table()
   return read(1)
 end
 
----Set every number of a leaf to x.
+---Where a leaf's numbers are, to write into now: a graph that used them refuses its backward().  All of the library that writes into a
+---tensor which a script may hold gets its pointer here; x:data() alone tells nobody.
+---@param t Tensor a leaf; what was computed is refused
+---@param what string who writes, for the error
+---@return ffi.cdata*
+function M.writable(t, what)
+  local p = check(C.mn_tensor_write(ctx, t, what))
+  check(C.mn_tensor_info(ctx, t, dtype_buffer, shape_buffer))
+  return ffi.cast(pointers[dtype_buffer[0]], p)
+end
+
+---Set every number of a leaf to x.  What was computed (x[i], slices, other shapes) is a copy, and refused.
 ---@param x number
 ---@return Tensor itself
 function Tensor:fill(x)
-  local p = self:data()
   number(x, self:dtype())
+  local p = M.writable(self, "fill")
   for i = 0, self:size() - 1 do p[i] = x end
   return self
 end
@@ -293,10 +333,20 @@ function Tensor:copy(from)
   return self
 end
 
+---Refuse a loss that depends on nothing that wants a gradient.
+---@param what string "backward"
+---@param loss Tensor
+function M.need_graph(what, loss)
+  if not M.is(loss) or loss:wants_grad() or C.mn_tensor_info(ctx, loss, dtype_buffer, shape_buffer) < 0 then return end
+  errors.raise(what .. ": no input of this number requires a gradient", { hint = "a leaf made with { grad = true } does; what no_grad, detach or mn.grad "
+    .. "gave has no graph, so there are no second derivatives" })
+end
+
 ---Walk back from this one number: every leaf that wants one gets, or adds, its gradient.  Frees the graph that it walked: tensors
 ---computed on the way keep their values, but no other backward can pass through them.
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
+  M.need_graph("backward", self)
   if options == nil then check(C.mn_backward(ctx, self, false)) return end
   if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
   for key, value in pairs(options) do
@@ -335,11 +385,8 @@ end
 
 ffi.metatype(handle, {
   __index = function(t, key)
-    local method = Tensor[key]
-    if method ~= nil then return method end
     if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
-    if M.functions[key] then errors.usage(("there is no x:%s; write mn.%s { x, ... }"):format(key, key)) end
-    suggest.unknown("x:", key, suggest.functions, tables.keys(Tensor))
+    return Tensor[key]
   end,
   __newindex = function(t, key, value)
     if type(key) ~= "number" then errors.raise(("tensor: it has no member named '%s' to set"):format(tostring(key))) end
@@ -371,7 +418,23 @@ end
 ---not held any more by themselves.
 function M.clear_tape() C.mn_sweep(ctx) end
 
----Run f without a tape; what it computed is gone when it returns (mn.keep what must last).
+-- What no_grad gives back: tensors that were computed in it as leaves, also those in tables, nested ones and those that hold themselves.
+-- Others stay as they are: leaves, a plan's, and those of a graph around it.
+local function lasting(x, seen)
+  if M.is(x) then
+    local computed = x.slot >= 0 and C.mn_tensor_info(ctx, x, dtype_buffer, shape_buffer) >= 0 and not x:wants_grad()
+    return computed and M.keep(x) or x
+  elseif type(x) == "table" and not seen[x] then
+    seen[x] = true
+    for key, value in next, x do
+      local kind = type(value)
+      if kind == "cdata" or kind == "table" then rawset(x, key, lasting(value, seen)) end
+    end
+  end
+  return x
+end
+
+---Run f without a tape.  The tensors that it returns last, alone or in tables; what else it computed is gone.
 ---@param f function|table called with what follows: a function, a module
 ---@return any ... what it returns
 function M.no_grad(f, ...)
@@ -380,8 +443,8 @@ function M.no_grad(f, ...)
   check(C.mn_no_grad(ctx, true))
   local function finish(ok, ...)
     if not ok then C.mn_no_grad(ctx, false) error((...), 0) end
-    local kept = { n = select("#", ...), ... }
-    for i = 1, kept.n do if M.is(kept[i]) and kept[i].slot >= 0 then kept[i] = M.keep(kept[i]) end end
+    local kept, seen = { n = select("#", ...), ... }, {}
+    for i = 1, kept.n do kept[i] = lasting(kept[i], seen) end
     check(C.mn_no_grad(ctx, false))
     return unpack(kept, 1, kept.n)
   end
@@ -423,5 +486,9 @@ end
 for _, part in ipairs { "functions", "shapes", "indexing" } do require("mneme.tensor." .. part)(M) end
 for name, f in pairs(M.functions) do Tensor[name] = f end
 Tensor.cat, Tensor.stack = nil, nil                                 -- of lists
+suggest.guard("x:", Tensor, setmetatable({}, { __index = function(_, key)
+  return M.functions[key] and { ("mn.%s { x, ... }"):format(key) } or suggest.functions[key]
+end }))
+suggest.guard("mn.ops.", M.ops, suggest.functions)
 
 return M

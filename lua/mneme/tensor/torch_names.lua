@@ -1,8 +1,14 @@
 -- torch_names.lua -- PyTorch's names that are something else here: { what to write, why }.  What to write, where it is not nil, is an expression that runs,
--- with x, y, scores [2,3], index [2] i32, mask [2,3] u8, net a module; tests/engine/test_torch_names.lua runs them all.  A name that is
+-- with x, y, scores, a [2,3], b [3,2], w [3,3], index [2] i32, mask [2,3] u8, net a module; tests/engine/test_torch_names.lua runs them all.  A name that is
 -- a function of mn or of tensors is never looked up here.
 local device = "device=cuda is a setting of the run: mneme run SCRIPT device=cuda"
 local in_place = "a leaf's values; computed tensors do not change"
+local no_batch_norm = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" }
+local function core(name) return { ('mn.core("%s", { d_in = 3 })'):format(name), "recurrent layers are cores" } end
+local container = { 'mn.nn.container({ { "0", net } }, function(_, input) return net(input) end)', "a class of mn.nn.module finds modules in its tables, too" }
+local parameter = { "mn.zeros(2, 3, { grad = true })" }
+local rms_norm = {
+  'mn.nn.module { gain = mn.ones(3, { grad = true }), forward = function(m, x) return m.gain * x / ((x * x):mean(-1, true) + 1e-6):sqrt() end }' }
 
 return {
   -- mn.NAME and x:NAME()
@@ -31,8 +37,8 @@ return {
     ndim = { "#x:shape()" },
     numel = { "x:size()" },
     -- products
-    mm = { "mn.matmul(x, y:transpose())" },
-    bmm = { "mn.matmul(x, y:transpose())", "of any number of leading axes" },
+    mm = { "mn.matmul(a, b)" },
+    bmm = { "mn.matmul(a, b)", "of any number of leading axes" },
     mv = { "(x * y):sum(1)" },
     dot = { "(x * y):sum()" },
     inner = { "(x * y):sum(-1)" },
@@ -114,6 +120,15 @@ return {
     requires_grad = { "mn.zeros(2, 3, { grad = true })", "x:wants_grad() reads it" },
     requires_grad_ = { "mn.zeros(2, 3, { grad = true })", "a leaf is made so" },
     grad_fn = { "x:wants_grad()" },
+    rms_norm = { "x / ((x * x):mean(-1, true) + 1e-6):sqrt()" },
+    median = { nil, "x:sort(1) sorts: the middle column; mn.stats has quantiles of lists" },
+    quantile = { nil, "x:sort(1) sorts: take the column; mn.stats has quantiles of lists" },
+    diag = { "w * mn.eye(3)", "the matrix with its diagonal alone; :sum(1) of it is the diagonal" },
+    scaled_dot_product_attention = { nil, "mn.attention is the op; mneme help attention" },
+    -- optimisers and their helpers
+    clip_grad_norm = { "mn.adam(net:parameters(), { lr = 1e-3, max_norm = 0.5 })", "an optimiser clips" },
+    clip_grad_norm_ = { "mn.adam(net:parameters(), { lr = 1e-3, max_norm = 0.5 })", "an optimiser clips" },
+    lr_scheduler = { nil, "opt:step(lr) takes the rate; learners have the setting lr_schedule=linear" },
     -- modules of torch
     optim = { "mn.adam(net:parameters(), { lr = 1e-3 })" },
     functional = { "x:relu()", "functions of torch.nn.functional are ops" },
@@ -124,9 +139,11 @@ return {
   },
   -- mn.nn.NAME, where it is not the same name in lower case
   nn = {
-    BatchNorm1d = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
-    BatchNorm2d = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
-    batch_norm = { "mn.nn.layer_norm(3)", "batch statistics mix environments and depend on how a batch is divided; mn.nn.group_norm is another" },
+    BatchNorm1d = no_batch_norm,
+    BatchNorm2d = no_batch_norm,
+    batch_norm = no_batch_norm,
+    batch_norm1d = no_batch_norm,
+    batch_norm2d = no_batch_norm,
     Conv3d = { nil, "there are conv1d and conv2d" },
     CrossEntropyLoss = { "mn.cross_entropy(scores, index)" },
     MSELoss = { "mn.mse_loss(x, y)" },
@@ -136,14 +153,25 @@ return {
     NLLLoss = { "mn.nll_loss(scores:log_softmax(), index)" },
     BCEWithLogitsLoss = { "mn.binary_cross_entropy_with_logits(x, mask:where(1, 0))" },
     KLDivLoss = { "mn.kl_div(x:log_softmax(), y:softmax())" },
-    LSTM = { 'mn.core("lstm", { d_in = 3 })', "recurrent layers are cores" },
-    GRU = { 'mn.core("gru", { d_in = 3 })', "recurrent layers are cores" },
-    RNN = { 'mn.core("rnn", { d_in = 3 })', "recurrent layers are cores" },
+    LSTM = core "lstm", lstm = core "lstm", GRU = core "gru", gru = core "gru", RNN = core "rnn", rnn = core "rnn",
     Transformer = { 'mn.core("gtrxl", { d_in = 3 })', "mneme list cores; mn.encoder is one for whole sequences" },
     TransformerEncoder = { 'mn.core("gtrxl", { d_in = 3 })', "mneme list cores; mn.encoder is one for whole sequences" },
     MultiheadAttention = { 'mn.core("gtrxl", { d_in = 3 })', "mneme list cores; mn.attention is the op" },
-    ModuleList = { 'mn.nn.container({ { "0", net } }, function(_, input) return net(input) end)' },
-    Parameter = { "mn.zeros(2, 3, { grad = true })" },
+    ModuleList = container, module_list = container, ModuleDict = container, module_dict = container,
+    Parameter = parameter, parameter = parameter,
+    RMSNorm = rms_norm, rms_norm = rms_norm,
     functional = { "x:relu()", "functions of torch.nn.functional are functions of mn" },
+  },  -- mn.nn.init.NAME
+  init = {
+    xavier_uniform = { "mn.nn.init.uniform(math.sqrt(6 / (4 + 3)))", "sqrt(6 / (d_in + d_out))" },
+    xavier_normal = { "mn.nn.init.normal(math.sqrt(2 / (4 + 3)))", "sqrt(2 / (d_in + d_out))" },
+    kaiming_uniform = { "mn.nn.init.uniform(math.sqrt(6 / 4))", "sqrt(6 / d_in), for relu" },
+    kaiming_normal = { "mn.nn.init.normal(math.sqrt(2 / 4))", "sqrt(2 / d_in), for relu" },
+    truncated_normal = { "mn.nn.init.lecun_normal()", "two standard deviations, variance 1 / d_in" },
+    trunc_normal = { "mn.nn.init.lecun_normal()", "two standard deviations, variance 1 / d_in" },
+    constant = { "function(p, rows, cols) for i = 0, rows * cols - 1 do p[i] = 0.1 end end" },
+    zeros = { "function(p, rows, cols) for i = 0, rows * cols - 1 do p[i] = 0 end end" },
+    ones = { "function(p, rows, cols) for i = 0, rows * cols - 1 do p[i] = 1 end end" },
+    eye = { "function(p, rows, cols) for i = 0, math.min(rows, cols) - 1 do p[i * cols + i] = 1 end end" },
   },
 }

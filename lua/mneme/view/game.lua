@@ -100,7 +100,8 @@ function Game:card_of(result)
   local lines = { { name = result.looked and "you, with Tab" or "you", score = result.score, ret = result.ret, length = result.length } }
   local g = result.ghost
   if self.ghost then lines[2] = { name = self.ghost.name, score = g and g.score, ret = g and g.ret, length = g and g.length } end
-  lines[#lines + 1] = { name = "perfect play", score = 1, ret = self.env.best }
+  local known = self.env.reference or {}
+  if known.best or known.best_return then lines[#lines + 1] = { name = "perfect play", score = known.best, ret = known.best_return } end
   return lines
 end
 

@@ -8,7 +8,8 @@
 --                          core's settings
 -- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);
 -- the groups are output.*, final.* and grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of
--- inputs, parameters and states changes: an error of that size is rounding, whatever the file's tolerance.
+-- inputs, parameters and states changes: an error of that size is rounding, whatever the file's tolerance.  Where the file's float32_error, how far the
+-- program that made it is off in float32, is beyond its tolerance, up to 4 times that is ok, and the line says how many times it is.
 local check_file = require "mneme.commands.check.file"
 local check_run = require "mneme.commands.check.run"
 local check_attention = require "mneme.commands.check.attention"
@@ -31,6 +32,7 @@ local below, flags, gradients, need = check_file.below, check_file.flags, check_
 local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
 
 local FAR = 1e37           -- a value beyond it stands for infinity
+local AS_FLOAT32 = 4       -- times the float32 error of the program that made a file: another order of sums has about the same
 local DRAWS = 3            -- of rounded inputs, where a core's values differ from the file's
 
 local function largest(list)
@@ -130,8 +132,8 @@ end
 
 ---Compare one fixture with the results of this engine.
 ---@param path string
----@return table { ok, worst = { name, error, note }, tolerance, core, list, rounding = of a core that is not ok: how far the worst tensor moves with the
----  last bit of what the core is given }
+---@return table { ok, worst = { name, error, note }, tolerance, core, list, rounding = of a core beyond its tolerance: how far the worst tensor moves
+---  with the last bit of what the core is given, float32_error = of the file, where it has one }
 local function check(path)
   local file = safetensors.load(path)
   local meta = file.metadata
@@ -161,8 +163,11 @@ local function check(path)
   local rounding = not kind and list[1] and list[1].error > tolerance and conditioning(meta.core, config, file.tensors, got, list[1]) or nil
   tensor.clear_tape()
   if #list == 0 then errors.fail(path .. ": there is nothing to compare") end
-  return { ok = list[1].error <= tolerance, worst = list[1], tolerance = tolerance, core = meta.core, list = list,
-    rounding = rounding }
+  local float32 = tonumber(meta.float32_error)
+  if float32 and not (float32 > 0 and float32 < 1) then float32 = nil end
+  local limit = float32 and float32 > tolerance and AS_FLOAT32 * float32 or tolerance
+  return { ok = list[1].error <= limit, worst = list[1], tolerance = tolerance, core = meta.core, list = list,
+    rounding = rounding, float32_error = float32 }
 end
 
 -- `mneme check core=FILE.lua [key=value ...]`: the contract, one line a property.
@@ -214,9 +219,11 @@ local function main(words)
       status = math.max(status, result.status)
     elseif folder then status = math.max(status, result)
     else
-      print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g%s"):format(result.ok and "ok" or "MISMATCH", path, result.core,
+      local times = result.float32_error and result.worst.error > result.tolerance and result.worst.error / result.float32_error
+      print(("%-9s %s  %s: worst %.2e at %s%s, tolerance %g%s%s"):format(result.ok and "ok" or "MISMATCH", path, result.core,
         result.worst.error, result.worst.name, result.worst.note and " (" .. result.worst.note .. ")" or "", result.tolerance,
-        result.rounding and ("; the last bit of its inputs moves it by %.1e"):format(result.rounding) or ""))
+        result.rounding and ("; the last bit of its inputs moves it by %.1e"):format(result.rounding) or "",
+        times and times < math.huge and ("; %.2g times the file's float32_error %.1e"):format(times, result.float32_error) or ""))
       if not result.ok then status = math.max(status, 1) end
     end
     collectgarbage()                  -- tensors of a file are not held while the next ones are checked: on a device its memory is scarce

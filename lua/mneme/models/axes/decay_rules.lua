@@ -205,14 +205,30 @@ end
 
 -- ---- how gates begin ----
 
--- The part of a layer's state that is kept per step where all its gates are opened so.
+-- What is kept per step of every element of a head's state where the gates are opened so: { beta = openings of channels, gamma = ... }; of all heads
+-- where they differ.
 local function kept_at(use, cfg, gate, K, openings)
   local n_beta, n_gamma = sizes(cfg, gate, K)
-  local H = cfg.n_heads
-  local keep_v, keep_k = call(use.name, cfg, opened(H, n_beta, openings.beta or 0.5), opened(H, n_gamma, openings.gamma or 0.5))
-  local v, k = keep_v and keep_v:data()[0] or 1, keep_k and keep_k:data()[0] or 1
-  if use.kept_v == "element" then return v end
-  return use.entry.joint and 1 - (1 - v) * (1 - k) or v * k
+  local H, list = cfg.n_heads, {}
+  local function open(n, channels)
+    local x = opened(H, n, 0.5)
+    for i = 0, n and channels and x:size() - 1 or -1 do x:data()[i] = channels[i % #channels + 1] end
+    return x
+  end
+  local keep_v, keep_k = call(use.name, cfg, open(n_beta, openings.beta), open(n_gamma, openings.gamma))
+  local heads = n_beta == 1 and H or 1
+  local function of_head(x, h)
+    local n, part = x and x:size() / H or 1, {}
+    for i = 0, n - 1 do part[i + 1] = x and x:data()[h * n + i] or 1 end
+    return part
+  end
+  for h = 0, heads - 1 do
+    local keys = of_head(keep_k, h)
+    for _, v in ipairs(of_head(keep_v, h)) do
+      for _, k in ipairs(use.kept_v == "element" and { 1 } or keys) do list[#list + 1] = use.entry.joint and 1 - (1 - v) * (1 - k) or v * k end
+    end
+  end
+  return list
 end
 
 ---How the gates of a layer decay together, for gate_start: two functions of its list.
@@ -220,12 +236,19 @@ end
 ---@param cfg table
 ---@param gate Gate
 ---@param K integer
----@return table { together = fun(gates, keeps): number, share = fun(gates, keep): number, refuses = string? }; empty: their factors multiply
+---@return table { elements = fun(gates, keeps): number[], share = fun(gates, keep): number, refuses = string? }; empty: their factors multiply
 function rules.start(use, cfg, gate, K)
+  local function elements(gates, keeps)
+    local openings = {}
+    for i, g in ipairs(gates) do
+      openings[g.name] = {}
+      for c, keep in ipairs(keeps[i]) do openings[g.name][c] = 1 - keep end
+    end
+    return kept_at(use, cfg, gate, K, openings)
+  end
   if use.entry.rest then
     if not use.entry.joint then return {} end
-    return { together = function(_, keeps) return 1 - (1 - keeps[1]) * (1 - keeps[2]) end,
-             share = function(_, keep) return 1 - math.sqrt(1 - keep) end }
+    return { elements = elements, share = function(_, keep) return 1 - math.sqrt(1 - keep) end }
   end
   if not use.uniform then
     return { refuses = ("decay=%s keeps different parts in different channels; beta_bias and gamma_bias set how gates begin"):format(use.name) }
@@ -233,8 +256,8 @@ function rules.start(use, cfg, gate, K)
   local LEAST, shared = 1e-6, {}
   local function at(gates, opening)
     local openings = {}
-    for _, g in ipairs(gates) do openings[g.name] = opening end
-    return kept_at(use, cfg, gate, K, openings)
+    for _, g in ipairs(gates) do openings[g.name] = { opening } end
+    return kept_at(use, cfg, gate, K, openings)[1]
   end
   local function share(gates, keep)
     local shut, open = at(gates, LEAST), at(gates, 1 - LEAST)
@@ -250,11 +273,7 @@ function rules.start(use, cfg, gate, K)
     return 1 - (low + high) / 2
   end
   return {
-    together = function(gates, keeps)
-      local openings = {}
-      for i, g in ipairs(gates) do openings[g.name] = 1 - keeps[i] end
-      return kept_at(use, cfg, gate, K, openings)
-    end,
+    elements = elements,
     share = function(gates, keep)
       shared[keep] = shared[keep] or share(gates, keep)
       return shared[keep]

@@ -49,6 +49,9 @@ decays.list = {
   },
 }
 
+-- What entries may say: member -> its type.
+decays.members = { doc = "string", source = "string", keep = "function", joint = "boolean", needs = "table", rest = "table" }
+
 -- Those of the library; a script may put others into the list, also under these names.
 decays.ours = {}
 for name, entry in pairs(decays.list) do decays.ours[name] = entry end

@@ -1,7 +1,9 @@
 -- feature_maps.lua -- feature maps phi of the gated linear family, applied to keys and queries.
 -- One entry is one map; a user adds one to the same table: mn.features.mine = { ... }.
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -9,14 +11,14 @@ local feature_maps = {}
 
 ---@class Feature
 ---@field doc string? the map as an equation
----@field rows fun(cfg): integer numbers a head of the projections `a` of k and q
+---@field rows (fun(cfg): integer)? numbers a head of the projections `a` of k and q; default cfg.d_head
 ---@field act (string|fun(cfg): string)? an op on `a`, and on the factor p; most are fused into the projection
 ---@field outer boolean? phi = p (x) a with a second, small projection p of eta numbers a head
 ---@field map (fun(a: Tensor, about: table): Tensor)? what `a` [T,B,H,rows] becomes after `act`, [T,B,H,size];
 ---about: cfg, role "q" or "k", w (its buffer), and for the memory: args, state, new, prefix, done
 ---@field size (fun(cfg): integer)? numbers of phi a head, K; default rows, times eta if outer
 ---@field keys string[]? settings that only such maps have
----@field buffer function? fills random features W [H,m,dh], fixed: f(p, cfg)
+---@field buffer (fun(p, cfg): nil)? fills random features W [H,m,dh], fixed
 ---@field lecun boolean? the projections of k and q begin as flax's lecun_normal, not orthogonal
 ---@field state table? a state of its own: { name, axes, start }, a constant for gradients
 ---@field step string? multiply-adds of the map for k and q together, as in core.lua's complexity
@@ -107,17 +109,58 @@ feature_maps.list = {
   },
 }
 
+-- What entries may say: member -> its type, or "word" for the name of an op or function(cfg) that gives one.
+feature_maps.members = { doc = "string", rows = "function", act = "word", outer = "boolean", map = "function", size = "function", keys = "table",
+  buffer = "function", lecun = "boolean", state = "table", step = "string", rescales = "boolean" }
+
+-- What rows or size of the setting's map gives.
+local function count(cfg, member)
+  local f = feature_maps.list[cfg.feature][member]
+  local n = f(cfg)
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
+    errors.raise(("mn.features.%s.%s gave %s, expected a whole number of at least 1"):format(cfg.feature, member, tostring(n)),
+      { where = errors.position_of(f), status = 2 })
+  end
+  return n
+end
+
+---Numbers a head of the projections of k and q.
+function feature_maps.rows(cfg)
+  return feature_maps.list[cfg.feature].rows and count(cfg, "rows") or cfg.d_head
+end
+
 ---K: how many numbers phi has a head.
 function feature_maps.size(cfg)
   local f = feature_maps.list[cfg.feature]
-  if f.size then return f.size(cfg) end
-  return (f.outer and cfg.eta or 1) * f.rows(cfg)
+  if f.size then return count(cfg, "size") end
+  return (f.outer and cfg.eta or 1) * feature_maps.rows(cfg)
+end
+
+---phi of what a projection gives, through the setting's map.
+---@param a Tensor [T,B,H,rows]
+---@param about table see Feature
+---@return Tensor [T,B,H,size]
+function feature_maps.map(a, about)
+  local cfg, f = about.cfg, feature_maps.list[about.cfg.feature]
+  local y = errors.call(f.map, a, about)
+  if f == feature_maps.ours[cfg.feature] then return y end
+  local shape, expected = tensor.is(y) and y:shape() or {}, a:shape()
+  expected[4] = f.outer and feature_maps.rows(cfg) or feature_maps.size(cfg)
+  if table.concat(shape, ",") ~= table.concat(expected, ",") then
+    errors.raise(("mn.features.%s.map gave %s, expected a tensor [%s]: [T,B,H,%s]"):format(cfg.feature,
+      tensor.is(y) and "[" .. table.concat(shape, ",") .. "]" or tables.in_words(y), table.concat(expected, ","), f.size and "size" or "rows"),
+      { where = errors.position_of(f.map), status = 2 })
+  end
+  return y
 end
 
 ---The activation of a map, as the name of an op; nil: none.
 function feature_maps.act(cfg)
   local act = feature_maps.list[cfg.feature].act
   if type(act) == "function" then act = act(cfg) end
+  if act ~= nil and not rawget(ops, act) then
+    errors.unknown(("mn.features.%s: act"):format(cfg.feature), act, { "elu1", "exp", "relu", "sigmoid", "silu", "softplus", "square", "tanh" })
+  end
   return act
 end
 

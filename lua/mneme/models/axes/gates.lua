@@ -69,6 +69,10 @@ gates.list = {
   },
 }
 
+-- What entries may say: member -> its type; "count": true, or function(cfg, K).
+gates.members = { doc = "string", law = "string", decay = "string", beta = "count", gamma = "count", p_gamma = "count", refuses = "function",
+  module = "function", apply = "function" }
+
 -- Those of the library; a script may put others into the list, also under these names.
 gates.ours = {}
 for name, entry in pairs(gates.list) do gates.ours[name] = entry end

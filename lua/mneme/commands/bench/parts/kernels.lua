@@ -228,7 +228,7 @@ function kernels.run(machine, torch)
   print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))
   print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
   for _, k in progress.each(kernels.list, "kernels") do
-    if ops[k.op] then
+    if rawget(ops, k.op) then
       published_agents.progress(k[1])
       local r = kernels.measure(k, machine)
       local total, other = r.forward + r.backward, torch and torch[r.name]

@@ -1,0 +1,59 @@
+-- meanings.lua -- what a name means: another program's word (field_words.lua), or one that was nearly typed.
+local words = require "mneme.base.field_words"
+
+local meanings = {
+  about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
+}
+
+local rows
+local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
+
+---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
+---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic",
+---  "value of precision"
+---@param word string
+---@return string? nil: the word is not known
+function meanings.of_field(kind, word)
+  if not rows then
+    rows = {}
+    for _, row in ipairs(words) do
+      rows[row[1]] = rows[row[1]] or {}
+      for each in row[2]:gmatch "%S+" do rows[row[1]][each] = row[3] end
+    end
+  end
+  return rows[kind] and rows[kind][plain(word)]
+end
+
+-- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".
+local function kind_of(what)
+  if what:find "^setting of %l+" then return "argument" end
+  if what:find "^setting" then return "setting" end
+  local key = what:match "([%w_]+) =$"
+  if key and not what:find "^curve" then return "value of " .. key end
+  return what == "env" and "environment" or what
+end
+
+---What to write for a word of another program, as the hint of an error.
+---@param what string as for errors.unknown
+---@param word string
+---@return string?
+function meanings.hint(what, word)
+  local of_core = what:find "^key of core "
+  local own = of_core and meanings.of_field("core setting", word)
+  if own then return own:find "^not " and own or "write " .. own end
+  local answer = meanings.of_field(of_core and "setting" or kind_of(what), word)
+  if not answer or of_core and not (answer:find "^core%." or answer:find "^not here") then return nil end
+  answer = of_core and answer:gsub("^core%.", ""):gsub("^(%l[%w_]*=%a+: [^;]*);.*", "%1") or answer
+  return answer:find "^not " and answer or "write " .. answer
+end
+
+---" (steps of a rollout)": what a name means that is suggested; "" where it is not known.
+---@param what string as for errors.unknown
+---@param name string
+---@return string
+function meanings.shown(what, name)
+  local text = meanings.about and meanings.about(what:find "^key of core " and "core setting" or kind_of(what), name)
+  return text and text ~= "" and (" (%s)"):format(text) or ""
+end
+
+return meanings

@@ -1,0 +1,87 @@
+-- reference.lua -- what a score is compared with: the mean scores of random actions, of the best policy without memory, and of a perfect
+-- memory, as an environment declares them.  What none is known of is absent.
+local errors = require "mneme.base.errors"
+local numbers = require "mneme.base.format"
+
+local reference = { names = { "chance", "memoryless", "best" } }
+
+---@class Reference mean scores 0..1; nil: not known
+---@field chance number? of uniformly random actions
+---@field memoryless number? of the best policy that knows the present observation alone
+---@field best number? of the best policy that remembers all observations
+---@field best_return number? the mean return of perfect play
+---@field episodes integer? chance was measured over that many; nil: by rule, as the others are
+
+-- At least one number, or nil.
+local function kept(r) return next(r) and r or nil end
+
+---Of the engine.
+---@param filled ffi.cdata* mn_reference
+---@return Reference?
+function reference.of_engine(filled)
+  local r = {}
+  for _, name in ipairs { "chance", "memoryless", "best", "best_return" } do
+    if filled[name] == filled[name] then r[name] = filled[name] end
+  end
+  if filled.episodes > 0 then r.episodes = filled.episodes end
+  return kept(r)
+end
+
+---Of a table that a script made: chance, memoryless and best, each a number or a function that returns one.
+---@param spec table
+---@return Reference?
+function reference.of_script(spec)
+  local r, before = {}, nil
+  for _, name in ipairs(reference.names) do
+    if spec[name] ~= nil then
+      local value = spec[name]
+      if type(value) == "function" then value = value() end
+      if type(value) ~= "number" or not (value >= 0 and value <= 1) then
+        local given = type(value) == "number" and ("%s=%g"):format(name, value) or ("%s is a %s"):format(name, type(value))
+        errors.usage(("env: %s, expected a mean score from 0 to 1, or a function that returns it"):format(given))
+      end
+      if before and value < r[before] then
+        errors.usage(("env: %s=%g is less than %s=%g, expected chance <= memoryless <= best"):format(name, value, before, r[before]))
+      end
+      r[name], before = value, name
+    end
+  end
+  return kept(r)
+end
+
+---A mean score, short.
+---@param score number
+---@return string
+function reference.short(score) return score > 0 and score < 1e-3 and "<0.001" or numbers.short(score) end
+
+---What guessing scores: without memory where that is known, else with random actions.
+---@param r any a Reference, or what a config.json has there
+---@return number? nil: neither is known
+---@return string? words "no memory", "random actions"
+function reference.guess(r)
+  if type(r) ~= "table" then return nil end
+  if type(r.memoryless) == "number" then return r.memoryless, "no memory" end
+  if type(r.chance) == "number" then return r.chance, "random actions" end
+end
+
+---"no memory gives 0.5", or "random actions give 0.03".
+---@param r any as for guess
+---@return string?
+function reference.text(r)
+  local score, words = reference.guess(r)
+  return score and ("%s %s %s"):format(words, words:find "s$" and "give" or "gives", reference.short(score)) or nil
+end
+
+---All of it: "random actions 0.21, no memory 0.5, a perfect memory 1".
+---@param r Reference
+---@return string
+function reference.list(r)
+  local parts = {}
+  for _, item in ipairs { { "chance", "random actions" }, { "memoryless", "no memory" }, { "best", "a perfect memory" } } do
+    if r[item[1]] then parts[#parts + 1] = item[2] .. " " .. reference.short(r[item[1]]) end
+  end
+  if r.chance and r.episodes then parts[1] = ("%s (of %d episodes)"):format(parts[1], r.episodes) end
+  return table.concat(parts, ", ")
+end
+
+return reference

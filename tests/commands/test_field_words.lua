@@ -1,0 +1,129 @@
+-- test_field_words.lua -- words of other programs are answered with what they mean here, and letters alone with the same word or none.
+local t = require "tests.harness"
+local catalogue = require "mneme.base.catalogue"
+local config = require "mneme.runs.config"
+local files = require "mneme.base.files"
+local learner_settings = require "mneme.runs.learner_settings"
+local meanings = require "mneme.base.meanings"
+local nearest = require "mneme.base.nearest"
+local registry = require "mneme.base.registry"
+local rows = require "mneme.base.field_words"
+local commands = require "mneme.commands.command_table"
+
+local function set_of(list)
+  local set = {}
+  for _, name in ipairs(list) do set[(name:gsub("%-v%d+$", ""))] = true end
+  return set
+end
+
+local known = { core = set_of(registry.names "cores"), environment = set_of(catalogue.names "envs"), learner = set_of(catalogue.names "learners"),
+  setting = set_of { "core", "learner", "num_envs", "hidden", "corridor", "seeds", "jobs", "env", "minibatches" }, command = {},
+  ["kind of thing"] = set_of { "costs", "runs", unpack(catalogue.kinds) } }
+for _, s in ipairs(config.standard) do known.setting[s[1]] = true end
+for key in pairs(learner_settings.keys) do known.setting[key] = true end
+for _, c in ipairs(commands) do known.command[c.name] = true end
+known.argument = { time_limit = true }           -- every environment has it
+for _, c in ipairs(commands) do
+  local text = c.usage .. (c.comment and catalogue.help(c) or "")
+  for key in text:gmatch "([%a_]+)=" do known.argument[key] = true end
+end
+local core_settings = require "mneme.models.core_settings"
+
+t.test("every answer names what exists", function()
+  for _, row in ipairs(rows) do
+    local kind, answer = row[1], row[3]
+    local where = ("%s %s: %s"):format(kind, row[2]:match "%S+", answer)
+    for name in answer:gmatch "core=(%l[%w_]*)" do t.ok(known.core[name], where .. ": core " .. name) end
+    for name in answer:gmatch "learner=(%l[%w_]*)" do t.ok(known.learner[name], where .. ": learner " .. name) end
+    for key in answer:gmatch "core%.([%a_][%w_]*)=" do t.ok(core_settings[key], where .. ": core." .. key) end
+    for path in answer:gmatch "docs/[%w-]+%.md" do t.ok(files.is_file(registry.root .. path), where .. ": " .. path) end
+    for name in answer:gmatch "%f[%a]mneme (%l+)" do t.ok(known.command[name] or known.command[name], where .. ": mneme " .. name) end
+    if kind == "setting" or kind == "argument" then
+      for key in (" " .. answer):gmatch "[ (]([%a_][%w_]*)=" do
+        t.ok(known.setting[key] or known.argument[key], where .. ": " .. key .. "=")
+      end
+    elseif kind == "core" or kind == "environment" or kind == "learner" then
+      local any
+      for name in (answer:match "nearest:? (.*)" or answer):gmatch "[%l][%w_]+" do any = any or known[kind][name] end
+      t.ok(any or answer:find "docs/", where .. ": names none")
+    end
+  end
+end)
+
+t.test("no word of the table is a name here, and none is answered by letters", function()
+  local words = 0
+  for _, row in ipairs(rows) do
+    for word in row[2]:gmatch "%S+" do
+      words = words + 1
+      t.eq(meanings.of_field(row[1], word), row[3], row[1] .. " " .. word)
+      local its = row[1] ~= "topic" and row[1] ~= "argument" and known[row[1]]
+      t.ok(not (its and its[word] and row[1] ~= "setting"), row[1] .. " " .. word .. " is a name")
+      t.ok(not (row[1] == "setting" and learner_settings.keys[word]), word .. " is a setting of learners")
+    end
+  end
+  t.ok(words > 150, words)
+end)
+
+t.test("a name with one letter wrong is answered with that name or none", function()
+  local lists = { catalogue.names "ops", registry.names "experiments", registry.names "scenes", require("mneme.base.tables").keys(core_settings) }
+  for _, kind in ipairs { "core", "environment", "learner", "setting", "command" } do
+    lists[#lists + 1] = require("mneme.base.tables").keys(known[kind])
+  end
+  local right, all = 0, 0
+  for _, names in ipairs(lists) do
+    local set = set_of(names)
+    for _, name in ipairs(names) do
+      for at = 1, #name do
+        for _, typo in ipairs { name:sub(1, at - 1) .. name:sub(at + 1), name:sub(1, at) .. name:sub(at), name:sub(1, at - 1) .. "z" .. name:sub(at + 1),
+          name:sub(1, at - 1) .. name:sub(at + 1, at + 1) .. name:sub(at, at) .. name:sub(at + 2) } do
+          if not set[typo] and typo ~= "" then
+            local one = nearest.one(typo, names)
+            all, right = all + 1, right + (one == name and 1 or 0)
+            -- what is the whole beginning of several other names, such as gate_x of gate and gate_rank, is none of these
+            t.ok(one == nil or one == name or #typo < #name and one:lower():gsub("[-_. /]", "") == typo:lower():gsub("[-_. /]", ""),
+              ("%s (for %s): %s"):format(typo, name, tostring(one)))
+          end
+        end
+      end
+    end
+  end
+  t.ok(right / all > 0.6, ("%d of %d"):format(right, all))
+end)
+
+t.test("another program's value is answered with a value that is taken", function()
+  local taken = { device = set_of { "cpu", "cuda" }, threads = set_of { "0" }, checkpoint = set_of {}, seed = set_of {}, at = set_of {}, lr = set_of {},
+    sort = set_of { "score", "core", "time" } }
+  for _, s in ipairs(config.standard) do if s[3].choices then taken[s[1]] = set_of(s[3].choices) end end
+  local lists = require "mneme.models.gated_linear"
+  for key, list in pairs { gate = lists.gates, feature = lists.features, decay = lists.decays } do
+    taken[key] = set_of(require("mneme.base.tables").keys(list))
+  end
+  for _, row in ipairs(rows) do
+    local key = row[1]:match "^value of (.*)$"
+    local answer = key and row[3]:gsub("^not here; nearest: ", "")
+    if key then
+      t.ok(taken[key], row[1])
+      local word = answer:match "^[%w_]+"
+      t.ok(taken[key][word] or next(taken[key]) == nil or answer:find "^not here", row[1] .. ": " .. row[3])
+      for each in row[2]:gmatch "%S+" do t.ok(not taken[key][each], row[1] .. ": " .. each .. " is taken") end
+    end
+  end
+end)
+
+t.test("an answer about an argument is one that the command takes", function()
+  local errors = require "mneme.base.errors"
+  local function said(known, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, known))) end
+  t.ok(said({ "out" }, "output"):find "write out=FILE")
+  t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
+end)
+
+t.test("letters alone do not send to another meaning", function()
+  for word, other in pairs { max_steps = "num_steps", nsteps = "steps", save_every = "eval_every", xlstm = "lstm", deltanet = "gated_deltanet",
+    env = "num_envs", sps = "eps", ["transformer-xl"] = "transformer", checkpoint = "checkpoint_every", rwkv5 = "rwkv4", a3c = "a2c", beta3 = "beta1" } do
+    t.eq(nearest.one(word, { other }), nil, word)
+  end
+  for word, name in pairs { num_stpes = "num_steps", coridor = "corridor", ["t-maze"] = "tmaze", gur = "gru", rnu = "run", corr = "corridor",
+    numsteps = "num_steps", trian = "train", steps_num = nil } do
+    t.eq(nearest.one(word, { name }), name, word)
+  end
+end)
