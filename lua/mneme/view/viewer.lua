@@ -229,7 +229,8 @@ end
 
 -- ---- failures ----
 
----The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean; where none has a score, nobody knows.
+---The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean.
+---Without scores it is not known.
 ---@param k integer
 ---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over
 function Viewer:episodes_of(k)
