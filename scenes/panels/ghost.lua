@@ -14,7 +14,7 @@ end
 return function(view, box, now)
   local theme, u, ghost = view.theme, view.unit, now.ghost
   local o = ghost.outcome
-  local note = o and ("it has ended: score %.2f, return %+.2f, %d steps"):format(o.score, o.ret, o.length)
+  local note = o and ("it has ended: %sreturn %+.2f, %d steps"):format(o.score and ("score %.2f, "):format(o.score) or "", o.ret, o.length)
     or ("return %+.2f after %d step%s"):format(ghost.ret, #ghost.rewards, #ghost.rewards == 1 and "" or "s")
   local inner = view:card(box, ghost.name .. " in the same episode", (note:gsub("%-(%d)", "−%1")))
   local mine, most = {}, 1e-6

@@ -3,12 +3,16 @@ local LATELY = 20
 
 return function(view, box, now)
   local theme, u, n = view.theme, view.unit, now.ended_before
-  local mean = 0
+  local mean, scored = 0, false
+  for i = 1, n do scored = scored or now.outcomes[i].score ~= nil end
   for i = math.max(1, n - LATELY + 1), n do mean = mean + (now.outcomes[i].score or 0) / math.min(n, LATELY) end
-  local note = n > 0 and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean) } or nil
+  local note = scored and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean) } or nil
   local inner = view:card(box, "scores", note)
   if n == 0 then
     return view:text("no episode has ended yet", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+  end
+  if not scored then
+    return view:text("the environment declares no score", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
   end
   local place = view:axes(inner, 0, math.max(10, n), 0, 1.05, "episode", "score, 0 … 1")
   local x0, y0, sum = nil, nil, 0

@@ -27,8 +27,9 @@ end
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local title, note, outcome = options and options.title or "world", options and options.note, now.outcome
-  local solved = outcome and (outcome.score or 0) >= 1
-  local verdict = outcome and (solved and "solved" or ("score %.2f"):format(outcome.score or 0))
+  local score = outcome and outcome.score
+  local solved = score and score >= 1
+  local verdict = outcome and (solved and "solved" or score and ("score %.2f"):format(score) or "over")
   local used = view:text_width(title, 13) + 36 * u
   local function room() return box.w - 2 * math.max(used, note and view:text_width(note, 11.5) + 36 * u or 0) - 24 * u end
   if outcome and view:text_width(verdict, 14) > room() then note = nil end

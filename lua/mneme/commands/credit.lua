@@ -177,7 +177,8 @@ function command.main(words)
       errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))
     end
     print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
-      episode.outcome and (", score %.3g, return %.3g"):format(episode.outcome.score, episode.outcome.ret) or " (it goes on)"))
+      episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
+        .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
     describe_one(o, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
     if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
     next_step.say({ "credit", o.folder, "episodes=64" }, { "where", o.folder })

@@ -135,11 +135,15 @@ local function press(played, o)
   engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
 end
 
+local function came_to(r)
+  return (r.score and ("score %.2f, "):format(r.score) or "") .. ("return %+.2f, %d steps"):format(r.ret, r.length)
+end
+
 -- What the finished episodes came to.
 local function report(played)
   for i, r in ipairs(played.results) do
-    print(("episode %d: score %.2f, return %+.2f, %d steps%s"):format(i - 1, r.score, r.ret, r.length, r.looked and " (with Tab)" or ""))
-    if r.ghost then print(("  %s: score %.2f, return %+.2f, %d steps"):format(played.ghost.name, r.ghost.score, r.ghost.ret, r.ghost.length)) end
+    print(("episode %d: %s%s"):format(i - 1, came_to(r), r.looked and " (with Tab)" or ""))
+    if r.ghost then print(("  %s: %s"):format(played.ghost.name, came_to(r.ghost))) end
   end
   if #played.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(played.step, played.ret)) end
   local known = played.env.reference

@@ -113,7 +113,7 @@ end
 local function baseline(map)
   local list, successes = {}, 0
   for i, o in ipairs(map.outcomes) do
-    list[i], successes = map.measure == "success" and o.score or o.ret, successes + o.score
+    list[i], successes = map.measure == "success" and o.score or o.ret, successes + (o.score or 0)
   end
   if map.measure == "success" then return ("success %.3f [%.3f, %.3f]"):format(stats.wilson(successes, #list)) end
   local mean, low, high = stats.t_interval(list)

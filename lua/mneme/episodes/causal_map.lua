@@ -44,10 +44,9 @@ local function finish(self, p, envs, watch, before)
     p:forward()
     if watch then watch(out) end
     p:step()
-    local ended = p.env.ended
     for _, b in ipairs(envs) do
       if not out[b] and p.done[b] ~= 0 then
-        out[b], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b] }, left - 1
+        out[b], left = p.env:outcome(b), left - 1
       end
     end
     pause(self)
@@ -69,6 +68,7 @@ local function survey(self)
   local out = finish(self, p, envs)
   for i, b in ipairs(envs) do
     self.outcomes[i], lengths[i] = out[b], out[b].length
+    if self.measure == "success" and not out[b].score then p.env:refuse_score "measure=success" end
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1
   end
   self.measure = self.measure or graded and "return" or "success"

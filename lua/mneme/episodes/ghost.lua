@@ -36,8 +36,7 @@ function Ghost:move()
   local n = #self.rewards + 1
   self.rewards[n], self.actions[n], self.ret = s.reward[0], s.env.action_space.names[action + 1], self.ret + s.reward[0]
   if s.done[0] ~= 0 then
-    local e = s.env.ended
-    self.outcome = { score = e.score[0], ret = e.ret[0], length = e.length[0] }
+    self.outcome = s.env:outcome(0)
   end
 end
 

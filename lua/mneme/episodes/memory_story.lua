@@ -146,7 +146,7 @@ end
 ---@return boolean
 function memory_story.fails(map)
   local failed = 0
-  for _, o in ipairs(map.outcomes) do failed = failed + (o.score < 1 and 1 or 0) end
+  for _, o in ipairs(map.outcomes) do failed = failed + (o.score and o.score < 1 and 1 or 0) end
   return map.measure == "success" and failed > FAILING * #map.outcomes
 end
 

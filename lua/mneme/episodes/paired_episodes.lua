@@ -45,13 +45,13 @@ function paired_episodes.round(p, list, o)
     p:forward()
     local actions = p.actions:data() + p.row * p.num_envs
     p:step()
-    local ended = p.env.ended
     for _, b in ipairs(living) do
       if kept then
         kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
       end
       if p.done[b] ~= 0 then
-        out[b + 1], left = { score = ended.score[b], ret = ended.ret[b], length = ended.length[b], refused = refused[b] }, left - 1
+        out[b + 1], left = p.env:outcome(b), left - 1
+        out[b + 1].refused = refused[b]
         if kept and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
       end
     end
@@ -101,14 +101,14 @@ function paired_episodes.reaching(pairs_of, at)
   return cases, longest, refused
 end
 
----How often both, one or none succeeded; nil if the score is not just 0 or 1.
+---How often both, one or none succeeded; nil if there is no score or it is not just 0 or 1.
 ---@param cases table[] of paired_episodes.play
 ---@return table? count { both, without, with, neither }
 function paired_episodes.count_success(cases)
   local count = { both = 0, without = 0, with = 0, neither = 0 }
   for _, c in ipairs(cases) do
     local a, b = c[1].score, c[2].score
-    if a % 1 ~= 0 or b % 1 ~= 0 then return nil end
+    if not a or not b or a % 1 ~= 0 or b % 1 ~= 0 then return nil end
     local key = a == 1 and (b == 1 and "both" or "without") or b == 1 and "with" or "neither"
     count[key] = count[key] + 1
   end

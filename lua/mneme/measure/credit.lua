@@ -37,8 +37,7 @@ function credit.play(p, most)
     for name, t_of in pairs(p.previous or {}) do episode.previous[name][t] = t_of:data()[row] end
     ended = p:step()
   until ended > 0 or most and episode.T >= most
-  local e = ended > 0 and p.env.ended
-  episode.outcome = e and { ret = e.ret[0], length = e.length[0], score = e.score[0] } or nil
+  episode.outcome = ended > 0 and p.env:outcome(0) or nil
   return episode
 end
 

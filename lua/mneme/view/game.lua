@@ -88,7 +88,8 @@ end
 -- Scores of the finished episodes.
 local function sum_up(self)
   local last, sum = self.results[#self.results], 0
-  for _, r in ipairs(self.results) do sum = sum + r.score end
+  if not last.score then return ("last episode: return %+.2f, %d steps"):format(last.ret, last.length) end
+  for _, r in ipairs(self.results) do sum = sum + (r.score or 0) end
   return ("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f"):format(last.score, last.ret, last.length,
     #self.results, sum / #self.results)
 end

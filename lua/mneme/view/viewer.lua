@@ -230,16 +230,17 @@ end
 -- ---- failures ----
 
 ---The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean.
+---Without scores it is not known.
 ---@param k integer
 ---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over
 function Viewer:episodes_of(k)
   local list, most, sum, n = self:untouched(k):episodes(), -math.huge, 0, 0
   for _, e in ipairs(list) do
-    local score = e.outcome and (e.outcome.score or 0)
-    if score then most, sum, n = math.max(most, score), sum + score, n + 1 end
+    local score = e.outcome and e.outcome.score
+    if score and score == score then most, sum, n = math.max(most, score), sum + score, n + 1 end
   end
   local bound = (most >= 1 or most <= 0) and 1 or sum / math.max(1, n)
-  for _, e in ipairs(list) do if e.outcome then e.failed = (e.outcome.score or 0) < bound end end
+  for _, e in ipairs(list) do if n > 0 and e.outcome then e.failed = (e.outcome.score or 0) < bound end end
   return list
 end
 
