@@ -215,7 +215,9 @@ local function check_identity(r, planned, info, result, found)
   for key, text in pairs(said) do
     local value = flat[key]
     local one = type(value) ~= "string" or not text:find "[,{ ]"
-    if value ~= nil and one and not values.same(text, value) and not apart[key] then bad("config.json: %s is %s, in study.json %s", key, values.show(value), text) end
+    if value ~= nil and one and not values.same(text, value) and not apart[key] then
+      bad("config.json: %s is %s, in study.json %s", key, values.show(value), text)
+    end
   end
 end
 

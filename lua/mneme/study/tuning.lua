@@ -124,7 +124,8 @@ function tuning.of_study(plan, o)
     if ranges[key] then errors.usage(("%s: the study tunes %s"):format(word, key), "without this word it picks a value") end
   end
   for key, value in pairs(o) do options[key] = value end
-  options.script, options.words, options.points, options.ranges, options.schema = plan.script, plan.words, tuning.points(plan), ranges, plan.survey.schema
+  options.script, options.words, options.points, options.ranges = plan.script, plan.words, tuning.points(plan), ranges
+  options.schema = plan.survey.schema
   return tuning.open(options)
 end
 
@@ -170,7 +171,9 @@ function Tuning:check_owned()
     self.about[key] = before[key]
   end
   self.space = space.new(space.of_text(self.about.ranges))                  -- proposals are written as they were
-  if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere) end
+  if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then
+    errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere)
+  end
 end
 
 -- A file that is there once: the first to write it decides what is in it.
