@@ -125,7 +125,8 @@ t.test("published settings of a learner belong to the core and that learner; wha
     t.eq(cfg.lr, want[1], words) t.eq(cfg.entropy_coef, want[2], words) t.eq(cfg.hidden, want[3], words) t.eq(cfg.core.d_model, want[4], words)
     t.eq(cfg.num_steps, 3, words .. ": the script's own, of which nothing is published")
     local from = config.origins(cfg)
-    t.eq(from.lr, words:find "lr=" and "given" or (want[1] == ppo.lr and "learner") or (words ~= "" and want[1] > 1 or words == "") and "published" or nil, words)
+    local published = words == "" or want[1] > 1
+    t.eq(from.lr, words:find "lr=" and "given" or want[1] == ppo.lr and "learner" or published and "published" or nil, words)
   end
   for _, name in ipairs(learners.names()) do              -- each learner that there is
     local cfg = with("core=lstm learner=" .. name, own, by_both)

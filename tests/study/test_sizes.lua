@@ -81,7 +81,7 @@ t.test("a size that cannot be reached: what was reached, and why", function()
   end
 end)
 
-t.test("published settings of a core and a learner, those of none and another learner's defaults are printed; --help shows them", function()
+t.test("published settings that replace the script's are printed, and --help shows them", function()
   local used = "uses gru's published lr=0.002 (a2c) in place of the script's 0.001"
   local defaults = "uses ppo's defaults lr=0.00025 in place of the script's 0.001"
   for words, text in pairs { ["core=gru"] = used, ["core=galite"] = "no settings are published for galite: uses the script's own lr=0.001\n",

@@ -1,6 +1,7 @@
 -- value_origins.lua -- where the value of each setting of a run came from: "given" (typed), "study" (its study's own), "published" (for its
--- core and learner), "learner" (a default of the learner, since the published value is for another), "quick" or "full" (the script's values of that size), "size" (found by size=); a setting without one has the script's default.
--- config.json keeps it, so that a report cites sources for values.
+-- core and learner), "learner" (the learner's default: the published value is for another), "quick" or "full" (the script's values of that
+-- size), "size" (found by size=); a setting without one has the script's default.  config.json keeps it, so that a report cites sources
+-- for values.
 local values = require "mneme.base.setting_types"
 
 local origins = {}
