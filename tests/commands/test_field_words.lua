@@ -112,7 +112,7 @@ end)
 
 t.test("an answer about an argument is one that the command takes", function()
   local errors = require "mneme.base.errors"
-  local function said(known, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, known))) end
+  local function said(list, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, list))) end
   t.ok(said({ "out" }, "output"):find "write out=FILE")
   t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
 end)

@@ -29,8 +29,8 @@ function meant.of_key(key, text, schema)
     return ("the script chooses it; mneme run train %s=%s"):format(key == "dataset" and "dataset" or "env", text or "NAME")
   end
   if key == "core" then return ("this script makes its memory itself; mneme run train core=%s"):format(text or "NAME") end
-  local rest = key:match "^env%.(.*)"
-  if rest and schema[rest] then return ("this script makes its environment itself: %s=%s"):format(rest, text or "VALUE") end
+  local of_env = key:match "^env%.(.*)"
+  if of_env and schema[of_env] then return ("this script makes its environment itself: %s=%s"):format(of_env, text or "VALUE") end
   local answer = meanings.of_field("setting", key)
   local head = answer and answer:match "^([%a_][%w_]*)[%w_.]*="
   if head == "env" and not schema.env then
@@ -60,8 +60,8 @@ end
 function meant.of_word(word, after, schema)
   local key = word:gsub("-", "_"):match "^_*([%a_][%w_.]*)$"
   local entry = key and schema[key:match "^[^.]+"]
-  local name, text = word:match "^%-*([%a_][%w_.]*)[: ] *(.+)$"
-  if name and schema[name:match "^[^.]+"] then return ("'%s' is not a setting"):format(word), ("write %s=%s"):format(name, text) end
+  local given, text = word:match "^%-*([%a_][%w_.]*)[: ] *(.+)$"
+  if given and schema[given:match "^[^.]+"] then return ("'%s' is not a setting"):format(word), ("write %s=%s"):format(given, text) end
   if tonumber(word) then return ("'%s' is not a setting"):format(word), ("a value needs its setting: KEY=%s; --help lists the keys"):format(word) end
   if word == "=" or word:find "^=" then return "'=' stands alone", "write key=value without blanks" end
   if entry then
