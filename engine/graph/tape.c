@@ -307,7 +307,8 @@ static int check_unchanged(mn_ctx *mn, const mn_node *node) {
     if (!r || r->slot >= 0 || (r->plan && r->plan == in)) continue;
     if ((r->plan ? r->plan->began : (r->of ? r->of : r)->changed) <= made) continue;
     if (r->plan)
-      return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again, or was written into, after it was used here: call backward() before that, or use a copy",
+      return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again, or was written into, after it was used here: "
+        "call backward() before that, or use a copy",
                      mn_input_name(&node->call, i), mn_call_name(&node->call));
     return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by fill(), copy(), env:step() or whatever else writes into it): "
                        "call backward() before that, or use a copy, mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));

@@ -1,4 +1,4 @@
--- What guessing scores: kept in a run's config.json, and said next to its score at the run's end, by eval, compare and list runs.
+-- test_guessing.lua -- what guessing scores: kept in a run's config.json, and said next to its score at the run's end, by eval, compare and list runs.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"

@@ -1,4 +1,4 @@
--- What random actions, no memory and a perfect memory score: as every environment declares it, against episodes that are played.
+-- test_reference.lua -- what random actions, no memory and a perfect memory score: as every environment declares it, against episodes that are played.
 local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"

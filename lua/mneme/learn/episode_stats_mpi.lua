@@ -1,4 +1,5 @@
--- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each rank in the order of a single process.  So scores, and all that depends on them, are the same on every rank.
+-- episode_stats_mpi.lua -- the finished episodes of all ranks, counted on each rank in the order of a single process.
+-- So scores, and all that depends on them, are the same on every rank.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local episodes = require "mneme.learn.episode_stats"

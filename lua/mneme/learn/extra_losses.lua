@@ -60,7 +60,9 @@ function extra_losses.read(what, extra, of_class)
     if tensor.is(one) and one:wants_grad() then
       module.leaves[#module.leaves + 1], module.named[#module.named + 1] = one, { name, one }
     else
-      if tensor.is(one) then errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name)) end
+      if tensor.is(one) then
+        errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name))
+      end
       module.children[#module.children + 1] = { name, module_class.need(("%s: modules.%s"):format(what, name), one) }
     end
   end

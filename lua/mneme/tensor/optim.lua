@@ -13,7 +13,8 @@ local Optimiser = {}
 Optimiser.__index = Optimiser
 
 -- What kinds differ in: `name`, which names of a checkpoint begin with; `state`, per parameter, by the names that checkpoints have;
--- `squares`: its state holds squares of gradients; `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step last; and the update of one parameter.
+-- `squares`: its state holds squares of gradients; `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step
+-- last; and the update of one parameter.
 
 local adam_kind = { name = "adam", squares = true,
   state = function() return { "m", "v" } end,
