@@ -112,7 +112,7 @@ int         mn_body_output(mn_plan *p, bool state, const mn_tensor *t);         
 int         mn_body_end(mn_plan *p, bool forward); /* forward: the body's ops are all applied, outputs bound; else: so is backward */
 uint32_t    mn_plan_version(mn_plan *p, int *id);  /* what the op `recur` takes as its options */
 bool        mn_plan_leaf(mn_plan *p, int i, mn_tensor *leaf);   /* the i-th leaf that it reads, some more than once; false: there are fewer */
-bool        mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf); /* the i-th leaf whose gradient its backward passes make or its ops read; false: there are fewer */
+bool        mn_plan_graded(mn_plan *p, int i, mn_tensor *leaf); /* the i-th leaf whose gradient it makes or reads; false: there are fewer */
 int         mn_way_back_begin(mn_plan *p);         /* records a custom gradient's backward pass, inside another recording too; then */
 int         mn_way_back_end(mn_plan *p, int n, const mn_tensor *in, const mn_tensor *out);   /* in: stand-ins for dy, n arguments, y;
                                                       out: n gradients, {0,0}: none */

@@ -138,11 +138,10 @@ local function make_buffers(self)
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
   self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
-  for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
   self.row = { action = {}, value = {}, reward = rows_of(self.rewards, {}), played = rows_of(self.played, {}),
     x = rows_of(self.x, {}), inputs = rows_of(self.inputs, {}), done = rows_of(self.done, {}), resets = rows_of(self.resets, {}), previous = {} }
   self.row.paid = self.row.reward            -- as the environment gave them
-  for name, t in pairs(self.previous or {}) do self.row.previous[name] = rows_of(t, {}) end
+  for name, t in pairs(self.previous or {}) do self.row.previous[name], self.overwritten[#self.overwritten + 1] = rows_of(t, {}), t end
   self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
 end
 
@@ -205,11 +204,9 @@ end
 function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {},
-    losses = {}, set_up = {} }, instances)
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, finished = episode_stats(), progress = {}, losses = {} }, instances)
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
-  self.extra = extra_losses.read(what, extra, self:modules())
-  self.modules = self.extra.modules
+  self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then

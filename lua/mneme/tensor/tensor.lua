@@ -137,9 +137,9 @@ function M.collect() collectgarbage() collectgarbage() end
 -- The collector does not see C memory: prod it when leaves have grown by half since it last ran, or plans have doubled.
 local budget, plans, most_plans = 64e6, 0, 16
 
-local function free_plan(handle)
+local function free_plan(p)
   plans = plans - 1
-  C.mn_plan_free(handle)
+  C.mn_plan_free(p)
 end
 
 ---A new plan of the engine, which the collector frees.
