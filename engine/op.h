@@ -24,8 +24,8 @@
 **   a type or domain, which the debug checks and the test generator use:  :i32  :u8  :bit (u8, 0 or 1)
 **   :01 (float in [0,1])  :pos (> 0)  :<V (i32 in 0..V-1)  :<axis (i32 below the size of input 0's axis that the option `axis` names)
 **   :any (float, i32 or u8: all arguments so marked have one type, and gradients if it is float; `shape` may give an output another).
-**   Without one it is float.  `~` marks an input or output without gradient (an input that wants one is refused there), `~~` one that is
-**   the op's work space, which it fills where it needs it and nobody else reads; ' marks a final state.
+**   Without one it is float.  `~` marks an input without gradient (where one is wanted, it is refused) or an output without,
+**   `~~` an output that is the op's work space, which it fills where it needs it and nobody else reads; ' marks a final state.
 **   Options are numbers, or words a|b|c of which the first is the default (OPT gives the index).
 **   If letters cannot express an output's size, write the axis as `?`; `shape` then sets c->out[i].ndim and
 **   .shape, and checks what letters cannot check.

@@ -100,9 +100,11 @@ void mn_memory_close(mn_memory *m) {
 /* A GPU reports how much is free, which may be far less than the request. */
 int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used) {
   char had[160] = "", left[64] = "";
+  double plans = 0;
+  for (int i = 0; i < mn->n_plans; i++) if (mn->plan[i]) plans += (double)mn->plan[i]->memory.numbers.used;
   if (used >= 0)
     snprintf(had, sizeof had, " more on top of %.3g MB (all plans have %.3g MB, computed tensors %.3g MB, leaves %.3g MB)", used / 1e6,
-             mn_bytes(mn, "plan") / 1e6, mn_bytes(mn, "arena") / 1e6, mn_bytes(mn, "leaf") / 1e6);
+             plans / 1e6, (double)mn->memory.numbers.used / 1e6, mn->leaf_bytes / 1e6);
   if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
   return mn_fail(mn, "%s: %s: %.3g MB%s%s%s", what, d->library ? "out of memory" : d->error(), bytes / 1e6, had, left,
                  used >= 0 ? " (mn.clear_tape() after each update frees computed tensors)" : "");

@@ -169,7 +169,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     const bool constant = e->sig.in[i].no_grad;
     if (constant && r->wants_grad && r->dtype == MN_F32 && !mn->no_grad && e->op->backward)
       return mn_fail(mn, "%s: %s requires a gradient, and none goes through it: pass it as x:detach()", e->name, e->sig.in[i].name);
-    if (r->wants_grad && !mn->no_grad && e->op->cpu_grads >> i & 1 && !mn_on_cpu(mn))
+    if (r->wants_grad && !mn->no_grad && e->op->cpu_grads >> i & 1 && mn->device->library)
       return mn_fail(mn, "%s: the gradient of %s is computed with device=cpu alone: pass it as x:detach()", e->name, e->sig.in[i].name);
     wants_grad |= r->wants_grad && !constant;
   }
@@ -308,8 +308,7 @@ static int check_unchanged(mn_ctx *mn, const mn_node *node) {
     if ((r->plan ? r->plan->began : (r->of ? r->of : r)->changed) <= made) continue;
     if (r->plan)
       return mn_fail(mn, "backward: %s of %s was computed by a plan that ran again, or was written into, after it was used here: "
-        "call backward() before that, or use a copy",
-                     mn_input_name(&node->call, i), mn_call_name(&node->call));
+                         "call backward() before that, or use a copy, mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));
     return mn_fail(mn, "backward: %s of %s was changed in place after it was used here (by fill(), copy(), env:step() or whatever else writes into it): "
                        "call backward() before that, or use a copy, mn.keep(x)", mn_input_name(&node->call, i), mn_call_name(&node->call));
   }

@@ -3,7 +3,7 @@
 ** all gradients together, from grad_norm: if it exceeds max_norm, gradients are scaled to it.  With weight_decay
 ** the weights also shrink by lr weight_decay w (AdamW, Loshchilov & Hutter 2019, algorithm 2).  If the norm
 ** is not finite, or its square is not and nothing clips it, nothing changes, so that the weights that caused it can be examined. */
-#include "numerics/gradient_norm.h"
+#include "gradient_norm.h"
 #include "op.h"
 
 typedef struct step { float *w, *m, *v; const float *g; float lr, eps, a1, a2, c1, c2, scale, keep; } step;

@@ -1,7 +1,7 @@
 /* grad_norm.c -- adds one leaf's squared gradients to a running sum and outputs its square root so far.
 ** The first leaf (first=1) sets the sum to zero; the last one's norm[0] is the global norm.  The leaf's own norm
 ** is output too, to find the layer whose gradient explodes or vanishes. */
-#include "numerics/gradient_norm.h"
+#include "gradient_norm.h"
 #include "op.h"
 
 static double squares_of(const float *g, long n) {

@@ -1,7 +1,7 @@
 /* rmsprop.c -- one step of RMSprop (Tieleman, Hinton 2012) as in torch.optim.RMSprop: eps is added outside of the root.
 ** hyper = lr, 1-alpha, eps, weight_decay, momentum, max_norm (0: no clipping), step.  With `mean` it is centred: the square of the mean
 ** gradient is taken off (Graves 2013).  Clipping by the global norm and its being finite are as in adam.c. */
-#include "numerics/gradient_norm.h"
+#include "gradient_norm.h"
 #include "op.h"
 
 static void forward(mn_call *c) {

@@ -1,7 +1,7 @@
 /* sgd.c -- one step of stochastic gradient descent as in torch.optim.SGD: with weight decay, momentum, dampening, Nesterov.
 ** hyper = lr, momentum, dampening, weight_decay, max_norm (0: no clipping), step (1 at the first).  Clipping by the global norm and
 ** its being finite are as in adam.c. */
-#include "numerics/gradient_norm.h"
+#include "gradient_norm.h"
 #include "op.h"
 
 static void forward(mn_call *c) {

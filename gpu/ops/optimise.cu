@@ -2,7 +2,7 @@
 ** calls. */
 #include "runtime/parameter_table.cuh"
 #include "lib/grid_sums.cuh"
-#include "numerics/gradient_norm.h"
+#include "ops/gradient_norm.h"
 
 /* ---- grad_norm ---- */
 

@@ -40,7 +40,8 @@ end
 ---@param what string the learner's name, for errors
 ---@param extra table? { aux, modules } of the script
 ---@param of_class table? modules of the class
----@return table { terms = { name, f }[], modules = by name, module = a module of them all }
+---@return table { terms = { name, f }[], module = a module of all modules }
+---@return table<string, Module|Tensor> those by name
 function extra_losses.read(what, extra, of_class)
   extra = extra or {}
   errors.need(what .. ": the fourth argument", extra, nil, "{ aux = function(batch) ... end }")
@@ -66,7 +67,7 @@ function extra_losses.read(what, extra, of_class)
       module.children[#module.children + 1] = { name, module_class.need(("%s: modules.%s"):format(what, name), one) }
     end
   end
-  return { terms = terms_of(what, extra.aux), modules = all, module = module_class.new(module, function() end) }
+  return { terms = terms_of(what, extra.aux), module = module_class.new(module, function() end) }, all
 end
 
 -- What the user's functions call a leaf: a variable that they close over, or a field of a table there; nil: it was not found.

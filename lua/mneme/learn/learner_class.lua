@@ -75,6 +75,7 @@ local function define(d)
   if d.setup then
     local own, before = d.setup, base.setup
     function class.setup(self)
+      self.set_up = self.set_up or {}
       if self.set_up[own] then return end
       self.set_up[own] = true
       before(self)

@@ -145,14 +145,13 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
-    losses = {}, set_up = {} }, instances)
+    losses = {} }, instances)
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
     return self
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
-  self.extra = extra_losses.read(what, extra, self:modules())
-  self.modules = self.extra.modules
+  self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then

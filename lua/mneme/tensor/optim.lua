@@ -13,8 +13,8 @@ local Optimiser = {}
 Optimiser.__index = Optimiser
 
 -- What kinds differ in: `name`, which names of a checkpoint begin with; `state`, per parameter, by the names that checkpoints have;
--- `squares`: its state holds squares of gradients; `hyper`, values that change between replays of a plan and are in a tensor: lr first, the step
--- last; and the update of one parameter.
+-- `squares`: its state holds squares of gradients; `hyper`, values that change between replays of a plan and are in a tensor: lr first, the
+-- step last; and the update of one parameter.
 
 local adam_kind = { name = "adam", squares = true,
   state = function() return { "m", "v" } end,
@@ -147,7 +147,7 @@ function Optimiser:apply()
   for i, p in ipairs(self.parameters) do self.kind.update(self, p, i) end
 end
 
--- Was the last step left out?  Then it is counted, and the first time said.
+---Was the last step left out?  Then it is counted, and the first time said.
 function Optimiser:look_back()
   if not self.due then return end
   self.due = false

@@ -4,7 +4,7 @@
 #define MN_GRADIENT_NORM_H
 #include <math.h>
 #include <stdbool.h>
-#include "fast_math.h"
+#include "numerics/fast_math.h"
 
 /* Is a sum of squares in float32 to be trusted?  Else it is taken once more in double. */
 MN_MATH bool mn_squares_fit(float sum) { return sum > 1e-30f && sum < 1e37f; }
