@@ -6,6 +6,7 @@ local core = require "mneme.models.core"
 local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local learner_settings = require "mneme.runs.learner_settings"
 local user_file = require "mneme.base.user_file"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
@@ -32,6 +33,7 @@ function rebuild.script(path, words, settings, field)
   local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   core.resume(nil)
+  if learner and learner.cfg then learner_settings.expect(learner.cfg, {}) end          -- it is not made to learn, and reads none
   if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own
   if not learner or not learner[field or "agent"] then
     errors.fail(path .. (field and ": this script trains no model on a data set" or ": this script trains no agent in an environment"))
