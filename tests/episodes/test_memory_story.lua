@@ -87,7 +87,9 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
       local gate = whole .. "." .. case.gate
       local text, lost = told(function() return damaged_agent.at_step(of_run(run)(), "force", gate, at, 1) end)
       t.ok(lost, text)
-      t.eq(lost.row.word, whole, text) t.eq(lost.last, at, text)
+      local part = lost.row.word                          -- the head, or the layer where another head of it has some of the cue, too
+      t.ok(part == whole or whole:sub(1, #part + 1) == part .. ".", part .. ": " .. text)
+      t.eq(lost.last, at, text)
     end)
 
     t.test(name .. ": a head that is not read lost nothing, and is not named; the reading finds the cue in it", function()
