@@ -135,8 +135,8 @@ local Tuning = {}
 Tuning.__index = Tuning
 
 ---A tuning, new or as its folder has it.
----@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by, minimise, cost = "seconds",
----  jobs, attempts }
+---@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by, minimise,
+---  cost = "seconds", jobs, attempts }
 function tuning.open(o)
   local self = setmetatable({}, Tuning)
   for key, value in pairs(tuning.defaults) do self[key] = value end
