@@ -106,8 +106,9 @@ local function check_run(cfg, by_user, script)
   for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
   local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
   local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
+    or code:find "mn%s*%["
   for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
-    reads_all = reads_all or code:find("mn%." .. word .. "%f[^%w_]")
+    reads_all = reads_all or code:find("%f[%w_]" .. word .. "%f[^%w_]")
   end
   if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
   for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
