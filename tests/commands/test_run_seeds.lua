@@ -120,7 +120,7 @@ t.test("seeds that mean nothing are refused", function()
     ["train.lua seeds=2 jobs=0"] = "run: jobs=0, expected a whole number of at least 1",
     ["train.lua seeds=2 seed=1"] = "run: seed= and seeds=, expected one of them",
     ["train.lua seeds=2 view=1"] = "run: view=1 shows one run, expected one seed",
-    ["resume=. seeds=2"] = "run: seeds= starts new runs, expected no resume=",
+    ["resume=runs/train-1 seeds=2"] = "run: seeds= starts new runs, expected no resume=",
   } do
     local said, status = run(words)
     t.eq(status, 2, said)

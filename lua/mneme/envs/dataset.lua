@@ -215,7 +215,7 @@ local function new(name, settings)
   errors.members("data set " .. name, d, "doc source config about build", d.build)
   local built = d.build(settings)
   errors.need("data set " .. name .. ": what build gave", built, nil, "{ tokens = ..., classes = ..., length = ..., draw = ... }")
-  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary", d.build)
+  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary instead", d.build)
   local self = setmetatable(built, Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.first, self.whole = 0, settings.batch
