@@ -31,7 +31,7 @@ function shell.run(folder, line)
   local said, status = text:match "^(.*)%[(%d+)%]\n$"
   -- Messages print the program as it was called, by its whole path here; tests are about the commands (tests/commands/test_arguments.lua).
   for _, name in ipairs { "'" .. shell.program .. "'", shell.program } do
-    said = said and said:gsub(name:gsub("%p", "%%%0") .. " (%l+)", "mneme %1")
+    said = said and said:gsub(name:gsub("%p", "%%%0") .. "(%s+%l+)", "mneme%1")
   end
   return said, tonumber(status)
 end
