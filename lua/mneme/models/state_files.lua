@@ -73,7 +73,7 @@ function states.fold(core, file, grad)
     local t = file[name]
     if not t then errors.fail("the file has no state." .. name) end
     local shape = core:state_shape(name, t:shape()[core:batch_axis(name)] or 1)
-    local leaf = tensor.new { shape = shape, grad = grad }
+    local leaf = tensor.new { shape = shape, grad = grad and not core:is_constant(name) }
     if is_channelled(core, name) then
       local apart = fold_one(core, name, t, leaf:data())
       if apart > 1e-6 then
