@@ -205,7 +205,7 @@ return mn.study {
   title = "Two memories", question = "Which one?", seeds = { 1 },
   axes = { core = { { "gru", d_model = 8, label = "gru" },
     { "galite", n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, eta = 2, d_ffn = 8, label = "galite" } } },
-  settings = { core = { "gru" }, steps = 1024, num_envs = 8, num_steps = 16, lr = 1e-3, threads = 1 },
+  settings = { core = { "gru" }, steps = 8192, num_envs = 8, num_steps = 16, lr = 1e-3, threads = 1 },
   run = function(cfg)
     mn.manual_seed(cfg.seed)
     local env = mn.env("tmaze", { corridor = 6, num_envs = cfg.num_envs, seed = cfg.seed })
