@@ -90,7 +90,6 @@ end
 
 -- A run that there is not: which was meant, or which is the newest.
 function missing(word)
-  if word:find "%.mnt$" then errors.usage(word .. ": cannot be read: there is no such file") end
   local name, names = word:match "([^/]*)/*$", files.is_folder "runs" and files.list "runs" or {}
   local near, last = errors.nearest(name, names), -1
   for _, each in ipairs(names) do                                          -- tmaze, for tmaze-1 and tmaze-2
