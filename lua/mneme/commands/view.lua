@@ -315,7 +315,10 @@ function view.main(args)
     local run = files.is_folder(thing) and not thing:find "%.mnt$"
     if run then require("mneme.runs.folder").read_info(thing)
     elseif thing:find "%.mnt$" or thing:find "/" then
-      if not files.is_file(thing) then errors.usage(thing .. (thing:find "%.mnt$" and ": cannot be read: there is no such file" or ": there is no such run"), "mneme list runs") end
+      if not files.is_file(thing) then
+        local what = thing:find "%.mnt$" and "cannot be read: there is no such file" or "there is no such run"
+        errors.usage(("%s: %s"):format(thing, what), "mneme list runs")
+      end
     else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end
   if not o.out then window.need_display(o.hint) end
