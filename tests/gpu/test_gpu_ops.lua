@@ -68,7 +68,7 @@ local function put_gradients(ctx, op, case, uses, into)
   end
   cases.check(ctx, C.mn_backward_from(ctx, n, of, grad))
   for _, x in ipairs(case.inputs) do
-    if x.given and x.dtype == C.MN_F32 then
+    if x.given and x.dtype == C.MN_F32 and not x.no_grad then
       into[("%sthe gradient of %s"):format(uses > 1 and "added up: " or "", x.name)] =
         list_of(cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n)
     end
@@ -104,7 +104,7 @@ local function numbers(device, op, case)
     local in_place = not C.mn_op_differentiable(op)
     local leaves = cases.leaves(ctx, case, in_place)
     for _, x in ipairs(case.inputs) do             -- ops that act on leaves may read their gradients
-      if in_place and x.given and x.dtype == C.MN_F32 then
+      if in_place and x.given and x.dtype == C.MN_F32 and not x.no_grad then
         local p = cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place))
         for k = 0, x.n - 1 do p[k] = cases.cotangent(k) end
       end

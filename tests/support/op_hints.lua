@@ -13,6 +13,7 @@
 --   distinct  float inputs whose values keep a distance from each other
 --   dtype     of inputs marked :any, "i32" or "u8"; each case of such an op is also run with these two
 --   apart     of gated attention: write and keep are given, not beta and gamma
+--   cpu       only device=cpu takes these inputs
 --   stopped   inputs whose gradient leaves a part out on purpose, so that no quotient equals it
 local by_axis = { {}, { options = { axis = 0 } }, { options = { axis = 1 } },
   { options = { axis = -1, keepdim = 1 } } }
@@ -203,11 +204,11 @@ local hints = {
     { any = { beta = { 1 }, C = { "D" }, s = { "D" } }, absent = "p_q p_k p_gamma gamma" },
     { any = plain, absent = "p_q p_k p_gamma beta gamma", options = { normalise = 0 } },
     { any = apart, apart = true }, { any = by_head, apart = true, absent = "p_q p_k write_v keep_v p_write_k" },
-    { any = apart, apart = true, absent = "write_v write_k p_write_k done" }, { any = values_by_head, apart = true },
+    { any = apart, apart = true, absent = "write_v write_k p_write_k done" }, { any = values_by_head, apart = true, cpu = true },
     { any = { C = { "D" }, s = { "D" } }, apart = true, absent = "p_q p_k write_v keep_v write_k p_write_k keep_k" } },
   joint_gate_attention = attention { { any = factored },
     { any = apart, apart = true }, { any = apart, apart = true, absent = "write_v write_k p_write_k" },
-    { any = plain, absent = "p_q p_k p_gamma C s" }, { any = values_by_head, apart = true } },
+    { any = plain, absent = "p_q p_k p_gamma C s" }, { any = values_by_head, apart = true, cpu = true } },
   delta_rule = { { small = "k", positive = "q k s" },
     { small = "k", absent = "C s done", options = { erase = "after", normalise = 0 } },
     { small = "k", absent = "keep", options = { normalise = 0 } },
@@ -222,7 +223,7 @@ local hints = {
     { any = { gamma = { "D" }, vs = { 5 }, ks = { 5, "D" }, s = { "D" } }, absent = "p_q p_k p_gamma",
       options = { form = "random_sign", r = 5, seed = 3 } },
     { any = apart, apart = true }, { any = apart, apart = true, absent = "keep_v write_k p_write_k", options = { form = "paper", r = 1 } },
-    { any = values_by_head, apart = true } },
+    { any = values_by_head, apart = true, cpu = true } },
   -- More columns than tokens: where something is discarded, no quotient equals the gradient.
   low_rank_attention = attention { { any = factored, absent = "U W s", options = { r = 24 } },
     { any = plain, absent = "p_q p_k p_gamma done U W s", options = { r = 24, normalise = 0 } },
