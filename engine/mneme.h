@@ -65,7 +65,7 @@ int         mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shap
 void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);             /* for reading: what is written there, no backward sees */
 void       *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same of a leaf, to write into now: a graph that used its
                                                       values refuses backward; what: who writes, for the error */
-int         mn_tensor_change(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same where the caller has the pointer */
+int         mn_tensor_changes(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same where the pointer is known */
 double      mn_tensor_version(mn_ctx *mn, const mn_tensor *t);          /* grows whenever its values change in place; -1: an error */
 float      *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t);             /* leaves only; zeros if none came */
 bool        mn_tensor_wants_grad(mn_ctx *mn, const mn_tensor *t);

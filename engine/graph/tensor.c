@@ -112,19 +112,19 @@ void *mn_tensor_data(mn_ctx *mn, const mn_tensor *t) {
   return r && !mn_wait(mn) ? r->data : NULL;
 }
 
-/* Where all that is written from outside of the engine goes. */
-void *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what) {
+/* All that is written from outside of the engine is said here. */
+int mn_tensor_changes(mn_ctx *mn, const mn_tensor *t, const char *what) {
   mn_record *r = mn_find(mn, t, what, "the tensor");
-  if (!r) return NULL;
-  if (r->slot >= 0) return not_a_leaf(mn, what), NULL;
-  if (r->plan) {                                   /* a plan's results are there until it runs again */
-    r->plan->began = ++mn->changes;
-    return mn_wait(mn) ? NULL : r->data;
-  }
-  return mn_note_change(mn, r) || mn_wait(mn) ? NULL : r->data;
+  if (!r) return -1;
+  if (r->slot >= 0) return not_a_leaf(mn, what);
+  if (r->plan) r->plan->began = ++mn->changes;     /* a plan's results are there until it runs again */
+  else if (mn_note_change(mn, r)) return -1;
+  return mn_wait(mn);
 }
 
-int mn_tensor_change(mn_ctx *mn, const mn_tensor *t, const char *what) { return mn_tensor_write(mn, t, what) ? 0 : -1; }
+void *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what) {
+  return mn_tensor_changes(mn, t, what) ? NULL : mn_tensor_data(mn, t);
+}
 
 double mn_tensor_version(mn_ctx *mn, const mn_tensor *t) {
   const mn_record *r = mn_find(mn, t, "tensor", "it");

@@ -150,7 +150,7 @@ end
 
 -- The tensors that the caller may hold, of which the first `n` change now.
 local function overwrite(env, what, n)
-  for i = 1, n do check(C.mn_tensor_change(ctx, env.overwritten[i], what)) end
+  for i = 1, n do check(C.mn_tensor_changes(ctx, env.overwritten[i], what)) end
 end
 
 ---Reset every environment.

@@ -22,7 +22,7 @@ end
 
 -- From the blocks of every piece (pointers to [rows, B, item]) to a leaf [rows, n, item].
 local function add(self, blocks, rows, item_bytes, leaf, n)
-  self.moves[#self.moves + 1] = { blocks = blocks, rows = rows, bytes = item_bytes, leaf = leaf, n = n }
+  self.moves[#self.moves + 1] = { blocks = blocks, rows = rows, bytes = item_bytes, leaf = leaf, to = leaf:data(), n = n }
   return leaf
 end
 
@@ -71,11 +71,11 @@ function Sequences:take(first)
   local B, order = self.learner.B, self.order
   engine.wait()
   for _, move in ipairs(self.moves) do
-    local to = engine.check(C.mn_tensor_write(engine.ctx, move.leaf, "minibatches"))
+    engine.check(C.mn_tensor_changes(engine.ctx, move.leaf, "minibatches"))
     for i = 0, move.n - 1 do
       local s = order[first + i]
       local b = s % B
-      C.mn_copy_column(to, move.n, i, move.blocks[(s - b) / B + 1], B, b, move.rows, move.bytes)
+      C.mn_copy_column(move.to, move.n, i, move.blocks[(s - b) / B + 1], B, b, move.rows, move.bytes)
     end
   end
 end

@@ -257,7 +257,7 @@ end
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
 function OnPolicy:rollout()
   local T, B, row, last = self.T, self.B, self.row, nil
-  for i = 1, #self.overwritten do engine.check(C.mn_tensor_change(engine.ctx, self.overwritten[i], "rollout")) end
+  for i = 1, #self.overwritten do engine.check(C.mn_tensor_changes(engine.ctx, self.overwritten[i], "rollout")) end
   engine.check(C.mn_rollout_begin(engine.ctx, self.buffers, B, T, self.row_bytes))
   if self.normaliser then self.normaliser:before(self) end
   if not self.carry then
