@@ -157,7 +157,7 @@ local function trace(c, op, case)
     local loss = cases.loss_tensor(c, case, out)
     if loss then cases.check(c, C.mn_backward(c, ffi.new("mn_tensor[1]", loss), false)) end
     for _, x in ipairs(case.inputs) do
-      if x.given and x.dtype == C.MN_F32 then
+      if x.given and x.dtype == C.MN_F32 and not x.no_grad then
         parts[#parts + 1] = ffi.string(cases.check(c, C.mn_tensor_grad(c, leaves + x.place)), 4 * x.n)
         names[#names + 1] = "gradient of " .. x.name
       end

@@ -18,9 +18,14 @@ t.test("changed files, drawings, words and calls are taken or refused in words",
 end)
 
 t.test("an option of a thing is no NaN and no infinity", function()
-  for _, text in ipairs { "nan", "inf", "-inf", "1e999" } do
-    local cfg, schema = { core = { "gru" } }, { core = { default = { "gru" } } }
+  local function fresh() return { core = { "gru" } }, { core = { default = { "gru" } } } end
+  for _, text in ipairs { "nan", "inf", "-inf" } do
+    local cfg, schema = fresh()
     values.set(cfg, schema, "core.scale", text)
     t.eq(type(cfg.core.scale), "string", text)
   end
+  t.raises(function()
+    local cfg, schema = fresh()
+    values.set(cfg, schema, "core.scale", "1e999")
+  end, "core.scale=1e999: expected a number")
 end)
