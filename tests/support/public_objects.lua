@@ -26,5 +26,5 @@ return function()
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
-    Credit = credit, Contributions = mn.inspect.contributions.new(agent, history) }
+    Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history) }
 end

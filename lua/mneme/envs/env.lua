@@ -49,7 +49,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field time_limit integer steps; 0: none
 ---@field outcomes string[] what an episode can have reached when it ends; empty where none is declared
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
----@field reference Reference? what random actions, no memory and a perfect memory score, where it is known: see reference.lua
+---@field reference ReferenceScores? what random actions, no memory and a perfect memory score, where it is known: see reference.lua
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1; NaN: a step of Lua gave none), ret (undiscounted return), length [num_envs]

@@ -5,7 +5,7 @@ local numbers = require "mneme.base.format"
 
 local reference = { names = { "chance", "memoryless", "best" } }
 
----@class Reference mean scores 0..1; nil: not known
+---@class ReferenceScores mean scores 0..1; nil: not known
 ---@field chance number? of uniformly random actions
 ---@field memoryless number? of the best policy that knows the present observation alone
 ---@field best number? of the best policy that remembers all observations
@@ -17,7 +17,7 @@ local function kept(r) return next(r) and r or nil end
 
 ---Of the engine.
 ---@param filled ffi.cdata* mn_reference
----@return Reference?
+---@return ReferenceScores?
 function reference.of_engine(filled)
   local r = {}
   for _, name in ipairs { "chance", "memoryless", "best", "best_return" } do
@@ -29,7 +29,7 @@ end
 
 ---Of a table that a script made: chance, memoryless and best, each a number or a function that returns one.
 ---@param spec table
----@return Reference?
+---@return ReferenceScores?
 function reference.of_script(spec)
   local r, before = {}, nil
   for _, name in ipairs(reference.names) do
@@ -73,7 +73,7 @@ function reference.text(r)
 end
 
 ---All of it: "random actions 0.21, no memory 0.5, a perfect memory 1".
----@param r Reference
+---@param r ReferenceScores
 ---@return string
 function reference.list(r)
   local parts = {}

@@ -82,6 +82,7 @@ end
 ---`{ shape = {T, B}, data = nested list, dtype = "f32"|"i32"|"u8", grad = wants one, time = first axis is time }`.
 ---@param spec table
 ---@param options table? dtype, grad and time of a list, as other constructors take them: mn.tensor({ 1, 2 }, { dtype = "i32" })
+---@param more nil a second list of numbers, which is refused
 ---@return Tensor
 function M.new(spec, options, more)
   if more ~= nil or type(options) == "table" and #options > 0 then
