@@ -15,8 +15,10 @@ local in_order = false                 -- true while a function that `ordered` c
 ---@return boolean
 function luajit_pairs.faulty() return jit.version_num < 20199 end
 
--- The instruction does not take this function; what it compiles to finds the key again each time.
+-- The instruction does not take this function.  Nor is it compiled: what next() compiles to swaps the halves of two pointers where registers
+-- are short, and the process dies (a cmp of what rdx points to, after `xchg eax, edx`, at the end of a loop over keys that are then sorted).
 local function following(t, key) return next(t, key) end
+if luajit_pairs.faulty() then jit.off(following) end
 
 local function complete_pairs(t)
   if type(t) ~= "table" then error(("bad argument #1 to 'pairs' (table expected, got %s)"):format(type(t)), 2) end
@@ -87,7 +89,10 @@ function luajit_pairs.ordered(f, ...)
 end
 errors.calls(luajit_pairs.ordered)
 
----Replace the global pairs() of this process.
-function luajit_pairs.install() _G.pairs = replaced_pairs end
+---Replace the global pairs() of this process, and next() where it is faulty.
+function luajit_pairs.install()
+  _G.pairs = replaced_pairs
+  if luajit_pairs.faulty() then _G.next = following end
+end
 
 return luajit_pairs
