@@ -150,7 +150,7 @@ end
 
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.
 local function run(file)
-  local build = build_of[file] and ("MNEME_BUILD='%s'"):format(build_of[file]) or ""
+  local build = build_of[file] and ("MNEME_BUILD='%s' MNEME_HOME=\"${PWD}/%s\""):format(build_of[file], here) or ""
   local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN %s "
     .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null")
     :format(build, limit, here, file_of[file] or file, said))

@@ -60,7 +60,9 @@ end
 -- The words of a text, and the lines of files that it names; other figures and bars of characters are left out.
 local function words(text)
   local list = {}
-  for word, line in text:gsub("build/mneme", "mneme"):gmatch "([%a_][%w_./]*)(:?%d*)" do list[#list + 1] = word .. (word:find "%.%l+$" and line:find ":%d" and line or "") end
+  for word, line in text:gsub("build/mneme", "mneme"):gmatch "([%a_][%w_./]*)(:?%d*)" do
+    list[#list + 1] = word .. (word:find "%.%l+$" and line:find ":%d" and line or "")
+  end
   return list
 end
 
