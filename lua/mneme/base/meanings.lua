@@ -28,7 +28,7 @@ end
 local function kind_of(what)
   if what:find "^setting of %l+" then return "argument" end
   if what:find "^setting" then return "setting" end
-  local key = what:match "([%w_]+) =$"
+  local key = what:match "%f[%w_]([%w_]+) =$"
   if key and not what:find "^curve" then return "value of " .. key end
   return what == "env" and "environment" or what
 end

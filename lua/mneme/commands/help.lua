@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
+local nn = require "mneme.tensor.nn"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local envs = require "mneme.envs.env"
@@ -171,7 +172,7 @@ local function core_text(name, words)
     local key, text = word:match "^%-*([%w_.]+)=(.*)$"
     values.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
   end
-  local built = core.new(cfg.core)
+  local built = nn.dry(core.new, cfg.core)
   for _, key in ipairs(tables.keys(d.config)) do
     local known = core.known_words(d, key)
     rows[#rows + 1] = { key, values.show(built.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }

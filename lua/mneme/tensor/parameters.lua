@@ -45,13 +45,14 @@ end
 
 local dry = false
 
----Call f with parameters left at zero: to count them, not to use them.
+---Call f with matrices of weights left at zero, to count them or to ask for half-lives; random numbers go on from where they were.
 ---@param f function called with what follows
 ---@return any what it returns
 function parameters.dry(f, ...)
+  local before = stream
   dry = true
   local ok, result = pcall(f, ...)
-  dry = false
+  dry, stream = false, before
   if not ok then error(result, 0) end
   return result
 end
@@ -62,7 +63,7 @@ end
 ---@return fun(p, rows, cols)
 function init.orthogonal(gain, groups)
   return function(p, rows, cols)
-    if dry then return end
+    if dry then stream = stream + 1 return end
     groups = groups or 1
     normal(p, rows * cols)
     for g = 0, groups - 1 do engine.orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
@@ -73,7 +74,7 @@ end
 ---@return fun(p, rows, cols)
 function init.lecun_normal()
   return function(p, rows, cols)
-    if dry then return end
+    if dry then stream = stream + 1 return end
     local n, spare = rows * cols, ffi.new("float[?]", 4096)
     local std, left = math.sqrt(1 / cols) / 0.87962566103423978, 0
     normal(p, n)
@@ -93,7 +94,7 @@ end
 ---@return fun(p, rows, cols)
 function init.normal(std)
   return function(p, rows, cols)
-    if dry then return end
+    if dry then stream = stream + 1 return end
     normal(p, rows * cols)
     for i = 0, rows * cols - 1 do p[i] = (std or 1) * p[i] end
   end
@@ -104,7 +105,6 @@ end
 ---@return fun(p, rows, cols)
 function init.uniform(bound)
   return function(p, rows, cols)
-    if dry then return end
     C.mn_random_uniform(seed, stream, 1, p, rows * cols)
     stream = stream + 1
     for i = 0, rows * cols - 1 do p[i] = bound * (2 * p[i] - 1) end
