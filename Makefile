@@ -25,7 +25,7 @@ TUNE    := -march=$(ARCH) -mprefer-vector-width=512
 # some processors (Zen 2 and 3, Alder Lake) GCC fuses it in some loops and leaves it apart in others.
 FUSE    := --param=avoid-fma-max-bits=0
 FUSE    := $(shell $(CC) -Werror $(FUSE) -x c -fsyntax-only /dev/null 2> /dev/null && echo $(FUSE))
-ALL_C   := -std=gnu11 $(OPT) $(TUNE) $(FUSE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
+ALL_C   := -std=gnu11 -MMD -MP $(OPT) $(TUNE) $(FUSE) $(WARN) -fopenmp -fPIC -fno-math-errno -fno-trapping-math -Iengine -I$(B) $(CFLAGS)
 
 # A tarball (`make dist`) and a wheel keep the libraries of others in a folder `bundled` next to ours; DT_RPATH, because
 # that also counts for what those libraries need and for what is loaded at run time.
@@ -36,7 +36,6 @@ ENV_C   := $(wildcard engine/envs/*.c engine/envs/*/*.c)
 ENVS    := $(sort $(basename $(notdir $(ENV_C))))
 ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-out $(wildcard engine/envs/*.c),$(ENV_C)))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
-HEADERS := $(wildcard engine/*.h engine/*/*.h scenes/view/*.h)
 
 .PHONY: all deps deps-demo deps-test demo test widths bench check fuzz learn pages golden lockstep format clean help FORCE
 .DEFAULT_GOAL := all
@@ -71,13 +70,12 @@ $(B)/engine/numerics/bf16_avx512.o: EXACT := $(BF16)
 $(B)/engine/numerics/bf16_amx.o: EXACT := $(BF16) -mamx-tile -mamx-bf16
 endif
 
-$(B)/%.o: %.c $(HEADERS) $(B)/flags
+# Which headers a file reads is written beside its object.
+$(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo "cc $<"
 	@$(CC) $(ALL_C) $(EXACT) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
-
-# The headers of an environment that is a folder.
-$(patsubst %.c,$(B)/%.o,$(wildcard engine/envs/*/*.c)): $(wildcard engine/envs/*/*.h)
+-include $(patsubst %.o,%.d,$(ENGINE) $(VIEW) $(B)/lua/main.o)
 
 scenes_C = $(shell pkg-config --cflags sdl2 freetype2)
 lua_C    = $(shell pkg-config --cflags luajit) -DMNEME_PREFIX='"$(PREFIX)"'

@@ -57,6 +57,7 @@ typedef struct mn_call {       /* one use of an op */
   const struct mn_op *op;
   const struct mn_kernel *kernel;  /* the op's functions for the context's device: see device.h */
   mn_ctx *ctx;
+  const char *name, *const *input_name;
   int     n_in, n_out;         /* of the signature, absent ones included */
   mn_arg  in[MN_INPUTS], out[MN_OUTPUTS];
   double  option[MN_OPTIONS];
@@ -93,8 +94,8 @@ typedef struct mn_op {
 #define OPT(c, i) ((c)->option[i])
 
 /* The name of a call's op, and of its input i, for errors. */
-const char *mn_call_name(const mn_call *c);
-const char *mn_input_name(const mn_call *c, int i);
+static inline const char *mn_call_name(const mn_call *c) { return c->name; }
+static inline const char *mn_input_name(const mn_call *c, int i) { return c->input_name[i]; }
 
 /* Are the context's tensors the host's? */
 bool mn_on_cpu(const mn_ctx *mn);

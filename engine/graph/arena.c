@@ -30,15 +30,6 @@ static int go_on(mn_arena *a, size_t bytes) {
   return 0;
 }
 
-/* make check: memory begins as NaN, so that a number read before it was written shows. */
-void mn_poison(const mn_device *on, void *p, size_t bytes) {
-#ifdef MN_POISON
-  if (on == &mn_cpu) memset(p, 0xFF, bytes);
-#else
-  (void)on, (void)p, (void)bytes;
-#endif
-}
-
 /* After a large array a little is left free: sizes are powers of two more often than not, and rows of several arrays that
 ** begin at the same place of a cache push each other out. */
 enum { LARGE = 1 << 14, SPACE = 13 * MN_ALIGN };
@@ -48,9 +39,19 @@ size_t mn_room_of(size_t bytes) {
   return bytes >= LARGE ? bytes + SPACE : bytes;
 }
 
+/* Why there is no more, with what has the rest. */
+static int no_room(mn_ctx *mn, const mn_arena *a, const char *what, double bytes) {
+  char had[160];
+  double plans = 0;
+  for (int i = 0; i < mn->n_plans; i++) if (mn->plan[i]) plans += (double)mn->plan[i]->memory.numbers.used;
+  snprintf(had, sizeof had, " more on top of %.3g MB (all plans have %.3g MB, computed tensors %.3g MB, leaves %.3g MB)", (double)a->used / 1e6,
+           plans / 1e6, (double)mn->memory.numbers.used / 1e6, mn->leaf_bytes / 1e6);
+  return mn_out_of_memory(mn, a->on, what, bytes, had);
+}
+
 void *mn_take(mn_ctx *mn, mn_arena *a, size_t bytes, const char *what) {
   bytes = mn_room_of(bytes);
-  if (bytes > a->end - a->used && go_on(a, bytes)) return mn_no_memory(mn, a->on, what, (double)bytes, (double)a->used), NULL;
+  if (bytes > a->end - a->used && go_on(a, bytes)) return no_room(mn, a, what, (double)bytes), NULL;
   void *p = a->base + (a->used - a->start);
   a->used += bytes;
   if (a->used > a->peak) a->peak = a->used;
@@ -87,7 +88,7 @@ void mn_arena_close(mn_arena *a) {
 /* ---- memory of a context or plan ---- */
 
 void mn_memory_open(mn_ctx *mn, mn_memory *m) {
-  m->numbers.on = mn->device;
+  m->numbers.on = mn->work.device;
   m->records.on = &mn_cpu;
 }
 
@@ -97,15 +98,3 @@ void mn_memory_close(mn_memory *m) {
   free(m->pool);
 }
 
-/* A GPU reports how much is free, which may be far less than the request. */
-int mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used) {
-  char had[160] = "", left[64] = "";
-  double plans = 0;
-  for (int i = 0; i < mn->n_plans; i++) if (mn->plan[i]) plans += (double)mn->plan[i]->memory.numbers.used;
-  if (used >= 0)
-    snprintf(had, sizeof had, " more on top of %.3g MB (all plans have %.3g MB, computed tensors %.3g MB, leaves %.3g MB)", used / 1e6,
-             plans / 1e6, (double)mn->memory.numbers.used / 1e6, mn->leaf_bytes / 1e6);
-  if (d->library) snprintf(left, sizeof left, ", %.1f MB are free on device=%s", d->free_bytes() / 1e6, d->name);
-  return mn_fail(mn, "%s: %s: %.3g MB%s%s%s", what, d->library ? "out of memory" : d->error(), bytes / 1e6, had, left,
-                 used >= 0 ? " (mn.clear_tape() after each update frees computed tensors)" : "");
-}

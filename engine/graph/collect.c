@@ -48,7 +48,7 @@ static int move_numbers(mn_ctx *mn, const char *kept, void **at, mn_mark *mark, 
       continue;
     }
     if (!(at[i] = mn_take(mn, to, bytes_of(r), "collect"))) return -1;
-    if (mn_check_device(mn, mn->device->copy(at[i], r->data, bytes_of(r)))) return -1;
+    if (mn_check_device(mn, mn->work.device->copy(at[i], r->data, bytes_of(r)))) return -1;
   }
   return mn_wait(mn);
 }

@@ -47,7 +47,7 @@ mn_ctx *mn_ctx_new(const char *device, int threads) {
     free(mn);
     return mn_fail(NULL, "out of memory"), NULL;
   }
-  mn->device = d;
+  mn->work.device = d;
   mn_memory_open(mn, &mn->memory);
   if (mn_set_threads(mn, threads)) {
     mn_fail(NULL, "%s", mn_error(mn));
@@ -63,17 +63,13 @@ void mn_ctx_free(mn_ctx *mn) {
   for (int i = 0; i < mn->n_plans; i++) mn_plan_free(mn->plan[i]);
   mn_sweep(mn);
   mn_records_close(mn);
-  for (int i = 0; i < MN_SCRATCHES; i++) mn->device->free(mn->scratch[i]);
-  mn_forms_free(mn);
-  mn_pool_free(mn->pool);
+  mn_workspace_close(&mn->work);
   mn_memory_close(&mn->memory);
   mn_collect_close(mn);
   free(mn->kernel);
   free(mn->plan);
   free(mn);
 }
-
-int mn_threads(mn_ctx *mn) { return mn->threads; }
 
 int mn_set_threads(mn_ctx *mn, int threads) {
   if (threads < 0 || threads > MAX_THREADS)
@@ -82,20 +78,14 @@ int mn_set_threads(mn_ctx *mn, int threads) {
   if (wanted > MAX_THREADS) wanted = MAX_THREADS;
   const int most = granted(wanted);
   if (threads > most) return mn_fail(mn, "threads=%d: the system grants %d (ulimit -u, or a limit of its group)", threads, most);
-  mn_pool_free(mn->pool);
-  mn->pool = NULL;
-  mn->threads = most;
-  mn->flushes = false;
+  mn_pool_free(mn->work.pool);
+  mn->work.pool = NULL;
+  mn->work.threads = most;
+  mn->work.flushes = false;
   return 0;
 }
 void mn_set_place(mn_ctx *mn, int place) { mn->place = place; }
 void mn_set_debug(mn_ctx *mn, bool on) { mn->debug = on; }
-
-bool mn_on_cpu(const mn_ctx *mn) { return !mn->device->library; }
-
-int mn_precision(const mn_ctx *mn) { return mn->precision; }
-
-const mn_bf16 *mn_bf16_of(const mn_ctx *mn) { return mn->bf16; }
 
 const char *mn_bf16_name(const char *emulate) {
   const mn_bf16 *found = mn_bf16_find(emulate);
@@ -113,7 +103,7 @@ int mn_set_precision(mn_ctx *mn, const char *word, const char *emulate) {
   static const char *const words[] = { [MN_FP32] = "fp32", [MN_TF32] = "tf32", [MN_BF16] = "bf16" };
   for (int i = 0; i < 3; i++) {
     if (strcmp(word, words[i])) continue;
-    const bool cpu = !mn->device->library, slow = strcmp(emulate, "0") != 0;
+    const bool cpu = !mn->work.device->library, slow = strcmp(emulate, "0") != 0;
     if (slow && strcmp(emulate, "1") && strcmp(emulate, "amx")) return mn_fail(mn, "emulate=%s is unknown, expected 0, 1 or amx", emulate);
     if (slow && (i != MN_BF16 || !cpu)) return mn_fail(mn, "emulate=%s: only precision=bf16 on device=cpu can be emulated", emulate);
     if (cpu && i == MN_TF32) return mn_fail(mn, "precision=tf32: device=cpu computes in fp32 or bf16; tf32 is for device=cuda");
@@ -123,10 +113,10 @@ int mn_set_precision(mn_ctx *mn, const char *word, const char *emulate) {
     for (int k = 0; k < mn->n_plans; k++) {
       if (!mn->plan[k]) continue;
       mn_graphs_drop(mn->plan[k]);
-      if (mn->bf16 != bf16 && forget_rows(mn->plan[k])) return -1;
+      if (mn->work.bf16 != bf16 && forget_rows(mn->plan[k])) return -1;
     }
-    mn->precision = i;
-    mn->bf16 = bf16;
+    mn->work.precision = i;
+    mn->work.bf16 = bf16;
     return 0;
   }
   return mn_fail(mn, "precision=%s is unknown, expected fp32, tf32 or bf16", word);

@@ -77,25 +77,25 @@ int mn_custom_gradient_shape(mn_call *c) {
 }
 
 static void check(const mn_call *c, int code) {
-  if (mn_check_device(c->ctx, code)) longjmp(c->ctx->unless_scratch, 1);
+  if (mn_check_device(c->ctx, code)) longjmp(c->ctx->work.unless_scratch, 1);
 }
 
 static void copy(const mn_call *c, float *to, const float *from, long n) {
-  check(c, c->ctx->device->copy(to, from, (size_t)n * sizeof(float)));
+  check(c, c->ctx->work.device->copy(to, from, (size_t)n * sizeof(float)));
 }
 
 void mn_custom_gradient_forward(mn_call *c) { copy(c, c->out[0].data, c->in[Y].data, c->in[Y].n); }
 
 static void run(const mn_call *c, const mn_command *k) {
-  if (k->kind == MN_ADD) check(c, c->ctx->device->add(k->to, k->from, k->bytes / 4));
-  else if (k->kind == MN_COPY) check(c, c->ctx->device->copy(k->to, k->from, (size_t)k->bytes));
+  if (k->kind == MN_ADD) check(c, c->ctx->work.device->add(k->to, k->from, k->bytes / 4));
+  else if (k->kind == MN_COPY) check(c, c->ctx->work.device->copy(k->to, k->from, (size_t)k->bytes));
   else if (k->kind == MN_FORWARD) k->call->kernel->forward(k->call);
   else k->call->kernel->backward(k->call);
 }
 
 void mn_custom_gradient_backward(mn_call *c) {
   const mn_plan *p = plan_of(c);
-  if (!p) longjmp(c->ctx->unless_scratch, 1);
+  if (!p) longjmp(c->ctx->work.unless_scratch, 1);
   const mn_way_back *w = p->way_back;
   copy(c, w->dy->data, c->out[0].grad, w->dy->n);
   copy(c, w->y->data, c->in[Y].data, w->y->n);
@@ -104,6 +104,6 @@ void mn_custom_gradient_backward(mn_call *c) {
   for (int i = 0; i < w->n; i++) {
     const mn_arg *x = &c->in[X + i];
     if (x->grad && w->dx[i]) copy(c, x->grad, w->dx[i]->data, x->n);
-    else if (x->grad) check(c, c->ctx->device->zero(x->grad, (size_t)x->n * sizeof(float)));
+    else if (x->grad) check(c, c->ctx->work.device->zero(x->grad, (size_t)x->n * sizeof(float)));
   }
 }

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "internal.h"
-#include "device.h"
+#include "base/device.h"
 #include "signature.h"
 
 int mn_check_device(mn_ctx *mn, int result) {
-  return result ? mn_fail(mn, "device=%s: %s", mn->device->name, mn->device->error()) : 0;
+  return result ? mn_fail(mn, "device=%s: %s", mn->work.device->name, mn->work.device->error()) : 0;
 }
 
 static const struct { const char *name, *make; } known[] = {
@@ -77,4 +77,12 @@ const void *mn_device_export(const mn_device *d, const char *kind, const char *n
 
 int mn_device_outdated(mn_ctx *mn, const mn_device *d) {
   return mn_fail(mn, "device=%s: libmneme_%s.so is of another version; rebuild it", d->name, d->name);
+}
+
+int mn_wait(mn_ctx *mn) { return mn_check_device(mn, mn->work.device->wait()); }
+
+const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward) {
+  const mn_kernel *k = mn->kernel[op];
+  if (k && (k->backward || !backward)) return k;
+  return mn->kernel[op] = mn_device_kernel(mn, mn->work.device, &mn_ops_all(NULL)[op], backward);
 }

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "base/control_group.h"
-#include "device.h"
+#include "base/device.h"
 
 enum { ALIGN = 64 };
 

@@ -7,7 +7,7 @@
 
 void mn_graphs_drop(mn_plan *p) {
   for (int i = 0; i < p->n_graphs; i++)
-    if (p->graph[i].at) p->ctx->device->forget(p->graph[i].at);
+    if (p->graph[i].at) p->ctx->work.device->forget(p->graph[i].at);
   p->n_graphs = 0;
 }
 
@@ -24,10 +24,10 @@ static mn_graph *find(mn_plan *p, int t0, int t1, bool *fresh) {
 
 int mn_graphs_run(mn_plan *p, int t0, int t1, int (*work)(mn_plan *p, int t0, int t1)) {
   mn_ctx *mn = p->ctx;
-  mn_device *d = mn->device;
+  mn_device *d = mn->work.device;
   if (!d->capture || p->profile) return work(p, t0, t1);
-  if (p->graphs_of != mn->scratch_version) mn_graphs_drop(p);      /* they would write to where scratch was */
-  p->graphs_of = mn->scratch_version;
+  if (p->graphs_of != mn->work.scratch_version) mn_graphs_drop(p);      /* they would write to where scratch was */
+  p->graphs_of = mn->work.scratch_version;
   bool fresh = false;
   mn_graph *g = find(p, t0, t1, &fresh);
   if (!g) return -1;

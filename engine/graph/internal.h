@@ -2,16 +2,11 @@
 ** Only the engine's own files include this; ops see op.h. */
 #ifndef MN_INTERNAL_H
 #define MN_INTERNAL_H
-#include <setjmp.h>
 #include <string.h>
-#include "base/error.h"
-#include "base/thread_pool.h"
-#include "device.h"
+#include "base/workspace.h"
 #include "numerics/bf16_gemm.h"
 #include "op.h"
 #include "signature.h"
-
-enum { MN_ALIGN = 64 };          /* bytes: where arrays begin */
 
 typedef struct mn_stretch { char *base; size_t start, bytes; } mn_stretch;
 
@@ -126,7 +121,7 @@ struct mn_plan {
   int next_row;                  /* where the last run by rows ended */
   mn_graph *graph;               /* runs that came before */
   int n_graphs, cap_graphs;
-  uint32_t graphs_of;            /* ctx->scratch_version when they were captured */
+  uint32_t graphs_of;            /* scratch_version of the workspace when they were captured */
   mn_body *body;                 /* it is the body of a recurrence; else NULL */
   mn_way_back *way_back;         /* it is the backward pass of a custom gradient; else NULL */
   void (*free_body)(struct mn_plan *p);
@@ -138,13 +133,8 @@ struct mn_plan {
 typedef struct mn_mark { size_t numbers, records; int n_computed; } mn_mark;
 
 struct mn_ctx {
-  mn_error_text error;           /* first: base/error.c writes it */
-  mn_device *device;
+  mn_workspace work;             /* first: what kernels are lent */
   const mn_kernel **kernel;      /* by op: as looked up at its first use */
-  int threads;
-  mn_pool *pool;                 /* NULL until small work is shared out */
-  bool in_batch_parallel;                  /* now each thread runs ops of its own: plan_parallel.c */
-  bool flushes;                  /* OpenMP's threads flush denormals (denormals.h) */
   bool debug;
   int place;                     /* where in the user's program ops are being applied: mn_set_place */
   mn_memory memory;
@@ -165,15 +155,6 @@ struct mn_ctx {
   mn_plan **plan;     int n_plans, cap_plans;
   mn_plan *recording;
   mn_mark mark[16];   int no_grad;                    /* depth of mn_no_grad */
-  float *scratch[MN_SCRATCHES];  long scratch_n[MN_SCRATCHES];
-  jmp_buf unless_scratch;                             /* where the op that runs is left from: mn_do */
-  struct { const float *B; int how; long n, cap; uint32_t run; float *form; } form[16];     /* mn_constant_form: of matrices */
-  const float *constant, *constant_end;               /* where they are in this run of a recurrence; NULL: nowhere */
-  uint32_t constant_run, constant_runs;               /* its number, and the highest so far */
-  unsigned next_form;
-  uint32_t scratch_version;                           /* raised when one of them moves */
-  int precision;
-  const mn_bf16 *bf16;                                /* how products are computed: NULL: in float32 */
 };
 
 /* arena.c */
@@ -183,10 +164,8 @@ bool  mn_taken_before(const mn_arena *a, const void *p, size_t place);
 bool  mn_place_of(const mn_arena *a, const void *p, size_t *place);      /* false: p is not in it */
 size_t mn_room_of(size_t bytes);                      /* bytes that mn_take uses up for an array */
 void  mn_arena_close(mn_arena *a);
-void  mn_poison(const mn_device *on, void *p, size_t bytes);
 void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
 void  mn_memory_close(mn_memory *m);
-int   mn_no_memory(mn_ctx *mn, const mn_device *d, const char *what, double bytes, double used);
 
 /* record.c */
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
@@ -202,11 +181,7 @@ void  mn_records_close(mn_ctx *mn);                   /* free them all */
 /* device.c */
 int   mn_check_device(mn_ctx *mn, int result);                 /* hands a device's 0 on, or -1 with its error */
 
-/* dispatch.c */
 const mn_kernel *mn_kernel_of(mn_ctx *mn, int op, bool backward);        /* NULL and error */
-void  mn_parallel_ops(mn_ctx *mn, int n, mn_job *f, void *arg);          /* mn_parallel_for where f runs whole ops: each on its thread alone */
-unsigned mn_flush_all(mn_ctx *mn);                    /* mn_flush here and on every thread of OpenMP: what was set here */
-int   mn_do(mn_ctx *mn, void (*pass)(mn_call *c), mn_call *c);   /* run a kernel; -1: no memory for its scratch */
 
 /* tensor.c */
 int   mn_settle_grad(mn_ctx *mn, mn_record *leaf);    /* zeros, if nothing has reached it since zero_grad */
@@ -239,7 +214,6 @@ int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from co
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
 
 /* recurrence.c */
-void  mn_forms_free(mn_ctx *mn);
 
 /* collect.c */
 void  mn_collect_close(mn_ctx *mn);

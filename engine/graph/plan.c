@@ -158,7 +158,7 @@ static int check_rows(mn_plan *p, int t0, int t1) {
 
 /* When everything that was asked for is done. */
 static double now(mn_plan *p) {
-  p->ctx->device->wait();
+  p->ctx->work.device->wait();
   return mn_clock(false);
 }
 
@@ -181,7 +181,7 @@ static int prepare_rows(mn_plan *p) {
 /* As mn_do: how many calls the kernel took. */
 static int do_together(mn_plan *p, const mn_kernel *kernel, mn_call *const *calls, int n, bool back) {
   const unsigned before = mn_flush_all(p->ctx);
-  const int done = _setjmp(p->ctx->unless_scratch) ? -1 : kernel->fuse(calls, n, back);
+  const int done = _setjmp(p->ctx->work.unless_scratch) ? -1 : kernel->fuse(calls, n, back);
   mn_unflush(before);
   return done;
 }
@@ -243,7 +243,7 @@ int mn_plan_finish(mn_plan *p, mn_time late) {
 
 /* Runs command i, and with it those after it that its kernel takes in one go: how many, or -1. */
 static int run_from(mn_plan *p, int i) {
-  const mn_device *d = p->ctx->device;
+  const mn_device *d = p->ctx->work.device;
   const mn_command *k = &p->command[i];
   switch (k->kind) {
   case MN_FORWARD:

@@ -62,12 +62,12 @@ static int batch_parallel_from(const mn_plan *p, int i) {
     calls++;
     end = j + 1;
   }
-  return calls > 1 && work >= MN_ONE_THREAD_WORK && B >= ENVS * p->ctx->threads ? end - i : 0;
+  return calls > 1 && work >= MN_ONE_THREAD_WORK && B >= ENVS * p->ctx->work.threads ? end - i : 0;
 }
 
 void mn_find_batch_parallel(mn_plan *p) {
   for (int i = 0; i < p->n_commands; i += p->command[i].batch_parallel ? p->command[i].batch_parallel : 1)
-    p->command[i].batch_parallel = p->ctx->threads > 1 ? batch_parallel_from(p, i) : 0;
+    p->command[i].batch_parallel = p->ctx->work.threads > 1 ? batch_parallel_from(p, i) : 0;
 }
 
 typedef struct row_job { mn_plan *p; int first, n, t, B, shares; } row_job;
@@ -88,7 +88,7 @@ int mn_run_batch_parallel(mn_plan *p, int i, int t) {
   mn_ctx *mn = p->ctx;
   const int n = p->command[i].batch_parallel;
   if (!n || p->profile) return 0;
-  row_job job = { p, i, n, t, p->command[i].call->in[0].shape[1], mn->threads };
+  row_job job = { p, i, n, t, p->command[i].call->in[0].shape[1], mn->work.threads };
   const unsigned before = mn_flush_all(mn);
   mn_parallel_ops(mn, job.shares, share_task, &job);
   mn_unflush(before);

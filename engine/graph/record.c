@@ -74,8 +74,8 @@ void mn_free_slot(mn_ctx *mn, mn_record *r) {
 void mn_drop_record(mn_ctx *mn, mn_record *r) {
   if (!r->of && !r->plan) {
     mn->leaf_bytes -= (double)r->n * (r->grad ? 8 : mn_item(r->dtype));
-    mn->device->free(r->data);
-    mn->device->free(r->grad);
+    mn->work.device->free(r->data);
+    mn->work.device->free(r->grad);
   }
   mn_record *of = r->of;
   mn_free_slot(mn, r);

@@ -157,7 +157,7 @@ static int find_later(mn_plan *p) {
 static float *zeros(mn_plan *p, long n) {
   const size_t bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
   float *to = mn_take(p->ctx, &p->memory.numbers, bytes, "recur");
-  return to && !mn_check_device(p->ctx, p->ctx->device->zero(to, bytes)) ? to : NULL;
+  return to && !mn_check_device(p->ctx, p->ctx->work.device->zero(to, bytes)) ? to : NULL;
 }
 
 int mn_body_end(mn_plan *p, bool forward) {
@@ -241,7 +241,7 @@ int mn_recur_shape(mn_call *c) {
   return 0;
 }
 
-static void leave(const mn_call *c) { longjmp(c->ctx->unless_scratch, 1); }
+static void leave(const mn_call *c) { longjmp(c->ctx->work.unless_scratch, 1); }
 static void check(const mn_call *c, int code) { if (mn_check_device(c->ctx, code)) leave(c); }
 
 /* Point the calls of the body to row t. */
@@ -273,7 +273,7 @@ static float *copies_of(const mn_call *c, const later *l) { return c->out[LATER]
 
 /* Copy what row t of a call reads, for after all rows. */
 static void keep_for_later(const mn_call *c, const later *l, const mn_call *now, int t) {
-  const mn_device *d = c->ctx->device;
+  const mn_device *d = c->ctx->work.device;
   const long T = DIM(c, 'T'), n = now->in[0].n, m = now->out[0].n;
   float *x = copies_of(c, l), *y = x + n * T, *dy = y + m * T;
   check(c, d->copy(x + n * t, now->in[0].data, (size_t)n * sizeof(float)));
@@ -294,7 +294,7 @@ static void run_later(const mn_call *c, const later *l) {
 
 static void run_back(const mn_call *c, mn_plan *p, int t) {
   const mn_body *b = p->body;
-  const mn_device *d = c->ctx->device;
+  const mn_device *d = c->ctx->work.device;
   const later *l = b->later, *end = l + b->n_later;
   for (int i = b->n_forward; i < p->n_commands; i++) {
     const mn_command *k = &p->command[i];
@@ -312,43 +312,22 @@ static void run_forward(mn_plan *p) {
   for (int i = 0; i < p->body->n_forward; i++) p->command[i].call->kernel->forward(p->command[i].call);
 }
 
-/* ---- forms of matrices that stay the same for all rows ---- */
-
-float *mn_constant_form(mn_ctx *mn, const float *B, long n, int how, bool *made) {
-  enum { FORMS = sizeof mn->form / sizeof *mn->form };
-  *made = false;
-  if (!mn->constant || B < mn->constant || B >= mn->constant_end) return NULL;
-  for (int i = 0; i < FORMS; i++)
-    if (mn->form[i].B == B && mn->form[i].how == how && mn->form[i].n == n && mn->form[i].run == mn->constant_run) return *made = true, mn->form[i].form;
-  const unsigned i = mn->next_form++ % FORMS;
-  if (mn->form[i].cap < n) {
-    mn->device->free(mn->form[i].form);
-    mn->form[i].form = mn->device->alloc(((size_t)n * sizeof(float) + MN_ALIGN - 1) & ~(size_t)(MN_ALIGN - 1));
-    mn->form[i].cap = mn->form[i].form ? n : 0;
-  }
-  mn->form[i].B = mn->form[i].form ? B : NULL;
-  mn->form[i].how = how, mn->form[i].n = n, mn->form[i].run = mn->constant_run;
-  return mn->form[i].form;
-}
-
-void mn_forms_free(mn_ctx *mn) {
-  for (size_t i = 0; i < sizeof mn->form / sizeof *mn->form; i++) mn->device->free(mn->form[i].form);
-}
+/* ---- matrices that stay the same for all rows: mn_constant_form ---- */
 
 typedef struct constants { const float *from, *end; uint32_t run; } constants;
 
 /* From here on what is given to all rows stays the same; returns what did before. */
 static constants hold_given(const mn_call *c) {
   mn_ctx *mn = c->ctx;
-  const constants before = { mn->constant, mn->constant_end, mn->constant_run };
-  mn->constant = c->in[GIVEN].data;
-  mn->constant_end = c->in[GIVEN].data ? c->in[GIVEN].data + c->in[GIVEN].n : NULL;
-  mn->constant_run = ++mn->constant_runs;
+  const constants before = { mn->work.constant, mn->work.constant_end, mn->work.constant_run };
+  mn->work.constant = c->in[GIVEN].data;
+  mn->work.constant_end = c->in[GIVEN].data ? c->in[GIVEN].data + c->in[GIVEN].n : NULL;
+  mn->work.constant_run = ++mn->work.constant_runs;
   return before;
 }
 
 static void release_given(mn_ctx *mn, constants before) {
-  mn->constant = before.from, mn->constant_end = before.end, mn->constant_run = before.run;
+  mn->work.constant = before.from, mn->work.constant_end = before.end, mn->work.constant_run = before.run;
 }
 
 /* ---- the rows ---- */
@@ -357,7 +336,7 @@ void mn_recur_forward(mn_call *c) {
   mn_plan *p = plan_of(c);
   if (!p) leave(c);
   mn_body *b = p->body;
-  const mn_device *d = c->ctx->device;
+  const mn_device *d = c->ctx->work.device;
   row r = { 0 };
   const constants before = hold_given(c);
   for (int t = c->t0; t < c->t1; t++) {
@@ -377,7 +356,7 @@ void mn_recur_backward(mn_call *c) {
   mn_plan *p = plan_of(c);
   if (!p || (p->n_commands == p->body->n_forward && mn_fail(c->ctx, "recur: its body was recorded without a way back"))) leave(c);
   mn_body *b = p->body;
-  const mn_device *d = c->ctx->device;
+  const mn_device *d = c->ctx->work.device;
   const int T = DIM(c, 'T');
   const size_t state_bytes = (size_t)b->size[MN_BODY_STATE] * sizeof(float);
   const bool again = OPT(c, KEEP) == 0;
@@ -426,13 +405,13 @@ int mn_last_row_shape(mn_call *c) {
 void mn_last_row_forward(mn_call *c) {
   long from, to;
   part_of(c, &from, &to);
-  check(c, c->ctx->device->copy(c->out[0].data, c->in[0].data + (long)(c->t1 - 1) * DIM(c, 'N') + from, (size_t)(to - from) * sizeof(float)));
+  check(c, c->ctx->work.device->copy(c->out[0].data, c->in[0].data + (long)(c->t1 - 1) * DIM(c, 'N') + from, (size_t)(to - from) * sizeof(float)));
 }
 
 void mn_last_row_backward(mn_call *c) {
   long from, to;
   part_of(c, &from, &to);
-  const mn_device *d = c->ctx->device;
+  const mn_device *d = c->ctx->work.device;
   check(c, d->zero(c->in[0].grad, (size_t)c->in[0].n * sizeof(float)));
   check(c, d->copy(c->in[0].grad + (long)(DIM(c, 'T') - 1) * DIM(c, 'N') + from, c->out[0].grad, (size_t)(to - from) * sizeof(float)));
 }

@@ -92,6 +92,7 @@ static void read_all(void) {
     table[i].kernel = (mn_kernel){ .forward = table[i].op->forward, .backward = table[i].op->backward,
                                     .fuse = table[i].op->fuse, .batch_parallel = table[i].op->batch_parallel };
     const char *wrong = mn_read_signature(table[i].op->sig, &table[i].sig);
+    for (int k = 0; k < table[i].sig.n_in; k++) table[i].input_name[k] = table[i].sig.in[k].name;
     if (!wrong) continue;
     fprintf(stderr, "mneme: the signature of op %s is malformed at \"%s\"\n", table[i].name, wrong);    /* our own mistake */
     abort();
@@ -262,6 +263,3 @@ const char *mn_op_sig(int op)  { const mn_op_entry *e = mn_op_at(op); return e ?
 const char *mn_op_doc(int op)  { const mn_op_entry *e = mn_op_at(op); return e ? e->op->doc : NULL; }
 bool mn_op_broadcasts(int op) { const mn_op_entry *e = mn_op_at(op); return e && e->op->shape == mn_broadcast_shape; }
 bool mn_op_differentiable(int op) { const mn_op_entry *e = mn_op_at(op); return e && e->op->backward; }
-
-const char *mn_call_name(const mn_call *c) { return mn_entry_of(c->op)->name; }
-const char *mn_input_name(const mn_call *c, int i) { return mn_entry_of(c->op)->sig.in[i].name; }

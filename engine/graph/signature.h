@@ -1,7 +1,7 @@
 /* signature.h -- an op's signature, read once: "x[T,B,D] w[E,D] -> y[T,B,E] | eps=1e-5". */
 #ifndef MN_SIGNATURE_H
 #define MN_SIGNATURE_H
-#include "device.h"
+#include "base/device.h"
 
 #define MN_NUMBERS (1L << 40)    /* more of them no tensor has: products of sizes stay far below what a long holds */
 
@@ -32,6 +32,7 @@ typedef struct mn_op_entry {
   const struct mn_op *op;
   mn_kernel kernel;                              /* the CPU's */
   mn_signature sig;
+  const char *input_name[MN_INPUTS];             /* of the signature */
 } mn_op_entry;
 
 /* Read a signature as op.h describes it into *g, which is all zeros; NULL, or where it is malformed. */

@@ -158,7 +158,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   mn_memory *memory = mn_current_memory(mn);
   mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
   mn_node here = { .place = mn->place, .made = mn->changes,
-                   .call = { .op = e->op, .ctx = mn, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+                   .call = { .op = e->op, .ctx = mn, .name = e->name, .input_name = e->input_name, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
   mn_call *c = &here.call;
   bool wants_grad = false;
   for (int i = 0; i < c->n_in; i++) {
@@ -169,7 +169,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
     const bool constant = e->sig.in[i].no_grad;
     if (constant && r->wants_grad && r->dtype == MN_F32 && !mn->no_grad && e->op->backward)
       return mn_fail(mn, "%s: %s requires a gradient, and none goes through it: pass it as x:detach()", e->name, e->sig.in[i].name);
-    if (r->wants_grad && !mn->no_grad && e->op->cpu_grads >> i & 1 && mn->device->library)
+    if (r->wants_grad && !mn->no_grad && e->op->cpu_grads >> i & 1 && mn->work.device->library)
       return mn_fail(mn, "%s: the gradient of %s is computed with device=cpu alone: pass it as x:detach()", e->name, e->sig.in[i].name);
     wants_grad |= r->wants_grad && !constant;
   }
@@ -249,12 +249,12 @@ static int record_move(mn_ctx *mn, mn_kind kind, float *to, const float *from, l
 
 /* to += from, now and in replays. */
 static int add_into(mn_ctx *mn, float *to, const float *from, long n) {
-  return mn_check_device(mn, mn->device->add(to, from, n)) ? -1 : record_move(mn, MN_ADD, to, from, n);
+  return mn_check_device(mn, mn->work.device->add(to, from, n)) ? -1 : record_move(mn, MN_ADD, to, from, n);
 }
 
 /* to = from, now and in replays. */
 static int copy_over(mn_ctx *mn, float *to, const float *from, long n) {
-  return mn_check_device(mn, mn->device->copy(to, from, (size_t)n * sizeof(float))) ? -1 : record_move(mn, MN_COPY, to, from, n);
+  return mn_check_device(mn, mn->work.device->copy(to, from, (size_t)n * sizeof(float))) ? -1 : record_move(mn, MN_COPY, to, from, n);
 }
 
 /* A tensor's gradient is complete: whoever wants to see it gets it. */
@@ -483,7 +483,7 @@ int mn_backward(mn_ctx *mn, const mn_tensor *loss, bool retain) {
   if (r->n != 1) return mn_fail(mn, "backward: the loss has %ld elements, expected 1 (use :sum() or :mean())", r->n);
   mn_node *from = NULL;
   if (!begin_of_walk(mn, loss, "this number", &from)) return -1;
-  bool failed = mn_check_device(mn, mn->device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn, from, retain);
+  bool failed = mn_check_device(mn, mn->work.device->copy_in(r->grad, &(float){ 1 }, sizeof(float))) || walk_back(mn, from, retain);
   return end_of_walk(mn, 1, loss, failed ? -1 : 0);
 }
 

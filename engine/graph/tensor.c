@@ -30,14 +30,14 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   if (!r) return -1;
   describe(r, dtype, ndim, shape, n);
   size_t bytes = (size_t)(n * mn_item(dtype));
-  mn_device *d = mn->device;
+  mn_device *d = mn->work.device;
   bool fits = (double)bytes < d->free_bytes();
   r->data = fits ? d->zeros(bytes) : NULL;
   r->grad = wants_grad && r->data ? d->zeros(bytes) : NULL;
   if (!r->data || (wants_grad && !r->grad)) {
     d->free(r->data);
     mn_free_slot(mn, r);
-    return mn_no_memory(mn, d, "tensor", (double)bytes, -1);
+    return mn_out_of_memory(mn, d, "tensor", (double)bytes, "");
   }
   r->wants_grad = r->fresh = wants_grad;
   mn->leaf_bytes += (double)n * (wants_grad ? 8 : (double)mn_item(dtype));
@@ -87,9 +87,9 @@ int mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed) {
 
 /* The tape may still need the numbers, so they go when it is empty. */
 void mn_leaf_free(mn_ctx *mn, const mn_tensor *t) {
-  mn_error_text keep = mn->error;
+  mn_error_text keep = mn->work.error;
   mn_record *r = t && t->slot < 0 ? mn_find(mn, t, "free", "the tensor") : NULL;
-  mn->error = keep;
+  mn->work.error = keep;
   if (!r || r->plan) return;
   r->dead = true;
   r->pins++;
@@ -135,7 +135,7 @@ double mn_tensor_version(mn_ctx *mn, const mn_tensor *t) {
 int mn_settle_grad(mn_ctx *mn, mn_record *leaf) {
   if (!leaf->fresh) return 0;
   leaf->fresh = false;
-  return mn_check_device(mn, mn->device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
+  return mn_check_device(mn, mn->work.device->zero(leaf->grad, (size_t)leaf->n * sizeof(float)));
 }
 
 float *mn_tensor_grad(mn_ctx *mn, const mn_tensor *t) {
@@ -156,7 +156,7 @@ int mn_zero_grad(mn_ctx *mn, const mn_tensor *t) {
   mn_record *r = mn_find(mn, t, "zero_grad", "the tensor");
   if (!r) return -1;
   if (!r->of) r->fresh = true, r->emptied_in = mn->recording ? mn->recording->version : 0;
-  else if (r->grad && !r->of->fresh) return mn_check_device(mn, mn->device->zero(r->grad, (size_t)r->n * sizeof(float)));
+  else if (r->grad && !r->of->fresh) return mn_check_device(mn, mn->work.device->zero(r->grad, (size_t)r->n * sizeof(float)));
   return 0;
 }
 
@@ -177,7 +177,7 @@ int mn_copy(mn_ctx *mn, const mn_tensor *from, const mn_tensor *to) {
     return mn_fail(mn, "copy: %ld elements into %ld, or another element type", a->n, b->n);
   if (a->late && a->plan && mn_plan_finish(a->plan, a->late)) return -1;
   long bytes = a->n * mn_item(a->dtype);
-  if (mn_note_change(mn, b) || mn_check_device(mn, mn->device->copy(b->data, a->data, (size_t)bytes))) return -1;
+  if (mn_note_change(mn, b) || mn_check_device(mn, mn->work.device->copy(b->data, a->data, (size_t)bytes))) return -1;
   mn_plan *p = mn->recording;
   if (!p) return 0;
   if (mn_use(mn, a, "copy", "the source") || mn_use(mn, b, "copy", "the target")) return -1;

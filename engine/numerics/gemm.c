@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/workspace.h"
 #include "gemm.h"
 #include "op.h"
 #include "packed_gemm.h"
@@ -143,4 +144,11 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
     }
   }
   mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+}
+
+int mn_gemm_once(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {
+  if (_setjmp(mn_work(mn)->unless_scratch)) return -1;
+  if (blas) mn_gemm_one(false, true, n, n, n, a, n, b, n, c, n, false);
+  else mn_gemm(mn, false, true, n, n, n, a, n, b, n, c, n, false);
+  return 0;
 }

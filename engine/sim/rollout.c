@@ -32,7 +32,7 @@ int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int n_envs, int T, size_t 
   };
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
     const char *last = (const char *)part[i].rows + (size_t)T * part[i].bytes;
-    if (part[i].rows && mn_check_device(mn, mn->device->copy(part[i].rows, last, part[i].bytes))) return -1;
+    if (part[i].rows && mn_check_device(mn, mn->work.device->copy(part[i].rows, last, part[i].bytes))) return -1;
   }
   return 0;
 }
@@ -78,7 +78,7 @@ int mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, const i
 /* Where a time limit has cut an episode off in step t, its reward takes in gamma V of what would have followed:
 ** value[num_envs], of uncut_obs. */
 int mn_rollout_uncut(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, double gamma, const float *value) {
-  const mn_device *d = mn->device;
+  const mn_device *d = mn->work.device;
   const mn_rollout_kernels *k = mn_device_export(d, "rollout", "");
   if (d->library && (!k || k->rollout_bytes != sizeof(mn_rollout))) return mn_device_outdated(mn, d);
   if (k) k->add(r, n_envs, t, gamma, value);

@@ -13,7 +13,7 @@ enum { SMALL_BYTES = 1 << 10, NEAR_BYTES = 1 << 16, FAR_BYTES = 1 << 24 };     /
 
 /* Zeros on the context's device. */
 static bool numbers(mn_vec *v, void *out, size_t n, size_t size) {
-  void *p = v->ctx->device->zeros((n * size + 63) / 64 * 64 + 64);
+  void *p = v->ctx->work.device->zeros((n * size + 63) / 64 * 64 + 64);
   memcpy(out, &p, sizeof p);
   return p != NULL;
 }
@@ -165,10 +165,10 @@ int mn_vec_show_facts(mn_vec *v) {
   char *one = realloc(v->one_obs, width * sizeof(float)), *all = NULL;
   if (one) v->one_obs = one;
   if (!one || !numbers(v, &all, (size_t)a->n, width * sizeof(float)) || (codes && !numbers(v, &v->code, (size_t)a->n, codes))) {
-    v->ctx->device->free(all);
+    v->ctx->work.device->free(all);
     return mn_fail(v->ctx, "%s: out of memory for num_envs=%d", v->env->name, a->n);
   }
-  v->ctx->device->free(a->final_obs);
+  v->ctx->work.device->free(a->final_obs);
   v->ended.final_obs = a->final_obs = all;
   a->obs_bytes = width * sizeof(float);
   v->code_bytes = codes;
@@ -213,7 +213,7 @@ void mn_vec_free(mn_vec *v) {
                       s->reward, s->terminated, s->truncated };
   void *host[] = { v->one_obs, v->kept, v->rare };
   void *staged[] = { v->left, v->ended.final_obs, v->ended.score, v->ended.ret, v->ended.length };    /* as allocate_stage made them */
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->device->free(numbers[i]);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) v->ctx->work.device->free(numbers[i]);
   for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
   for (size_t i = 0; v->kernel && i < sizeof staged / sizeof *staged; i++) free(staged[i]);
   free(v->outcome);

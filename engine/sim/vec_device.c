@@ -3,7 +3,7 @@
 #include "vec.h"
 
 int mn_vec_find_kernel(mn_vec *v) {
-  const mn_device *d = v->ctx->device;
+  const mn_device *d = v->ctx->work.device;
   const mn_env_kernel *k = v->kernel = mn_device_export(d, "env", v->env->name);
   if (!d->library) return 0;
   if (!k) return mn_fail(v->ctx, "%s: has no kernel for device=%s", v->env->name, d->name);
@@ -58,8 +58,8 @@ int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets) {
   const size_t n = (size_t)v->all.n, bytes = n * (size_t)sets * sizeof *action;
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
   if (mn_vec_settle(v)) return -1;
-  int32_t *all = v->ctx->device->zeros(bytes);
-  if (!all) return mn_no_memory(v->ctx, v->ctx->device, v->env->name, (double)bytes, -1);
+  int32_t *all = v->ctx->work.device->zeros(bytes);
+  if (!all) return mn_out_of_memory(v->ctx, v->ctx->work.device, v->env->name, (double)bytes, "");
   mn_step_io to = v->stage;
   int result = mn_wait(v->ctx);
   if (!result) memcpy(all, action, bytes);
@@ -68,6 +68,6 @@ int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets) {
     v->kernel->run(&v->all, &to);
   }
   if (!result) result = mn_vec_settle(v);
-  v->ctx->device->free(all);
+  v->ctx->work.device->free(all);
   return result;
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 extern "C" {
-#include "graph/device.h"
+#include "base/device.h"
 }
 
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-/* plugin.cu -- memory and copies of a CUDA device: implements engine/graph/device.h.
+/* plugin.cu -- memory and copies of a CUDA device: implements engine/base/device.h.
 ** Compiled by nvcc into libmneme_cuda.so, and by g++ under emu.h into libmneme_emu.so.  Kernels need
 ** no list: each file exports its own mn_kernel_X.
 ** Tensors are in managed memory, which both sides access in turn; scratch, which the

@@ -1,5 +1,5 @@
 /* op_case.h -- one use of an op, run by the CPU and by a device's kernel on the same numbers.
-** The device is reached as a context reaches it: engine/graph/device.h finds plugin, memory and kernel. */
+** The device is reached as a context reaches it: engine/base/device.h finds plugin, memory and kernel. */
 #pragma once
 #include <cmath>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 extern "C" {
-#include "graph/device.h"
+#include "base/device.h"
 #include "graph/signature.h"
 }
 
@@ -23,6 +23,8 @@ struct OpCase {
     for (int i = 0; i < n; i++) if (!strcmp(all[i].name, op)) entry = &all[i];
     if (!entry) { fprintf(stderr, "no op %s\n", op); exit(1); }
     call.op = entry->op;
+    call.name = entry->name;
+    call.input_name = entry->input_name;
     call.n_in = entry->sig.n_in;
     call.n_out = entry->sig.n_out;
     for (int i = 0; i < entry->sig.n_options; i++) call.option[i] = entry->sig.option[i].value;
