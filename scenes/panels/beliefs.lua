@@ -3,14 +3,15 @@
 local mn = require "mneme"
 local readings = mn.measure.readings_of_frame
 local canvas = mn.ui.canvas
+local NOTHING = 0.05               -- read so little: chance
 
--- Green above even odds, red below; crossed where nothing was read.
+-- Green above even odds, red below; hatched where nothing was read.
 local function light(view, now, said, options, job)
-  local place, last = options.place, job.done and job.steps[#job.steps] or math.huge
+  local place = options.place
   local cells, order = {}, {}                      -- the last that was said in each
   for _, entry in ipairs(now.history) do
     local p, x, y = said[entry.step] and said[entry.step].p, options.at(entry)
-    if x and (p or entry.step > last) then
+    if x then
       local key = x .. "," .. y
       if not cells[key] then cells[key], order[#order + 1] = { x = x, y = y }, key end
       cells[key].p = p or cells[key].p
@@ -18,17 +19,19 @@ local function light(view, now, said, options, job)
   end
   for _, key in ipairs(order) do
     local cell = cells[key]
-    local left, top, scale = place(cell.x - 0.5, cell.y - 0.5)
+    local left, top = place(cell.x - 0.5, cell.y - 0.5)
     local right, bottom = place(cell.x + 0.5, cell.y + 0.5)
     if cell.p then
       view:rect(left, top, right - left, bottom - top,
         canvas.fade(cell.p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * cell.p - 1)))
-    else view:line(left, bottom, right, top, view.theme.dim, math.max(view.unit, 0.03 * scale)) end
+    else mn.ui.hatch(view, left, top, right - left, bottom - top) end
   end
 end
 
-local function frames(view, now, said, options)
+-- Frames as strong as the share of the numbers' variance that is read beyond chance; none where nothing is.
+local function frames(view, now, said, options, _, worth)
   local value, places = {}, 0
+  if worth <= NOTHING then return end
   for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
     value[one.entry], places = one.value, math.max(places, math.ceil(one.entry / 2))
   end
@@ -36,13 +39,14 @@ local function frames(view, now, said, options)
     local x, y = value[2 * k - 1], value[2 * k]
     if x and y then
       local px, py, scale = options.place(x + 0.5, y + 0.5)
-      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, options.colour(k), math.max(1.5 * view.unit, 0.08 * scale))
+      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, canvas.fade(options.colour(k), worth), math.max(1.5 * view.unit, 0.08 * scale))
     end
   end
 end
 
 -- What the memory says of each of many places: the likeliest class, as strong as it is sure beyond even odds.
-local function marks(view, now, said, options)
+local function marks(view, now, said, options, _, worth)
+  if worth <= NOTHING then return end
   for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
     local best, most, others = nil, 0, 0
     for class, p in pairs(one.p or {}) do
@@ -55,7 +59,7 @@ local function marks(view, now, said, options)
       local truth = now.truth[options.fact]
       local px, py, scale = options.place(x, y)
       if type(truth) == "table" then truth = truth[one.entry] end
-      local colour = canvas.fade(truth == best and canvas.theme.good or canvas.theme.bad, math.min(1, sure))
+      local colour = canvas.fade(truth == best and canvas.theme.good or canvas.theme.bad, math.min(1, sure * worth))
       view:frame(px - 0.36 * scale, py - 0.36 * scale, 0.72 * scale, 0.72 * scale, colour, math.max(1.5 * view.unit, 0.08 * scale))
       if sign ~= true then view:text(sign, px + 0.3 * scale, py + 0.62 * scale, 0.3 * scale / view.unit, colour, "center") end
     end
@@ -76,7 +80,12 @@ return function(view, inner, now, options)
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
       local draw = options.at and light or options.cells and marks or frames
-      draw(view, now, readings.episode(job, now, fact, 1), options, job)
+      local worth = readings.worth(job, now.step, fact, 1)
+      draw(view, now, readings.episode(job, now, fact, 1), options, job, worth or 0)
+      if worth and draw ~= light then
+        view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
+          inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+      end
     end
   end
 end

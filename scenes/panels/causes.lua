@@ -12,8 +12,11 @@ local about = {
     what = { success = "success gained", ["return"] = "return gained" } },
 }
 
--- The value of a cell as drawn: noise and what is not measured yet have no colour.
-local function value_of(state, cell) return cell and (cell.clear or not state.test) and math.max(0, cell.loss) or 0 end
+local LEAST = 0.2                  -- end of the scale at least, so that episodes can be compared
+-- The value of a cell as drawn: noise (until all cells are asked at once: an interval with 0) and what is not measured have no colour.
+local function value_of(state, cell)
+  return cell and (cell.clear or not state.test and (cell.low or 0) > 0) and math.max(0, cell.loss) or 0
+end
 
 local function notes(state, most)
   local map = state.map
@@ -39,21 +42,20 @@ local function words_for(state, row, at, cell)
   local of = about[state.map.test_of]
   if not cell then return ("%s, %s %d: not measured yet"):format(row.text, of.below, at) end
   local text = ("%s, %s %d: %s %.2f"):format(row.text, of.below, at, of.what[state.map.measure], cell.loss)
-  if cell.low then text = ("%s [%.2f, %.2f]"):format(text, cell.low, cell.high) end
-  text = ("%s, %d episodes"):format(text, cell.n)
+  text = ("%s%s, %d episodes"):format(text, cell.low and (" [%.2f, %.2f]"):format(cell.low, cell.high) or "", cell.n)
   if state.test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise of all cells") end
   return (text:gsub("%-(%d)", "−%1"))
 end
 
--- A cell is a spot; the one of the displayed episode's intervention has a frame.
+-- A cell is a spot; that of the displayed episode's intervention has a frame.
 local function spots(view, plot, state, erased)
   local rows, steps, u = state.map.rows, state.map.steps, view.unit
-  local wide, high = plot.w / #steps, plot.h / #rows
+  local wide, high, test = plot.w / #steps, plot.h / #rows, state.map.test_of
   for r, row in ipairs(rows) do
     for c, at in ipairs(steps) do
       local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
-      local box, test = { x = x, y = y, w = wide, h = high }, state.map.test_of
-      if not state.cells[r][c] then view:rect(x, y, wide, high, view.theme.card) end
+      local box = { x = x, y = y, w = wide, h = high }
+      if not state.cells[r][c] then mn.ui.hatch(view, x, y, wide, high) end
       view:spot(box, { [test] = row.word, at = at })
       view:tip(box, words_for(state, row, at, state.cells[r][c]))
       if erased and erased.test == test and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
@@ -68,7 +70,7 @@ local function draw(view, box, now, state, why)
     local inner, text = view:card(box, of.title), map and map.steps and "the episodes end at step 0" or why or "the untouched episodes are played …"
     return view:paragraph(text, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  local most = math.max(state.most, 1e-6)
+  local most = math.max(state.most, map.measure == "success" and LEAST or 1e-6)
   local inner = view:card(box, of.title .. (state.title and ", " .. state.title or ""), notes(state, most), canvas.SEQUENTIAL)
   local names, wide = {}, 0
   for r, row in ipairs(map.rows) do names[r] = row.text:gsub("^layer %d+, ", "  ") end          -- heads are set in below their layer
@@ -89,11 +91,9 @@ local function draw(view, box, now, state, why)
 end
 
 return function(view, box, now)
-  local state, why = nil, "only an agent of a run has a map: mneme view RUN"
+  local state, why, held = nil, "only an agent of a run has a map: mneme view RUN", now.losses and now.losses()
   if now.causes then state, why = now.causes() end
-  local held = now.losses and now.losses()
-  local first, second = box, nil
-  if held then first, second = view:split(box, box.w > 2 * box.h and "columns" or "rows", { "1*", "1*" }) end
-  draw(view, first, now, state, why)
-  if held then draw(view, second, now, held) end
+  if not held then return draw(view, box, now, state, why) end
+  local first, second = view:split(box, box.w > 2 * box.h and "columns" or "rows", { "1*", "1*" })
+  draw(view, first, now, state, why) draw(view, second, now, held)
 end

@@ -7,6 +7,7 @@ local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.ste
 local panels = mn.scene.panels
 
 local FEW = 4                                    -- lines that can be distinguished
+local LEAST, LITTLE = 0.25, 0.05                 -- end of the scale at least, so that episodes can be compared; what is not worth a colour
 
 -- Names of groups of rows, or of each row where a memory has no layers.
 local function names_of(rows, layer)
@@ -49,17 +50,19 @@ return function(view, box, now)
     return panels.signals(view, box, setmetatable({ history = history }, { __index = now }),
       { title = title, note = left_out:gsub("; $", ""), y_name = "% of the policy moved", lines = lines, least = 0 })
   end
-  local most = 0.05
+  local most, scale = 0, LEAST
   for _, row in ipairs(rows) do
     for i = 1, last do most = math.max(most, job:of(row.at, i, last) or 0) end
   end
-  local range = ("0 … %.0f %%"):format(100 * most)
+  while scale < most do scale = math.min(1, 2 * scale) end
+  if job.done and most < LITTLE then left_out = left_out .. "in this episode little depends on the memory; " end
+  local range = ("0 … %.0f %%"):format(100 * scale)
   local inner = view:card(box, title, { left_out .. "of the policy moved if erased there, " .. range,
     left_out .. "of the policy moved, " .. range, left_out .. range, left_out ~= "" and (left_out:gsub("; $", "")) or range }, canvas.SEQUENTIAL)
   local over = step_heatmap.over(history, #rows, function(_, i, r)
-    return i < first and 0 or job:of(rows[r].at, i, last)
+    return i >= first and job:of(rows[r].at, i, last) or nil
   end, step_heatmap.span(now))
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = most, names = names_of(rows, layer), what = "of the policy moved:",
+  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = scale, names = names_of(rows, layer), what = "of the policy moved:",
     row_name = function(r) return rows[r].text end })
   step_heatmap.mark(view, plot, now, over.steps)
   local x = plot.x + (now.history[#now.history].step + 0.5) / over.steps * plot.w

@@ -14,10 +14,10 @@ local function text_of(story)
 end
 
 return function(view, box, now, options)
-  local story = now.story and now.story(function(measure)
+  local story = now.story and now.story(function(measure, word)
     local job = readings.job(now, view.deadline)
     if job and not job.done then view.unfinished = job return nil, true end
-    return job and in_words.why(job, measure) or nil
+    return job and in_words.why(job, measure, word) or nil
   end)
   local u = view.unit
   if not box then

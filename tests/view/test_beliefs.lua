@@ -19,8 +19,10 @@ local function frame_of(name, settings, steps)
 end
 
 -- The frames that a scene draws over the world, in the world's units, where the memory says `list` of a fact: { x, y, right }.
-local function drawn(name, frame, fact, list)
-  local real_job, real_episode, found = readings.job, readings.episode, {}
+-- worth: how much of the fact is read, default all.
+local function drawn(name, frame, fact, list, worth)
+  local real_job, real_episode, real_worth, found = readings.job, readings.episode, readings.worth, {}
+  readings.worth = function() return worth or 1 end
   readings.job = function() return { facts = { { name = fact, kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
   readings.episode = function() return { [frame.step] = { list = list } } end
   local panel = scene.panels.beliefs
@@ -36,7 +38,7 @@ local function drawn(name, frame, fact, list)
     if not ok then error(why, 0) end
   end
   local ok, why = pcall(function() scene.painter():paint(scene.load(name), frame, 1280, 800) end)
-  readings.job, readings.episode, scene.panels.beliefs = real_job, real_episode, panel
+  readings.job, readings.episode, readings.worth, scene.panels.beliefs = real_job, real_episode, real_worth, panel
   t.ok(ok, why)
   return found
 end
@@ -78,6 +80,7 @@ t.test("memory_maze: frames lie on the targets where the memory says the truth",
   for k, x in ipairs(frame.truth.targets) do list[k] = { entry = k, value = x } end
   local found, discs = drawn("memory_maze", frame, "targets", list), {}
   t.eq(#found, #list / 2)
+  t.eq(#drawn("memory_maze", frame, "targets", list, 0), 0, "what is read from no memory is not drawn")
   for _, shape in ipairs(shapes_of(frame)) do
     if shape[1] == 2 then discs[#discs + 1] = shape end
   end
@@ -117,6 +120,8 @@ t.test("tmaze: each cell is lit once, by what was said there last, and the agent
   end
   readings.job = function() return { facts = { { name = "cue", kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
   readings.episode = function() return said end
+  local real_worth = readings.worth
+  readings.worth = function() return 1 end
   local painter, lit, above, panel = scene.painter(), {}, nil, scene.panels.beliefs
   scene.panels.beliefs = function(view, box, now, options)
     local rect, disc = view.rect, view.disc
@@ -135,7 +140,7 @@ t.test("tmaze: each cell is lit once, by what was said there last, and the agent
     end
   end
   local ok, why = pcall(function() painter:paint(scene.load "tmaze", frame, 1280, 800) end)
-  readings.job, readings.episode, scene.panels.beliefs = real_job, real_episode, panel
+  readings.job, readings.episode, readings.worth, scene.panels.beliefs = real_job, real_episode, real_worth, panel
   rawset(painter.view, "disc", nil)
   t.ok(ok, why)
   local cells = 0

@@ -311,7 +311,7 @@ local function measure_all(o, env, which)
 end
 
 -- What readings of the memory say of an agent that no part, kept as it is, helps; nil: nothing, or a signal came.
-local function why(o, env, what_fails)
+local function why(o, env, what_fails, word)
   local p = stepper.from_run(o.folder, { num_envs = readings.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
     settings = env })
   local facts = {}
@@ -319,7 +319,7 @@ local function why(o, env, what_fails)
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
   if not progress.work(job, "parts of the memory", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
-  return in_words.why(job, what_fails)
+  return in_words.why(job, what_fails, word)
 end
 
 -- What maps say of the newest checkpoint, in sentences; where episodes fail, what was lost is measured for it.  False where a signal came.
@@ -333,7 +333,7 @@ local function tell(o, env, asked, result)
     held = measure(o, env, o.checkpoint, nil, "hold")
     if not held then return false end
   end
-  local sentences, lost = memory_story.sentences(result, held, result.what, function(of) return why(o, env, of) end)
+  local sentences, lost = memory_story.sentences(result, held, result.what, function(of, word) return why(o, env, of, word) end)
   for _, text in ipairs(sentences) do print(wrap(text)) end
   if lost then print(("see it: mneme view %s hold=%s at=%d"):format(o.folder, lost.row.word, lost.last)) end
   return true

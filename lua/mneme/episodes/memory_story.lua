@@ -66,11 +66,19 @@ local function begin(row, one, many)
   return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
 end
 
--- Later losses that the noise hides may be there.
+-- Is there surely less than half of the most at a column?
+local function is_less(of, c)
+  local cell = of.cells[c]
+  return cell and cell.high and cell.high < of.most / 2
+end
+
+-- Earlier and later losses that the noise hides may be there: an edge is one only where the next column surely has less than half of the most.
 local function steps(map, of)
   local a, b = map.steps[of.first], map.steps[of.last]
-  local open = of.last < #map.steps and " at least" or ""
-  return a == b and ("at step %d%s"):format(a, open) or ("from step %d to %d%s"):format(a, b, open)
+  local early = of.first > 1 and not is_less(of, of.first - 1) and " at the latest" or ""
+  local late = of.last < #map.steps and not is_less(of, of.last + 1) and " at least" or ""
+  if a == b then return ("at step %d%s"):format(a, (early ~= "" or late ~= "") and " at least" or "") end
+  return ("from step %d%s to %d%s"):format(a, early, b, late)
 end
 
 ---Which part holds what success needs.
@@ -107,8 +115,7 @@ function memory_story.lost(map, cells, what, why)
   end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
-    local cell = top.cells[c]
-    if cell and cell.high and cell.high < top.most then gone = c break end
+    if is_less(top, c) then gone = c break end
   end
   local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
   local name = begin(top.row, "loses", "lose")
@@ -131,13 +138,14 @@ end
 ---@param kept table { map, cells } of erasing
 ---@param held table? { map, cells } of holding; nil: not measured
 ---@param what string "the cue"
----@param why (fun(measure: string): string?)? what readings of the memory say; asked where holding decides nothing
+---@param why (fun(measure: string, word: string?): string?)? what readings of the memory say; asked where holding decides nothing
 ---@return string[] sentences
 ---@return table? lost as of memory_story.lost
 function memory_story.sentences(kept, held, what, why)
   local first, holds = memory_story.kept(kept.map, kept.cells, what)
   if not held then return { first } end
-  local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0 and why(held.map.measure) or nil)
+  local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0
+    and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil)
   return not lost and { first, second } or holds and { second, first } or { second }, lost
 end
 

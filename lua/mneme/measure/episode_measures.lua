@@ -119,7 +119,7 @@ local function all_causes(map_of, checkpoint, deadline, job)
       list[2], held_cells = causes(held, deadline)
     end
     story = table.concat(memory_story.sentences({ map = map, cells = cells }, held_cells and { map = held, cells = held_cells }, what,
-      function(measure) return job and job.done and in_words.why(job, measure) or nil end), " ")
+      function(measure, word) return job and job.done and in_words.why(job, measure, word) or nil end), " ")
     story = ("%d episodes: %s"):format(#map.outcomes, story)
   end
   return list, story

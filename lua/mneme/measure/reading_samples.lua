@@ -5,14 +5,13 @@ local tensor = require "mneme.tensor.tensor"
 
 local ops = tensor.ops
 local samples = {}
-local TRACE = 0.01                 -- of what a part holds over the episode, root mean square: less is not read
-local OF = 4                       -- episodes from which that is taken
+local NOISE = 1e-6                 -- of a column's size at that step: what varies less is rounding
 
 -- The values of a part in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
--- root of how many columns are read; and what was taken off and multiplied.  A trace of what the part holds at other steps is not read: what
--- forgets by a constant factor would otherwise be read for ever.
+-- root of how many columns are read; and what was taken off and multiplied.  How large the numbers are means nothing: a memory that divides
+-- by its own size uses small ones, so every column that varies beyond rounding is read.
 ---@param job Readings
----@param part table { parts, size, squares and counted = of what it holds over the episode }
+---@param part table { parts, size }
 ---@param envs integer[] environments, those to learn from first
 ---@param train integer how many these are
 ---@return Tensor x
@@ -26,14 +25,13 @@ function samples.of(job, part, envs, train)
     interventions.gather(p.agent.core, part.parts, function(name) return job.values[name] end, b, p.num_envs, to + (i - 1) * d)
   end
   local mean, scale, live = ffi.new("float[?]", d), ffi.new("float[?]", d), 0
-  local least = TRACE * math.sqrt(part.squares / math.max(1, part.counted))
   for j = 0, d - 1 do
     local sum, squares = 0, 0
     for i = 0, train - 1 do sum = sum + to[i * d + j] end
     local middle = sum / train
     for i = 0, train - 1 do squares = squares + (to[i * d + j] - middle) ^ 2 end
     local deviation = math.sqrt(squares / train)
-    local by = deviation > math.max(1e-6 * (math.abs(middle) + 1e-6), least) and 1 / deviation or 0
+    local by = deviation > NOISE * (math.abs(middle) + NOISE * NOISE) and 1 / deviation or 0
     if by - by ~= 0 then by = 0 end
     mean[j], scale[j], live = middle, by, live + (by ~= 0 and 1 or 0)
   end
@@ -78,25 +76,6 @@ function samples.products(x, n)
   for i = 0, n * n - 1 do kept[i] = from[i] end
   tensor.clear_tape()
   return kept
-end
-
--- Adds what the parts hold in the first environments to the mean over the episodes.
----@param job Readings
----@param living integer[] environments whose episode is not over
-function samples.weigh(job, living)
-  local p = job.stepper
-  for name, t in pairs(p.after) do job.values[name] = t:data() end
-  for _, part in ipairs(job.parts) do
-    local x = ffi.new("float[?]", part.size)
-    for i = 1, math.min(OF, #living) do
-      interventions.gather(p.agent.core, part.parts, function(name) return job.values[name] end, living[i], p.num_envs, x)
-      for j = 0, part.size - 1 do
-        local square = x[j] * x[j]
-        if square - square == 0 then part.squares = part.squares + square end
-      end
-      part.counted = part.counted + part.size
-    end
-  end
 end
 
 return samples

@@ -264,10 +264,7 @@ end
 
 local function work(self)
   local p = self.stepper
-  play(self, self.last or math.huge, function(step, living)
-    self.played = step + 1
-    samples.weigh(self, living)
-  end)
+  play(self, self.last or math.huge, function(step) self.played = step + 1 end)
   local lengths = {}
   for b = 0, p.num_envs - 1 do lengths[b + 1] = self.lengths[b] or self.played end
   table.sort(lengths)
@@ -384,7 +381,7 @@ function readings.new(stepper, options)
   end
   local total = 0
   for at, part in ipairs(self.parts) do
-    part.at, part.squares, part.counted, part.size = at, 0, 0, interventions.gather(core, part.parts, nil, 0, 1)
+    part.at, part.size = at, interventions.gather(core, part.parts, nil, 0, 1)
     if at > 1 then total = total + part.size end
   end
   self.keep, self.wants_all = options.keep and total <= KEPT, total <= KEPT

@@ -57,9 +57,14 @@ function readings_in_words.of(job, fact)
   return ("The %s can be read %s%s%s."):format(fact.name, table.concat(texts, "; "), more, nowhere), last
 end
 
--- The part that is read best at a step, all of the memory only where no other is: its index, and its cell.
-local function best_of(job, fact, k)
+-- The part that is read at a step: the one that `word` names, else the one read best, all of the memory only where no other is: its index, and its
+-- cell.
+local function best_of(job, fact, k, word)
   local best, at_best
+  for at, part in ipairs(job.parts) do
+    local cell = word and part.word == word and (job.cells[fact.name][k] or {})[at]
+    if cell and verdict(cell) then return at, cell end
+  end
   for at = #job.parts, 1, -1 do
     local cell = (job.cells[fact.name][k] or {})[at]
     if verdict(cell) and (not best or at > 1 and cell.p >= best.p) then best, at_best = cell, at end
@@ -70,8 +75,9 @@ end
 ---Why an agent fails where no part of its memory, kept as it is, helps it: what is needed was never there, is there to the end, or fades.
 ---@param job Readings done
 ---@param measure string what the agent would gain: "success"
+---@param word string? the part whose erasing costs most
 ---@return string? sentences nil: not decided, or not one class alone is what the memory must know
-function readings_in_words.why(job, measure)
+function readings_in_words.why(job, measure, word)
   local fact
   for _, one in ipairs(job.facts) do
     if one.kind == "class" and fact then return nil end
@@ -88,7 +94,7 @@ function readings_in_words.why(job, measure)
     return 2 * without > #job.steps and ("The %s was never there: it is read from no part of the memory at any of %d steps."):format(fact.name,
       #job.steps) or nil
   end
-  local at, cell = best_of(job, fact, last)
+  local at, cell = best_of(job, fact, last, word)
   local from = at == 1 and "the memory as a whole" or job.parts[at].text
   local n = math.floor(cell.test + 0.5)
   local read = ("read from %s at step %d it is right in %.0f of %d other episodes"):format(from, job.steps[last], cell.right * n, n)

@@ -46,7 +46,7 @@ local told = setmetatable({}, { __mode = "k" })
 ---@return table<integer, table> by step, up to now.step; between two steps that are read the one before counts:
 ---  { p = mean probability of the right answers, or nil; list = as of Job:of }
 function readings_of_frame.episode(job, now, fact, part)
-  local list, key = {}, fact.name .. "/" .. part
+  local list, key, k = {}, fact.name .. "/" .. part, 1
   for step = 0, job.steps and now.step or -1 do
     local frame = step == now.step and now or now.frame_of and now.frame_of(step)
     local entry = frame and frame.history[#frame.history]
@@ -68,10 +68,27 @@ function readings_of_frame.episode(job, now, fact, part)
           of[key] = { p = n > 0 and sum / n or nil, list = said }
         end
       end
-      list[step] = of[key] or step < job.steps[#job.steps] and list[step - 1] or nil
+      while job.steps[k + 1] and job.steps[k + 1] <= step do k = k + 1 end
+      list[step] = of[key] or k <= job.read and step < job.steps[#job.steps] and list[step - 1] or nil
     end
   end
   return list
+end
+
+---How much of a fact is read at a step, scored on episodes that the reading was not fitted on: 0 is no more than chance, 1 is all.
+---@param job Readings
+---@param step integer
+---@param fact table { name, kind }
+---@param part integer index in job.parts
+---@return number? share of the variance of a number, or of the way from the most frequent class to always; nil: not read yet
+function readings_of_frame.worth(job, step, fact, part)
+  local cell
+  for k, at in ipairs(job.steps or {}) do
+    if at <= step and k <= job.read then cell = (job.cells[fact.name][k] or {})[part] end
+  end
+  if not cell then return nil end
+  if fact.kind == "number" then return math.max(0, cell.p) end
+  return cell.chance < 1 and math.max(0, (cell.right - cell.chance) / (1 - cell.chance)) or 0
 end
 
 return readings_of_frame

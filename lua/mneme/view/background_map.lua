@@ -55,9 +55,9 @@ function Background:story(why)
   held = held and held.test and held or nil
   if not self.words or self.words.kept ~= state or self.words.held ~= held or self.words.reads then
     local reads                                                    -- asked for, and not made yet
-    local sentences, lost = memory_story.sentences(state, held, state.what, why and function(measure)
+    local sentences, lost = memory_story.sentences(state, held, state.what, why and function(measure, word)
       local text
-      text, reads = why(measure)
+      text, reads = why(measure, word)
       return text
     end)
     self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes, reads = reads }

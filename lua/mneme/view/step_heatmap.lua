@@ -2,6 +2,7 @@
 -- channel), with names of groups of rows at the left.
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
+local hatch = require "mneme.view.hatch"
 
 local step_heatmap = {}
 local MAX_COLUMNS = 512          -- in a longer episode several steps share a column
@@ -9,27 +10,26 @@ local MAX_COLUMNS = 512          -- in a longer episode several steps share a co
 ---Collect the values of an episode's steps for a heat map.
 ---@param history table[] Entries
 ---@param rows integer
----@param of fun(entry: table, i: integer, row: integer): number? the value of a step in a row, from 1; nil: not known, and
----  the value of the step before is repeated
+---@param of fun(entry: table, i: integer, row: integer): number? the value of a step in a row, from 1; nil: it was not measured
 ---@param steps integer? that the axis has at least: step_heatmap.span
----@return table map { rows, cols, used, values, steps }
+---@return table map { rows, cols, used, values, steps, known = by column, from 0: it was measured }
 function step_heatmap.over(history, rows, of, steps)
   steps = math.max(10, history[#history].step + 1, steps or 0)
   local cols = math.min(steps, MAX_COLUMNS)
-  local all, used = ffi.new("float[?]", rows * cols), 0
+  local all, used, known = ffi.new("float[?]", rows * cols), 1, {}
   for i, entry in ipairs(history) do
-    local upto = math.floor(entry.step * cols / steps)
+    local col = math.floor(entry.step * cols / steps)
+    used = math.max(used, col + 1)
     for row = 1, rows do
       local value = of(entry, i, row)
       if not value then break end
-      for col = math.min(used, upto), upto do all[(row - 1) * cols + col] = value end
-      if row == rows then used = upto + 1 end
+      all[(row - 1) * cols + col] = value
+      if row == rows then known[col] = true end
     end
   end
-  used = math.max(used, 1)
   local values = ffi.new("float[?]", rows * used)
   for row = 0, rows - 1 do ffi.copy(values + row * used, all + row * cols, used * 4) end
-  return { rows = rows, cols = cols, used = used, values = values, steps = steps }
+  return { rows = rows, cols = cols, used = used, values = values, steps = steps, known = known }
 end
 
 ---How many steps the axes of a page have: those of the whole episode once its end is known, and of those next to it.
@@ -61,6 +61,16 @@ function step_heatmap.draw(view, box, b, look)
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
   view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL, false)
+  local col = 0
+  while col < b.used do                            -- what was not measured is hatched
+    local first = col
+    while col < b.used and not b.known[col] do col = col + 1 end
+    if col > first then
+      local x, w = plot.x + first / b.cols * plot.w, (col - first) / b.cols * plot.w
+      hatch(view, x, plot.y, w, plot.h)
+    end
+    col = col + 1
+  end
   if look.now and look.now < b.steps - 1 then                -- what is to come is pale
     local x = plot.x + (look.now + 1) / b.steps * plot.w
     view:rect(x, plot.y, plot.x + plot.w - x, plot.h, canvas.fade(theme.card, 0.55))
@@ -70,7 +80,7 @@ function step_heatmap.draw(view, box, b, look)
     local row, col = math.min(b.rows - 1, math.floor(y * b.rows)), math.min(b.cols - 1, math.floor(x * b.cols))
     local step = math.floor((col + 0.5) * b.steps / b.cols)
     local name = look.row_name and look.row_name(row + 1) or look.names[math.floor(row * groups / b.rows) + 1]
-    if col >= b.used then return ("%s, step %d: not there yet"):format(name, step) end
+    if not b.known[col] then return ("%s, step %d: %s"):format(name, step, col >= b.used and "not there yet" or "not measured") end
     local value = b.values[row * b.used + col]
     local words = look.words and look.words(value) or canvas.number(look.of and look.of(value) or value)
     return ("%s, step %d: %s%s"):format(name, step, look.what and look.what .. " " or "", words)
