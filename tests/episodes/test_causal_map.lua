@@ -146,6 +146,25 @@ t.test("an agent made by hand: the channel that keeps the cue stands out at ever
   t.eq(test.of, 3 * #map.steps)
 end)
 
+t.test("episodes that fail are played once more with the likeliest actions: as a greedy agent plays them", function()
+  local function of(greedy)
+    local env = mn.env("tmaze", { corridor = 3, num_envs = 32, time_limit = 40 })
+    mn.manual_seed(5)
+    return stepper.new(env, mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 6 }, { seed = SEED, greedy = greedy })
+  end
+  local map, likeliest = causal_map.new(of(), of(), { seed = SEED, every = 30, measure = "success" }), causal_map.new(of(true), of(true),
+    { seed = SEED, every = 30, measure = "success" })
+  map:work()
+  likeliest:work()
+  local failed = 0
+  for i, o in ipairs(map.outcomes) do
+    failed = failed + (o.score < 1 and 1 or 0)
+    t.eq(o.greedy, likeliest.outcomes[i].score)
+    t.eq(likeliest.outcomes[i].greedy, nil, "of a greedy agent nothing is drawn")
+  end
+  t.ok(failed > 0, "some fail")
+end)
+
 t.test("the same by the policy: a few episodes are enough, and no divergence is negative", function()
   local map = cue_map { measure = "kl", envs = 4 }
   map:work()

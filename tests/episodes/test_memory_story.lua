@@ -138,6 +138,23 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
   end
 end
 
+t.test("the draw of actions comes first: what it costs, as a greedy agent shows; nothing is said where nothing fails or it is not known", function()
+  local function said(list)
+    local map = { measure = "success", outcomes = {} }
+    for i, pair in ipairs(list) do map.outcomes[i] = { score = pair[1], greedy = pair[2] } end
+    return memory_story.draw(map), memory_story.fails(map)
+  end
+  local text, fails = said { { 1, 1 }, { 0, 1 }, { 0, 1 }, { 1, 1 } }
+  t.ok(text:find("^The draw of actions fails, not the memory") and text:find("1.00 in place of 0.50", 1, true), text)
+  t.eq(fails, false, "nothing else is asked")
+  text, fails = said { { 1, 0 }, { 0, 1 }, { 0, 1 }, { 0, 0 } }
+  t.ok(text:find("costs 0.25 of success, what else fails 0.50", 1, true), text)
+  t.eq(fails, true)
+  text = said { { 1, 0 }, { 0, 1 } }
+  t.ok(text:find "^The draw of actions is not what fails", text)
+  t.eq(said { { 1 }, { 0 } }, nil)
+end)
+
 -- Readings as if they had been made: of each part at each step the share of 40 that are right.
 local function read(rows, facts)
   local job = { facts = facts or { { name = "cue", kind = "class" } }, parts = {}, steps = {}, cells = { cue = {} }, done = true }

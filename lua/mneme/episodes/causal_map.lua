@@ -20,7 +20,8 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 ---@field steps integer[]? in which they are erased or held from, ascending; nil until the episodes without any intervention are over
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses, of hold: gains } }
----@field outcomes table[] of the episodes without any intervention: { score, ret, length }
+---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
+---  action at each step, where success is measured and an episode fails }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field done boolean
 local Map = {}
@@ -60,6 +61,29 @@ local function begin(self, p)
   p:restart(seeds, self.seed)
 end
 
+-- Between forward() and step(): each action is the likeliest one in place of the one drawn.
+local function take_likeliest(p)
+  local A = p.env.action_space.n
+  return function()
+    local actions, logits = p.actions:data() + p.row * p.num_envs, p.logits:data() + p.row * p.num_envs * A
+    for b = 0, p.num_envs - 1 do
+      local best = 0
+      for a = 1, A - 1 do if logits[b * A + a] > logits[b * A + best] then best = a end end
+      actions[b] = best
+    end
+  end
+end
+
+-- The same episodes with the likeliest action at each step, where some fail: what fails in them without a draw.
+local function survey_greedy(self)
+  local p, envs, failed = self.carrier, {}, false
+  for b, o in ipairs(self.outcomes) do envs[b], failed = b - 1, failed or o.score < 1 end
+  if not failed or p.greedy ~= 0 then return end
+  begin(self, p)
+  local out = finish(self, p, envs, take_likeliest(p))
+  for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
+end
+
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
   local p, envs, lengths, graded = self.carrier, {}, {}, false
@@ -72,6 +96,7 @@ local function survey(self)
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1
   end
   self.measure = self.measure or graded and "return" or "success"
+  if self.measure == "success" then survey_greedy(self) end
   if self.steps then return end
   table.sort(lengths)
   local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0

@@ -39,7 +39,8 @@ local function fits(map, got)
   if type(got.steps) ~= "table" or type(got.columns) ~= "table" or #got.columns > #got.steps or type(got.outcomes) ~= "table" then return false end
   if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
   for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
-  for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score }, o.score and 3 or 2) then return false end end
+  for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
+      + (o.greedy and 1 or 0)) then return false end end
   for _, o in ipairs(got.outcomes) do if got.measure == "success" and not o.score then return false end end
   if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
   for c, column in ipairs(got.columns) do

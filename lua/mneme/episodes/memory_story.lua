@@ -134,7 +134,23 @@ function memory_story.lost(map, cells, what, why)
   return text .. (more ~= "" and "; so do " .. more or "") .. ".", { row = top.row, last = at, gone = gone and map.steps[gone] }
 end
 
----What both maps say, in sentences: of an agent that fails first what was lost.
+---What the draw of actions costs: the same episodes with the likeliest action at each step.
+---@param map CausalMap
+---@return string? sentence nil: few episodes fail, or it is not known
+function memory_story.draw(map)
+  local n, drawn, likeliest = #map.outcomes, 0, 0
+  for _, o in ipairs(map.outcomes) do
+    if not o.greedy then return nil end
+    drawn, likeliest = drawn + o.score / n, likeliest + o.greedy / n
+  end
+  if drawn >= 1 - FAILING then return nil end
+  local both = ("with the likeliest action at each step the same %d episodes succeed in %.2f in place of %.2f"):format(n, likeliest, drawn)
+  if likeliest <= drawn then return ("The draw of actions is not what fails: %s."):format(both) end
+  if likeliest >= 1 - FAILING then return ("The draw of actions fails, not the memory: %s."):format(both) end
+  return ("The draw of actions costs %.2f of success, what else fails %.2f: %s."):format(likeliest - drawn, 1 - likeliest, both)
+end
+
+---What both maps say, in sentences: first whether the draw fails; of an agent that fails without it what was lost.
 ---@param kept table { map, cells } of erasing
 ---@param held table? { map, cells } of holding; nil: not measured
 ---@param what string "the cue"
@@ -143,18 +159,21 @@ end
 ---@return table? lost as of memory_story.lost
 function memory_story.sentences(kept, held, what, why)
   local first, holds = memory_story.kept(kept.map, kept.cells, what)
-  if not held then return { first } end
+  local draw = memory_story.draw(kept.map)
+  if not held then return { draw or first, draw and first } end
   local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0
     and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil)
-  return not lost and { first, second } or holds and { second, first } or { second }, lost
+  local list = not lost and { first, second } or holds and { second, first } or { second }
+  if draw then table.insert(list, 1, draw) end
+  return list, lost
 end
 
----Whether so many episodes fail that it is worth asking what was lost.
+---Whether so many episodes fail, by more than the draw of an action, that it is worth asking what was lost.
 ---@param map CausalMap
 ---@return boolean
 function memory_story.fails(map)
   local failed = 0
-  for _, o in ipairs(map.outcomes) do failed = failed + (o.score and o.score < 1 and 1 or 0) end
+  for _, o in ipairs(map.outcomes) do failed = failed + ((o.greedy or o.score or 1) < 1 and 1 or 0) end
   return map.measure == "success" and failed > FAILING * #map.outcomes
 end
 
