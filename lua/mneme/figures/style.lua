@@ -78,9 +78,9 @@ function look.color(name, theme) return (theme == "dark" and dark or light)[name
 
 -- ---- shades of a heat map ----
 
--- Cividis (Nunez, Anderton and Renslow 2018), which the colour-blind see as others do: eight of its colours.
-local shades = { { 0, 34, 78 }, { 31, 56, 109 }, { 67, 78, 108 }, { 99, 101, 111 }, { 130, 125, 119 }, { 164, 150, 113 },
-  { 202, 179, 97 }, { 254, 232, 56 } }
+-- White to navy, the window's light page: more is darker, so that on paper the smallest value is the faintest.
+local shades = { { 220, 235, 246 }, { 180, 213, 236 }, { 134, 187, 223 }, { 85, 156, 203 }, { 42, 124, 178 }, { 15, 93, 146 }, { 5, 65, 108 },
+  { 3, 40, 70 } }
 
 ---A share of 0 .. 1 as a colour, and one that can be read on it.
 ---@return string color "#rrggbb"
@@ -90,7 +90,7 @@ function look.shade(share)
   local i = math.min(math.floor(at), #shades - 2)
   local a, b, mix, part = shades[i + 1], shades[i + 2], {}, at - i
   for c = 1, 3 do mix[c] = math.floor(a[c] + part * (b[c] - a[c]) + 0.5) end
-  return ("#%02x%02x%02x"):format(mix[1], mix[2], mix[3]), share < 0.55 and "#ffffff" or "#111111"
+  return ("#%02x%02x%02x"):format(mix[1], mix[2], mix[3]), share > 0.5 and "#ffffff" or "#111111"
 end
 
 return look
