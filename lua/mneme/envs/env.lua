@@ -97,6 +97,18 @@ function envs.new(name, settings)
     settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 
+---Another environment of the same kind and settings, but for these.
+---@param changed table num_envs, seed
+---@return Env
+function Env:again(changed)
+  local settings = {}
+  for _, set in ipairs { self.world.spec or self.settings, { time_limit = self.time_limit }, changed } do
+    for key, value in pairs(set) do settings[key] = value end
+  end
+  if self.world.spec then return envs.new(settings) end
+  return envs.new(self.id, settings)
+end
+
 ---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".
 ---@return string
 function Env:title()

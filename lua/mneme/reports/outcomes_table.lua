@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local stats = require "mneme.stats"
+local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local stepper = require "mneme.episodes.stepper"
 local study_folder = require "mneme.study.folder"
 
@@ -36,13 +37,13 @@ local function columns_of(path, list)
 end
 
 -- What the episodes of one run came to: its names, percents[i] of names[i], mean return and score; nil after a signal.
-local function measure(path, o, env, play)
+local function measure(path, o, env)
   local p = stepper.from_run(path, { num_envs = o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
     best = o.best, settings = env })
   local names = p.env.outcomes
   if #names == 0 then errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "engine/env.h: .outcomes") end
   local reached = p.env:keep_outcomes()
-  local out, m = play(p, o.episodes, nil, reached), { names = names, reached = {}, percent = {} }
+  local out, m = fresh_episodes.play(p, o.episodes, { reached = reached }), { names = names, reached = {}, percent = {} }
   if #out.score < o.episodes then return nil end
   for i = 1, #names do
     m.reached[i] = 0
@@ -95,10 +96,9 @@ local function is_number(x) return x ~= nil and x == x end
 ---@param o table what eval.lua read: folders, episodes, seed, num_envs, greedy, best, out, known
 ---@param env table<string, any> settings of the environment
 ---@param check fun(path: string) that these are settings of that run's environment
----@param play function that plays episodes: eval.play
 ---@return string[][]? text rows of the table, the first of them its head; nil after a signal
 ---@return string[] csv its lines
-function outcomes.make(o, env, check, play)
+function outcomes.make(o, env, check)
   local columns = {}
   for _, path in ipairs(o.folders) do columns_of(path, columns) end
   for _, column in ipairs(columns) do
@@ -107,7 +107,7 @@ function outcomes.make(o, env, check, play)
   for _, column in ipairs(columns) do
     column.runs = {}
     for k, path in ipairs(column.paths) do
-      column.runs[k] = measure(path, o, env, play)
+      column.runs[k] = measure(path, o, env)
       if not column.runs[k] then return nil, {} end
       if table.concat(column.runs[k].names, " ") ~= table.concat(columns[1].runs[1].names, " ") then
         errors.usage(("eval: outcomes=1: %s has other outcomes than %s"):format(path, columns[1].paths[1]), "one table a kind of environment")
