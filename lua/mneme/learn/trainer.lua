@@ -247,7 +247,7 @@ function trainer.train(learner)
     local played = play_fresh(learner, run, step)
     if played then
       outcome.write(run.path, ended, step, result, played)
-      result.fresh_score, result.fresh_greedy = played.score, played.greedy
+      for name, value in pairs(outcome.metrics(run.path)) do result[name] = value end
     end
     status = errors.status_of(C.mn_interrupted())          -- a resume plays what is missing
     text = first_reached(learner, step, played)

@@ -42,4 +42,12 @@ function outcome.read(path)
   return o
 end
 
+---What its fresh episodes came to, by the names that a study's metrics have: fresh_score, fresh_greedy.
+---@param path string of the run
+---@return table<string, number> metrics empty: it played none
+function outcome.metrics(path)
+  local fresh = (outcome.read(path) or {}).fresh or {}
+  return { fresh_score = fresh.score, fresh_greedy = fresh.greedy }
+end
+
 return outcome
