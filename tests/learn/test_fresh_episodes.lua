@@ -92,6 +92,26 @@ t.test("every learner, statistics of observations, an environment in C", functio
   end
 end)
 
+t.test("list, compare, eval and report say which number they show, beside what guessing gives", function()
+  local fresh, first = came_to("a").fresh.score, came_to("a").results.score
+  local function says(words, ...)
+    local said = run(words)
+    for _, what in ipairs { ... } do t.ok(said:find(what, 1, true), words .. ": " .. what .. "\n" .. said) end
+    return said
+  end
+  says("list runs . sort=score", ("%.3f fresh"):format(fresh), "0.3")
+  says("compare a", "score, fresh episodes", ", first reached", "fresh episodes give as much in 1 of 1")
+  t.ok(not run "compare b":find "first reached", "it went on to its steps")
+  says("eval a episodes=20", "20 fresh episodes", ("training first reached %.3f at step"):format(first))
+  t.ok(not run "eval b episodes=20":find "first reached")
+  says("report a b out=page.md")
+  local page = files.read(dir .. "/page.md")
+  t.ok(page:find("success of fresh episodes", 1, true) and page:find("random actions give 0.3", 1, true) and page:find("first reached, solved by", 1, true), page)
+  local ended = (files.read(dir .. "/early/outcome.json")):gsub('"fresh": %b{},', "")
+  files.write(dir .. "/early/outcome.json", { ended })
+  says("list runs .", " first reached")
+end)
+
 t.test("with scores by degrees the interval is of t; with 0 and 1 Wilson's", function()
   local mean, low, high, by_degrees = fresh_episodes.interval { 0, 1, 1, 1 }
   t.eq(by_degrees, false) t.near(mean, 0.75, 1e-12) t.ok(low > 0 and high < 1)

@@ -15,6 +15,8 @@ local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local stepper = require "mneme.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
+local numbers = require "mneme.base.format"
+local outcome = require "mneme.runs.outcome"
 local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
 local reference = require "mneme.envs.reference"
@@ -103,7 +105,7 @@ function eval.main(words)
   for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
-  print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
+  print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
   local guess = out.scored and reference.text(p.env.reference)
   if not out.scored then print "score   not declared"
@@ -113,6 +115,10 @@ function eval.main(words)
     else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(mean, low, high)) end
   end
   if guess then print("        " .. guess) end
+  local ended = outcome.read(o.folder)
+  if ended and ended.ended == "stop_score" and ended.results.score then
+    print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, numbers.grouped(ended.step)))
+  end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end

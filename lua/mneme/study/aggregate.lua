@@ -2,6 +2,7 @@
 -- its interval.  If a seed has several runs (another axis is averaged over), its number is their mean.  A seed with
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.study.grid"
+local outcome = require "mneme.runs.outcome"
 local script = require "mneme.runs.script"
 local mn_stats = require "mneme.stats"
 
@@ -121,9 +122,11 @@ function aggregate.stop_score(path)
   return stop and stop >= 0 and stop or nil
 end
 
----Did a run end because it had reached its stop_score, before all its steps?
+---Did a run end because it had reached its stop_score?  One that was imported did if it had steps left.
 ---@param c StudyRun that is done
 function aggregate.stopped(c)
+  local ended = outcome.read(c.path)
+  if ended then return ended.ended == "stop_score" end
   if not aggregate.stop_score(c.path) then return false end
   local config = script.peek(c.path).config
   local planned = tonumber(type(config.learner) == "table" and config.learner.steps or config.steps)
