@@ -1,6 +1,7 @@
 -- test_fresh_episodes.lua -- a training that stops because it solved its task plays fresh episodes, keeps them as its result, and says so; a
 -- signal skips them, a resume plays what is missing.
 local t = require "tests.harness"
+local checkpoints = require "mneme.runs.checkpoints"
 local files = require "mneme.base.files"
 local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local outcome = require "mneme.runs.outcome"
@@ -78,6 +79,21 @@ for name, more in pairs { early = "", last_update = " steps=" } do
     t.eq(status, 0, said) t.eq(files.read(dir .. "/" .. name .. "/outcome.json"), before, "once played they stay")
   end)
 end
+
+t.test("the best checkpoint is not chosen by short episodes: its score is that of all, for any number of environments", function()
+  for _, num_envs in ipairs { 1, 16, 100, 256 } do
+    local name = "best" .. num_envs
+    local said, status = run(("run goal.lua run=%s num_envs=%d steps=%d checkpoint_every=1 keep_checkpoints=1000"):format(name, num_envs,
+      math.max(20 * 16 * num_envs, 6000)))
+    t.eq(status, 0, said)
+    local sum, n, most = 0, 0, 0
+    for _, at in ipairs(checkpoints.list(dir .. "/" .. name)) do
+      local score = checkpoints.read(at.path).score
+      if score then sum, n, most = sum + score, n + 1, math.max(most, score) end
+    end
+    t.ok(n > 5 and math.abs(sum / n - 0.3) < 0.12 and most < 0.55, ("%d environments: mean %.2f, largest %.2f of %d"):format(num_envs, sum / n, most, n))
+  end
+end)
 
 t.test("every learner, statistics of observations, an environment in C", function()
   for i, words in ipairs { "run goal.lua learner=ppo minibatches=4 num_envs=8 stop_score=0.1", "run goal.lua norm_obs=1 num_envs=2 stop_score=0.1",

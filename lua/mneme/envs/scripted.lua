@@ -106,6 +106,30 @@ local function check_spec(spec)
   end
 end
 
+-- Does a function return n values at most?  Its bytecode says; what a call returns, or ..., may be more.
+local function returns_at_most(f, n)
+  local ok, util = pcall(require, "jit.util")
+  if not ok or not debug.getinfo(f, "S").what:find "Lua" then return false end
+  local function each(g, visit)
+    local pc, ins = 1, util.funcbc(g, 1)
+    while ins do
+      visit(bit.band(ins, 0xff), bit.rshift(ins, 16) - 1)
+      pc = pc + 1
+      ins = util.funcbc(g, pc)
+    end
+  end
+  local open, ret, few = {}, nil, true              -- opcodes: those of returns of an unknown number, and of a known one
+  local function last(g)
+    local op
+    each(g, function(now) op = now end)
+    return op
+  end
+  for _, g in ipairs { function(...) return ... end, function(h) return h() end, function(h, ...) return h(...) end } do open[last(g)] = true end
+  ret = last(function() return 1, 2 end)
+  each(f, function(op, count) few = few and not open[op] and (op ~= ret or count <= n) end)
+  return few
+end
+
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
   if actions == "continuous"
@@ -215,7 +239,7 @@ function world.new(spec)
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
-    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
+    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec), scoreless = returns_at_most(spec.step, 3),
     to_know = read_to_know(spec.to_know or {}),
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = observation_names.groups(name, spec.observes, self, settings)
