@@ -125,7 +125,8 @@ t.test("seeds count by fresh episodes where they have them, and as they first re
   for _, kind in ipairs { "solves", "sooner" } do
     local v = judge(lucky, kind)[1]
     t.eq(v.shares[1], 2, "as many as the claim's own threshold asks") t.eq(v.counted.fresh, 6) t.eq(v.counted.first, 0)
-    local test = { kind, metric = "score", above = 0.97, fresh = 0.9, time = kind == "sooner" and "steps" or nil, a = { core = "long" }, b = { core = "short" } }
+    local test = { kind, metric = "score", above = 0.97, fresh = 0.9, time = kind == "sooner" and "steps" or nil,
+      a = { core = "long" }, b = { core = "short" } }
     claims.check({ { text = "a claim", test = test } }, { core = true })
     v = claims.judge({ runs = lucky }, { { text = "a claim", test = test } })[1]
     t.eq(v.shares[1], 4, "as many as fresh = 0.9 asks")
@@ -260,7 +261,7 @@ t.test("a report says how many runs of which side failed", function()
   local text = told(judge(fail(runs_of(ten_yes, ten_no), "long", 6, 3), "solves")[1])
   t.ok(text:find("5 of 10 against 0 of 10", 1, true) and text:find("failed: 5 of 10 runs of core=long; " .. words.as_unsolved, 1, true), text)
   text = told(judge(with_fresh(runs_of(yes, no), "long", { 0.98 }), "solves")[1])
-  t.ok(text:find("fresh episodes which they played after they had stopped (at least 0.97): 1", 1, true) and text:find("first reached 0.97, some by luck: 5", 1, true), text)
+  t.ok(text:find("which they played after they had stopped (at least 0.97): 1", 1, true) and text:find("first reached 0.97, some by luck: 5", 1, true), text)
   local v = claims.judge({ runs = fail(runs_of(ten_yes, ten_no), "short", 8, 1) }, { { text = "a claim",
     test = { "better", metric = "score", a = { core = "long" }, b = { core = "short" } } } })[1]
   text = told(v)

@@ -80,7 +80,8 @@ local function load_run(path, name, together)
   end
   local score, fresh = scores_of(path, ended)
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score, fresh = fresh, stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended), seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    score = score, fresh = fresh, stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
+    seed = info.seed or 0, key = together or table.concat(same, "\n"),
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 

@@ -106,8 +106,7 @@ function Env:again(changed)
   for _, set in ipairs { self.world.spec or self.settings, { time_limit = self.time_limit }, changed } do
     for key, value in pairs(set) do settings[key] = value end
   end
-  if self.world.spec then return envs.new(settings) end
-  return envs.new(self.id, settings)
+  return self.world.spec and envs.new(settings) or envs.new(self.id, settings)
 end
 
 ---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".

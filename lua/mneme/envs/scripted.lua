@@ -110,24 +110,18 @@ end
 local function returns_at_most(f, n)
   local ok, util = pcall(require, "jit.util")
   if not ok or not debug.getinfo(f, "S").what:find "Lua" then return false end
-  local function each(g, visit)
-    local pc, ins = 1, util.funcbc(g, 1)
-    while ins do
-      visit(bit.band(ins, 0xff), bit.rshift(ins, 16) - 1)
-      pc = pc + 1
-      ins = util.funcbc(g, pc)
-    end
+  local function code(g)
+    local list = {}
+    repeat list[#list + 1] = util.funcbc(g, #list + 1) until not util.funcbc(g, #list + 1)
+    return list, bit.band(list[#list], 0xff)
   end
-  local open, ret, few = {}, nil, true              -- opcodes: those of returns of an unknown number, and of a known one
-  local function last(g)
-    local op
-    each(g, function(now) op = now end)
-    return op
+  local open, ret = {}, select(2, code(function() return 1, 2 end))          -- opcodes of returns: of an unknown number, and of a known one
+  for _, g in ipairs { function(...) return ... end, function(h) return h() end, function(h, ...) return h(...) end } do open[select(2, code(g))] = true end
+  for _, ins in ipairs((code(f))) do
+    local op = bit.band(ins, 0xff)
+    if open[op] or op == ret and bit.rshift(ins, 16) - 1 > n then return false end
   end
-  for _, g in ipairs { function(...) return ... end, function(h) return h() end, function(h, ...) return h(...) end } do open[last(g)] = true end
-  ret = last(function() return 1, 2 end)
-  each(f, function(op, count) few = few and not open[op] and (op ~= ret or count <= n) end)
-  return few
+  return true
 end
 
 -- The names of the actions: those that were given, or their numbers.

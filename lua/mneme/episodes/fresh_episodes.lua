@@ -70,20 +70,10 @@ end
 ---@return number? high
 ---@return boolean by_degrees
 function fresh.interval(scores)
-  local sum, by_degrees = 0, false
+  local sum, by_degrees, mean, low, high = 0, false, nil, nil, nil
   for _, s in ipairs(scores) do sum, by_degrees = sum + s, by_degrees or (s ~= 0 and s ~= 1) end
-  if not by_degrees then
-    local mean, low, high = stats.wilson(sum, #scores)
-    return mean, low, high, false
-  end
-  local mean, low, high = stats.t_interval(scores)
-  return mean, low, high, true
-end
-
--- The learner's environment again, with many environments; as many as the training has where there cannot be so many.
-local function env_of(learner, num_envs, seed)
-  local ok, env = xpcall(learner.env.again, errors.handler, learner.env, { num_envs = num_envs, seed = seed })
-  return ok and env or learner.env:again { num_envs = learner.env.num_envs, seed = seed }
+  if by_degrees then mean, low, high = stats.t_interval(scores) else mean, low, high = stats.wilson(sum, #scores) end
+  return mean, low, high, by_degrees
 end
 
 ---Play fresh episodes of an agent whose training has ended: with sampled actions, and with the most probable ones.  `mneme eval` with the same
@@ -94,7 +84,8 @@ end
 ---@return table? { score, low, high (of the sampled ones; 95 %), greedy, episodes, num_envs, seed }; nil after a signal, or where they do not end
 function fresh.of_learner(learner, episodes, step)
   local seed, memory = ((learner.cfg.seed or 1) + APART) % 2 ^ 53, learner:describe().memory
-  local env = env_of(learner, math.min(episodes, MOST_ENVS), seed)
+  local ok, env = xpcall(learner.env.again, errors.handler, learner.env, { num_envs = math.min(episodes, MOST_ENVS), seed = seed })
+  if not ok then env = learner.env:again { num_envs = learner.env.num_envs, seed = seed } end          -- there cannot be so many
   local most = env.time_limit == 0 and LONG * math.max(step, episodes) or nil
   local function scores(greedy)
     local out = fresh.play(stepper.new(env, learner.agent, { greedy = greedy, seed = seed, memory = memory }), episodes, { most = most })
@@ -102,7 +93,7 @@ function fresh.of_learner(learner, episodes, step)
   end
   local switched = {}
   learner.agent.module:train(false, switched)
-  local ok, sampled, greedy = xpcall(function()
+  local fine, sampled, greedy = xpcall(function()
     local sampled = scores(false)
     return sampled, sampled and scores(true)
   end, errors.handler)
@@ -111,7 +102,7 @@ function fresh.of_learner(learner, episodes, step)
     if module.switched then module.switched(true) end
   end
   env:close()
-  if not ok then error(sampled, 0) end
+  if not fine then error(sampled, 0) end
   if not sampled or not greedy and C.mn_interrupted() ~= 0 then return nil end
   local mean, low, high = fresh.interval(sampled)
   return { score = mean, low = low, high = high, greedy = greedy and (fresh.interval(greedy)) or nil, episodes = episodes, num_envs = env.num_envs,

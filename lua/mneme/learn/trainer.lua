@@ -149,12 +149,10 @@ end
 
 -- "first reached 0.97 at step 8,192; fresh episodes: 0.31 sampled, 0.35 greedy; no memory gives 0.5"
 local function first_reached(learner, step, played)
-  local text = ("first reached %g at step %s"):format(learner.stop_score, numbers.grouped(step))
-  if played then
-    text = ("%s; fresh episodes: %.2f sampled%s"):format(text, played.score, played.greedy and (", %.2f greedy"):format(played.greedy) or "")
-  end
-  local guess = reference.text(learner.env.reference)
-  return guess and text .. "; " .. guess or text
+  local parts = { ("first reached %g at step %s"):format(learner.stop_score, numbers.grouped(step)) }
+  if played then parts[2] = ("fresh episodes: %.2f sampled%s"):format(played.score, played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
+  parts[#parts + 1] = reference.text(learner.env.reference)
+  return table.concat(parts, "; ")
 end
 
 ---Train to cfg.steps, or until the learner says that it is over.

@@ -23,7 +23,7 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
 local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
-  fresh_score = { "success of fresh episodes, after it stopped", range = { 0, 1 } }, fresh_greedy = { "the same, taking the most probable actions", range = { 0, 1 } },
+  fresh_score = { "success of fresh episodes, after it stopped", range = { 0, 1 } }, fresh_greedy = { "the same, greedy", range = { 0, 1 } },
   episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
 
 local since_log = { "success, since the last log line", range = { 0, 1 } }        -- of runs that did not record it at their end

@@ -51,7 +51,6 @@ end
 -- Did a run of these stop at its stop_score?
 local function stopped(runs)
   for _, run in ipairs(runs) do if run.path and run.status == "done" and aggregate.stopped(run) then return true end end
-  return false
 end
 
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
