@@ -109,8 +109,9 @@ end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
 ---@param folder string
----@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score, 
----  key = which number the score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data set that of the most frequent answer; nil: not known }
+---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score, key = which number the
+---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
+---  set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
   local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
   local function look(path, name, deeper)

@@ -59,8 +59,7 @@ end
 -- ---- two environments side by side ----
 
 local function rig(env)
-  local world, seed = env.world, env.settings.seed
-  local u8 = world.dtype == "u8"
+  local world, seed, u8 = env.world, env.settings.seed, env.world.dtype == "u8"
   return { world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
     obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", world.size), bytes = world.size * (u8 and 1 or 4),
     reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]" }

@@ -70,7 +70,7 @@ end
 ---@return number? high
 ---@return boolean by_degrees
 function fresh.interval(scores)
-  local sum, by_degrees, mean, low, high = 0, false, nil, nil, nil
+  local sum, by_degrees, mean, low, high = 0, false
   for _, s in ipairs(scores) do sum, by_degrees = sum + s, by_degrees or (s ~= 0 and s ~= 1) end
   if by_degrees then mean, low, high = stats.t_interval(scores) else mean, low, high = stats.wilson(sum, #scores) end
   return mean, low, high, by_degrees
@@ -94,8 +94,8 @@ function fresh.of_learner(learner, episodes, step)
   local switched = {}
   learner.agent.module:train(false, switched)
   local fine, sampled, greedy = xpcall(function()
-    local sampled = scores(false)
-    return sampled, sampled and scores(true)
+    local first = scores(false)
+    return first, first and scores(true)
   end, errors.handler)
   for _, module in ipairs(switched) do
     module.training = true

@@ -337,22 +337,7 @@ local function decide(v, test, found, range)
 end
 
 -- Did a run solve it: by fresh episodes where it has them.
-local function has_solved(test, run)
-  if run.fresh then return run.fresh >= (test.fresh or test.above) end
-  return run.number >= test.above
-end
-
--- Which number counted: { fresh = runs that were counted by their fresh episodes, first = runs that are counted as solved because they reached it
--- once }; nil: the metric has no fresh episodes.
-local function counted(test, a, b)
-  local count = FRESH[test.metric] and { fresh = 0, first = 0 } or nil
-  for _, list in ipairs(count and { a, b } or {}) do
-    for _, run in ipairs(list) do
-      if run.fresh then count.fresh = count.fresh + 1 elseif not run.failed and has_solved(test, run) then count.first = count.first + 1 end
-    end
-  end
-  return count
-end
+local function has_solved(test, run) return (run.fresh or run.number) >= (run.fresh and test.fresh or test.above) end
 
 -- Which runs of a list solved it, and when.  One that failed did not, up to the last step of all; with `lucky` one that failed without
 -- diverging, of which nobody knows what it would have come to, did so at once.
@@ -386,11 +371,13 @@ local function decide_solved(v, study, test)
   if not a or not b then v.why = "several_points" return end
   local function none(side) return #select(2, side_of(study, test, side)) == 0 end
   if v.n == 0 then v.why = (none(test.a) or none(test.b)) and "no_run" or "no_seed" return end
-  v.sides, v.counted = { {}, {} }, counted(test, a, b)
+  v.sides, v.counted = { {}, {} }, FRESH[test.metric] and { fresh = 0, first = 0 }
   local last = 0
   for side, list in ipairs { a, b } do
     for _, run in ipairs(list) do
       if not run.failed then table.insert(v.sides[side], test[1] == "sooner" and run.time or run.fresh or run.number) end
+      local by = v.counted and (run.fresh and "fresh" or not run.failed and has_solved(test, run) and "first")
+      if by then v.counted[by] = v.counted[by] + 1 end
       last = math.max(last, run.time or 0)
     end
   end
