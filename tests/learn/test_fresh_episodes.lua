@@ -128,6 +128,22 @@ t.test("list, compare, eval and report say which number they show, beside what g
   says("list runs .", " first reached")
 end)
 
+t.test("greedy episodes that never end are given up, and absent", function()
+  local absent = 0
+  for action = 0, 1 do                             -- the most probable action is the same at every step: it ends each episode, or none
+    local script = files.read(dir .. "/goal.lua"):gsub("time_limit = cfg.limit", "time_limit = 0"):gsub("function step%(self%)", "function step(self, a)")
+      :gsub("self.lucky and self.t == 5", "a == " .. action)
+    files.write(("%s/open%d.lua"):format(dir, action), { script })
+    local said, status = run(("run open%d.lua run=open%d stop_score=0.2 num_envs=8"):format(action, action))
+    t.eq(status, 0, said)
+    local fresh = came_to("open" .. action).fresh
+    t.eq(fresh.score, 1)
+    if not fresh.greedy then absent = absent + 1 else t.eq(fresh.greedy, 1) end
+    t.eq(said:find " greedy" ~= nil, fresh.greedy ~= nil, said)
+  end
+  t.eq(absent, 1)
+end)
+
 t.test("with scores by degrees the interval is of t; with 0 and 1 Wilson's", function()
   local mean, low, high, by_degrees = fresh_episodes.interval { 0, 1, 1, 1 }
   t.eq(by_degrees, false) t.near(mean, 0.75, 1e-12) t.ok(low > 0 and high < 1)
