@@ -3,7 +3,6 @@
 local tables = require "mneme.base.tables"
 local folder = require "mneme.study.folder"
 local numbers = require "mneme.base.format"
-local reference = require "mneme.envs.reference"
 local references = require "mneme.study.references"
 local aggregate = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
@@ -19,14 +18,6 @@ local function metric_names(study, spec)
     for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or name == FRESH or nil end
   end
   return tables.keys(all)
-end
-
--- What guessing scores where runs act; nil: not known, or it is no score.
-local function guess_of(name, runs)
-  for _, run in ipairs((name == "score" or name == FRESH) and runs or {}) do
-    local info = run.info and run:info()
-    if info then return reference.text(info.reference) end
-  end
 end
 
 -- A number with its interval, if it has one.
@@ -133,7 +124,7 @@ function results.write(out, study, spec, words)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
       if threshold then text = ("%s; %s%s"):format(text, name == "score" and stopped(runs) and words.first_reached or "",
         aggregate.solved_of(list, runs, threshold)) end
-      local guess = guess_of(name, runs)
+      local guess = aggregate.guess(name, runs)
       if guess then text = ("%s; %s"):format(text, guess) end
     end
     rows[i][k + 1] = { text, class = "number" }

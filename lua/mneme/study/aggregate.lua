@@ -3,6 +3,7 @@
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.study.grid"
 local outcome = require "mneme.runs.outcome"
+local reference = require "mneme.envs.reference"
 local script = require "mneme.runs.script"
 local mn_stats = require "mneme.stats"
 
@@ -104,6 +105,17 @@ function aggregate.interval(list, statistic, range)
   else value, low, high = mn_stats.t_interval(list) end
   if within and low then low, high = math.max(low, range[1]), math.min(high, range[2]) end
   return value, low, high
+end
+
+---What guessing scores in the environment of runs, in words; nil: not known, or the metric is no score.
+---@param name string of the metric
+---@param runs StudyRun[]
+---@return string?
+function aggregate.guess(name, runs)
+  for _, run in ipairs((name == "score" or name == "fresh_score") and runs or {}) do
+    local info = run.info and run:info()
+    if info then return reference.text(info.reference) end
+  end
 end
 
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
