@@ -21,8 +21,8 @@ local function equal(agent, id, metric, within, text)
     test = { "equal", metric = metric, within = within, a = { precision = "bf16" }, b = { precision = "fp32" }, where = { agent = agent } } }
 end
 for i, a in ipairs(agents) do
-  equal(a.label, "score-" .. i, "score", 0.05, "bf16 ends within 0.05 of fp32's score.")
-  if not a.set.stop_score then equal(a.label, "steps-" .. i, "doublings", math.log(1.5) / math.log(2), "bf16 needs fp32's steps, within a factor of 1.5.") end
+  if a.set.stop_score then equal(a.label, "score-" .. i, "score", 0.05, "bf16 ends within 0.05 of fp32's score.")          -- others stop at a score
+  else equal(a.label, "steps-" .. i, "doublings", math.log(1.5) / math.log(2), "bf16 needs fp32's steps, within a factor of 1.5.") end
 end
 
 return mn.study {

@@ -25,7 +25,7 @@ local function cores(size)
 end
 
 local function claim(kind, id, text, source, a, b)
-  return { id = id, text = text, source = source, test = { kind, metric = "score", above = 0.97, time = kind == "sooner" and "steps" or nil,
+  return { id = id, text = text, source = source, test = { kind, metric = "score", above = 0.97, fresh = 0.9, time = kind == "sooner" and "steps" or nil,
     a = { core = a }, b = { core = b } } }
 end
 

@@ -24,7 +24,7 @@ local claims = {}
 local function solves(id, text, a, b)
   for _, corridor in ipairs { 60, 120 } do
     claims[#claims + 1] = { id = id .. "-" .. corridor, text = ("In a corridor of %d, %s."):format(corridor, text), source = "a reader's question",
-      test = { "solves", metric = "score", above = 0.97, a = { core = a }, b = { core = b }, where = { corridor = tostring(corridor) } } }
+      test = { "solves", metric = "score", above = 0.97, fresh = 0.9, a = { core = a }, b = { core = b }, where = { corridor = tostring(corridor) } } }
   end
 end
 solves("keep-large", "of starts that write much, more seeds learn where it is kept long", "keeps longer", "published")

@@ -29,7 +29,7 @@ local claims = {}
 local function solves(id, text, source, a, b, corridors)
   for _, corridor in ipairs(corridors) do
     claims[#claims + 1] = { id = id .. "-" .. corridor, text = ("In a corridor of %d, %s."):format(corridor, text), source = source,
-      test = { "solves", metric = "score", above = 0.97, a = { core = a }, b = { core = b }, where = { corridor = tostring(corridor) } } }
+      test = { "solves", metric = "score", above = 0.97, fresh = 0.9, a = { core = a }, b = { core = b }, where = { corridor = tostring(corridor) } } }
   end
 end
 solves("paper", "AGaLiTe as published solves more often than GTrXL with 128 steps", "paper, figure 1", "agalite", "gtrxl", { 120, 200 })

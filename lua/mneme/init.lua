@@ -127,10 +127,12 @@ function mn.names(kind)
   return names
 end
 
--- What earlier rooms need of later ones is passed here, when a script first uses the part: the observers of a training, each
--- loaded if a setting needs it, and the text of --help.
+-- What earlier rooms need of later ones is passed here, when a script first uses the part: the observers of a training and
+-- its fresh episodes, each loaded if it is needed, and the text of --help.
 local function learner()
-  require("mneme.learn.trainer").observers = {
+  local trainer = require "mneme.learn.trainer"
+  trainer.fresh = function(...) return require("mneme.episodes.fresh_episodes").of_learner(...) end
+  trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
     function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.episodes.training_recorder").open(l, ...) end end,
     function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,

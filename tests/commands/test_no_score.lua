@@ -41,6 +41,12 @@ t.test("every command that plays or reads the run", function()
     "view a out=a.png", "view a out=a.html", "view a scene=mind out=mind.png" } do fine(words) end
 end)
 
+t.test("playing against the run: both have a return and no score", function()
+  local said = fine "play against=a keys=12*1 out=play.png"
+  t.ok(said:find "episode 0: return %+5%.00, 5 steps\n  [^\n]+: return %+%d%.00, 5 steps", said)
+  t.ok(files.is_file(dir .. "/play.png"))
+end)
+
 t.test("where measures what there is, and refuses what there is not", function()
   local said, status = shell.mneme(dir, "where a episodes=8 measure=success")
   t.eq(status, 2, said)
@@ -65,6 +71,22 @@ t.test("stop_score is refused where nothing can reach it", function()
   local said, status = shell.mneme(dir, TRAIN .. "stopped stop_score=0.5")
   t.eq(status, 2, said)
   t.ok(said:find("declares no score", 1, true), said)
+  t.ok(not files.is_folder(dir .. "/stopped"), "before it began")
+end)
+
+t.test("by the values that step returns: a score that only some episodes have is one, and what another function returns may have one", function()
+  local mn = require "mneme"
+  local function scoreless(step)
+    return mn.env({ observation = { 1 }, actions = 2, reset = function() return { 1 } end, step = step }):is_scoreless()
+  end
+  local function inner() return { 1 }, 0, true, 1 end
+  t.eq(scoreless(function() return { 1 }, 0 end), true)
+  t.eq(scoreless(function(_, a) if a == 1 then return { 1 }, 0, false end return { 1 }, 0, true end), true)
+  t.eq(scoreless(function(_, a) if a == 1 then return { 1 }, 0, true, 1 end return { 1 }, 0, true end), false)
+  t.eq(scoreless(function(_, a) return { 1 }, 0, true, a == 1 and 1 or nil end), false)
+  t.eq(scoreless(function(...) return inner(...) end), false)
+  t.eq(scoreless(function() return { 1 }, inner() end), false)
+  t.eq(mn.env("tmaze"):is_scoreless(), false)
 end)
 
 os.execute(("rm -r '%s'"):format(dir))

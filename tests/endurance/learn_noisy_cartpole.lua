@@ -7,12 +7,12 @@ local rig = require "tests.support.learn_rig"
 -- Train: steps that it took, the last hundred episodes' score, and success over fresh ones.
 local function train(name, seed, settings)
   local run, said = rig.train("noisy_cartpole", ("quick=1 size=published seed=%d threads=1 %s"):format(seed, settings), name .. seed)
-  local steps, score = said:match ": (%d+) steps, score ([%d.]+)"
+  local steps, score = rig.outcome(run).step, rig.outcome(run).results.score
   local success = rig.evaluate(run, 500, "success")
   t.ok(steps and success, said:match "[^\r\n]*%s*$")
   print(("  %-12s seed %d: %4.0fk steps, score %.3f, of 500 fresh episodes %.3f"):format(name, seed, steps / 1000, score, success))
   io.stdout:flush()
-  return tonumber(score), success
+  return score, success
 end
 
 for seed = 1, 3 do

@@ -10,7 +10,7 @@ for _, case in ipairs { { "galite", 0.95, 1 }, { "delta", 0.95, 1 }, { "linear_t
   for seed = 1, 3 do
     t.test(("%s, seed %d"):format(case[1], seed), function()
       local run, said = rig.train("overwrite", ("quick=1 core=%s %s seed=%d"):format(case[1], SIZE, seed), case[1] .. seed)
-      local steps = tonumber(said:match ": (%d+) steps, score")
+      local steps = rig.outcome(run).step
       local score = t.ok(rig.evaluate(run, 1000, "score"), said)
       print(("  %-18s seed %d: of 1000 fresh episodes %.3f of the answers after %4.0fk steps"):format(case[1], seed, score, steps / 1000))
       io.stdout:flush()

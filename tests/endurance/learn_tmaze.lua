@@ -7,8 +7,8 @@ for _, core in ipairs { "agalite", "galite", "gru" } do
   for seed = 1, 3 do
     t.test(("%s, seed %d"):format(core, seed), function()
       local run, said = rig.train("demo", ("core=%s size=published seed=%d"):format(core, seed), core .. seed)
-      local steps = tonumber(said:match ": (%d+) steps, score 1%.000")
-      t.ok(steps, "not solved: " .. said:match "[^\r\n]*%s*$")
+      local steps = rig.outcome(run).step
+      t.ok(rig.outcome(run).results.score == 1, "not solved: " .. said:match "[^\r\n]*%s*$")
       local success = rig.evaluate(run, 1000, "success")
       print(("  %-8s seed %d: solved after %4.0fk of %.0fk steps, success %.3f over 1000 fresh episodes"):format(core,
         seed, steps / 1000, rig.settings(run).steps / 1000, success))
@@ -22,7 +22,7 @@ end
 for seed = 1, 3 do
   t.test(("tmaze quick=1, seed %d"):format(seed), function()
     local run, said = rig.train("tmaze", "quick=1 threads=1 seed=" .. seed, "quick" .. seed)
-    t.ok(tonumber(said:match "score ([%d.]+) over the last") >= 0.97, said:match "[^\r\n]*%s*$")
+    t.ok(rig.outcome(run).results.score >= 0.97, said:match "[^\r\n]*%s*$")
     t.ok(rig.evaluate(run, 500, "success") >= 0.9)
   end)
 end

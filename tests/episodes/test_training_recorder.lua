@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local episode_recorder = require "mneme.episodes.episode_recorder"
 local training_recorder = require "mneme.episodes.training_recorder"
 local envs = require "mneme.envs.env"
-local eval = require "mneme.commands.eval"
+local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local files = require "mneme.base.files"
 local mn = require "mneme"
 local stepper = require "mneme.episodes.stepper"
@@ -137,7 +137,7 @@ t.test("evaluation: every nth episode of all copies, with what the agent had in 
     options.folder = path(name)
     local book = episode_recorder.new(p, options)
     p:restart()
-    local out = eval.play(p, 10, book)
+    local out = fresh_episodes.play(p, 10, { album = book })
     return out, files.list(path(name)), book
   end
   local out, names, book = play("all", { episodes = 10, internals = true })

@@ -2,6 +2,9 @@
 local t = require "tests.harness"
 local lfs = require "lfs"
 local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local outcome = require "mneme.runs.outcome"
+local reference = require "mneme.envs.reference"
 local shell = require "tests.support.shell"
 
 local root = shell.root
@@ -44,6 +47,18 @@ t.test("README: the first script, and its commands", function()
     n = n + 1
   end
   t.eq(n, 3)
+end)
+
+t.test("README: what guessing gives, as the runs say it", function()
+  local function shown(x) return tonumber(("%.2g"):format(x)) end
+  for _, name in ipairs { "train", "tmaze", "memory_maze", "mystery_path", "noisy_cartpole", "reinforce", "rebuild_observation", "overwrite",
+    "listops", "recall" } do
+    works(("build/mneme run %s quick=1 threads=1 steps=64 record_every=0 run=guess/%s"):format(name, name))
+    local at = dir .. "/guess/" .. name
+    local guess = reference.guess(json.decode((files.read(at .. "/config.json"))).reference) or outcome.read(at).results.commonest
+    local cell = readme:match("\n| `" .. name .. "` |[^|]*|[^|]*|([^|]*)|")
+    t.eq(tonumber(cell:match "[%d.]+"), shown(guess), name .. ":" .. cell)
+  end
 end)
 
 t.test("README: the op and the environment compile", function()

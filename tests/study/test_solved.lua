@@ -1,5 +1,6 @@
 -- test_solved.lua -- seeds that solve their task or do not: statistics against scipy, and verdicts from them.
 local t = require "tests.harness"
+local files = require "mneme.base.files"
 local aggregate = require "mneme.study.aggregate"
 local claims = require "mneme.study.claims"
 local folder = require "mneme.study.folder"
@@ -112,6 +113,57 @@ t.test("solves and sooner: hold, do not hold, and are undecided", function()
   t.eq(sooner.verdict, "holds", "all solve it, and the first are sooner")
 end)
 
+-- ---- first reached, or by fresh episodes ----
+
+local function with_fresh(runs, core, scores)
+  for _, r in ipairs(runs) do if r.labels.core == core then r.metrics.fresh_score = scores[r.seed] end end
+  return runs
+end
+
+t.test("seeds count by fresh episodes where they have them, and as they first reached it where not", function()
+  local lucky = with_fresh(runs_of(yes, no), "long", { 0.98, 0.91, 0.89, 0.4, 0.92, 0.99 })
+  for _, kind in ipairs { "solves", "sooner" } do
+    local v = judge(lucky, kind)[1]
+    t.eq(v.shares[1], 2, "as many as the claim's own threshold asks") t.eq(v.counted.fresh, 6) t.eq(v.counted.first, 0)
+    local test = { kind, metric = "score", above = 0.97, fresh = 0.9, time = kind == "sooner" and "steps" or nil,
+      a = { core = "long" }, b = { core = "short" } }
+    claims.check({ { text = "a claim", test = test } }, { core = true })
+    v = claims.judge({ runs = lucky }, { { text = "a claim", test = test } })[1]
+    t.eq(v.shares[1], 4, "as many as fresh = 0.9 asks")
+    v = judge(with_fresh(runs_of(yes, no), "long", { 0.98, [4] = 0.5 }), kind)[1]
+    t.eq(v.shares[1], 5) t.eq(v.counted.fresh, 2) t.eq(v.counted.first, 4)
+    v = judge(runs_of(yes, no), kind)[1]
+    t.eq(v.shares[1], 6) t.eq(v.counted.fresh, 0) t.eq(v.counted.first, 6)
+  end
+  local function refused(test, said) t.raises(function() claims.check({ { id = "C", text = "", test = test } }, { core = true }) end, said) end
+  local a, b = { core = "long" }, { core = "short" }
+  refused({ "better", metric = "score", a = a, b = b, fresh = 0.9 }, "better takes no fresh")
+  refused({ "solves", metric = "return", a = a, b = b, above = 1, fresh = 0.9 }, "fresh episodes are of metric score, not of return")
+end)
+
+t.test("what stopped every run says nothing of how large it is", function()
+  local dir, runs = os.tmpname(), {}
+  os.remove(dir)
+  for i, r in ipairs(runs_of({ 0.97, 0.98, 0.97, 0.99, 0.98, 0.97 }, { 0.97, 0.97, 0.98, 0.97, 0.97, 0.98 })) do
+    r.path, r.metrics.steps, runs[i] = dir .. "/" .. i, 300, r
+    files.make_folder(r.path)
+    files.write(r.path .. "/config.json", { '{"config": {"steps": 5000, "learner": {"name": "a2c", "stop_score": 0.97}}}' })
+  end
+  for _, case in ipairs { { "equal", within = 0.05 }, { "better" } } do
+    case.metric, case.a, case.b = "score", { core = "long" }, { core = "short" }
+    local claim = { { text = "a claim", test = case } }
+    local v = claims.judge({ runs = runs }, claim)[1]
+    t.eq(v.verdict, "undecided", case[1]) t.eq(v.why, "stopping_rule") t.eq(v.p, nil) t.eq(v.holm, 1) t.eq(table.concat(v.stopped, " of "), "12 of 12")
+    runs[12].metrics.steps = 5000
+    v = claims.judge({ runs = runs }, claim)[1]
+    t.ok(v.why ~= "stopping_rule") t.eq(table.concat(v.stopped, " of "), "11 of 12", "some did: it is said")
+    runs[12].metrics.steps = 300
+    case.metric = "steps"
+    t.eq(claims.judge({ runs = runs }, claim)[1].stopped, nil, "another number")
+  end
+  files.remove_folder(dir)
+end)
+
 -- ---- runs that failed ----
 
 -- The runs with seeds from `from` on of a side failed: status 3 diverged, 1 did not.
@@ -208,6 +260,8 @@ t.test("a report says how many runs of which side failed", function()
   end
   local text = told(judge(fail(runs_of(ten_yes, ten_no), "long", 6, 3), "solves")[1])
   t.ok(text:find("5 of 10 against 0 of 10", 1, true) and text:find("failed: 5 of 10 runs of core=long; " .. words.as_unsolved, 1, true), text)
+  text = told(judge(with_fresh(runs_of(yes, no), "long", { 0.98 }), "solves")[1])
+  t.ok(text:find("which they played after they had stopped (at least 0.97): 1", 1, true) and text:find("first reached 0.97, some by luck: 5", 1, true), text)
   local v = claims.judge({ runs = fail(runs_of(ten_yes, ten_no), "short", 8, 1) }, { { text = "a claim",
     test = { "better", metric = "score", a = { core = "long" }, b = { core = "short" } } } })[1]
   text = told(v)

@@ -337,6 +337,10 @@ t.test("a wrong setting or value of an axis of a study is refused before anythin
   refused(study_with 'learner = { "a2c", "poo" }', "axis learner, value poo: unknown learner 'poo'; did you mean 'ppo'")
   refused(study_with 'kind = { { label = "a", set = { corridor = 4 } }, { label = "b", set = { coridor = 4 } } }',
     "axis kind, value b: unknown setting 'coridor'")
+  for _, axes in ipairs { 'core = { "gru", function() end }', 'core = { { "agalite", feature = function() end } }', '["core.feature"] = { { 1 } }',
+    'core = { { "agalite", feature = { f = print } } }' } do
+    refused(study_with(axes), 'label = "mine", set = { core = { "agalite", feature = "mine" } }')
+  end
   refused(study_with('core = { "gru" }', 'steps = "a",'), "wrong.lua:4: steps=a: expected a number")
   refused(study_with('core = { "gru" }', "stop_score = 7,"), "wrong.lua:4: stop_score=7: expected %-1%.%.1")
   refused(study_with('core = { "gru" }', "stepz = 7,"), "wrong.lua:4: unknown setting 'stepz'; did you mean 'steps'")

@@ -1,6 +1,7 @@
 -- learn_rig.lua -- trains agents with the program and looks at what they have learnt; for tests/learn.
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local outcome = require "mneme.runs.outcome"
 local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
@@ -33,6 +34,9 @@ function rig.train(experiment, settings, name)
   local run = folder() .. "/" .. name
   return run, rig.mneme(("run '%sexperiments/%s.lua' %s run=%s"):format(registry.root, experiment, settings, run))
 end
+
+---Why a run ended, at which step, and what it came to.
+function rig.outcome(run) return outcome.read(run) or { results = {} } end
 
 ---The settings that a run was made with.
 function rig.settings(run) return json.decode((files.read(run .. "/config.json"))).config end

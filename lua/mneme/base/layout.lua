@@ -87,7 +87,7 @@ function layout.columns(rows, most)
   return table.concat(lines, "\n") .. "\n"
 end
 
----Names and what they are, a line each: the first sentence, cut at the terminal's width.
+---Names and what they are, a line each: the first sentence (dots in a row end none), cut at the terminal's width.
 ---@param rows string[][] { name, text }
 ---@return string
 function layout.list(rows)
@@ -95,7 +95,7 @@ function layout.list(rows)
   for _, row in ipairs(rows) do width = math.max(width, letters(row[1])) end
   local below = right - width - 8 < 24              -- too little room beside the names
   for _, row in ipairs(rows) do
-    local text = row[2]:match "^(.-)%.%s+%u" or row[2]
+    local text = row[2]:match "^(.-[^%.])%.%s+%u" or row[2]
     local room = below and right - 10 or right - width - 8
     local fitting = wrap(text, room)
     local shown = fitting[1] .. (fitting[2] and " ..." or "")

@@ -39,6 +39,7 @@ local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
 local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
+local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local drawn = {}
 for _, key in ipairs(export.words) do drawn[key] = true end
@@ -48,11 +49,12 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 
 -- ---- what is compared ----
 
--- What a run recorded at its end.
-local function score_of(path, ended)
-  if ended and ended.results.score then return ended.results.score end
+-- What a run recorded at its end: its score, and that of fresh episodes.
+local function scores_of(path, ended)
+  if ended and ended.results.score then return ended.results.score, ended.fresh and ended.fresh.score end
   local result = files.is_file(path .. "/result.json") and folder.result(path)
-  return result and tonumber((result.metrics or {}).score) or nil
+  local metrics = result and result.metrics or {}
+  return tonumber(metrics.score), tonumber(metrics.fresh_score)
 end
 
 -- What guessing gives in its environment or data set.
@@ -76,8 +78,10 @@ local function load_run(path, name, together)
     if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
     if apart[key] then flat[key] = nil end
   end
+  local score, fresh = scores_of(path, ended)
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score_of(path, ended), guess = guess_of(info, ended), seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    score = score, fresh = fresh, stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
+    seed = info.seed or 0, key = together or table.concat(same, "\n"),
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 
@@ -187,7 +191,7 @@ end
 -- ---- numbers ----
 
 local function last(r, name)
-  if name == RESULT then return r.score end
+  if name == RESULT then return r.score elseif name == FRESH then return r.fresh end
   local c = r.curves[name]
   return c and c.y[c.n] or nil
 end
@@ -206,7 +210,7 @@ end
 -- Scores and accuracies are within 0..1, and so are their intervals.
 local function mean_text(list, name)
   if #list == 0 then return "–" end
-  local share = name == RESULT or name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
+  local share = name == RESULT or name == FRESH or name:find "%f[%w]score$" or name:find "%f[%w]accuracy$"
   if share and aggregate.within(list, { 0, 1 }) then return with_interval(stats.bounded_interval(list, 0, 1)) end
   local estimate, low, high = stats.t_interval(list)
   if low and (name:find "episodes$" or name:find "length$") then low = math.max(0, low) end          -- counts
@@ -273,6 +277,8 @@ local function solved(groups)
   for _, g in ipairs(groups) do
     local threshold, list, by = aggregate.stop_score(g.runs[1].path), finals(g, RESULT), ""
     if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
+    local fresh = finals(g, FRESH)
+    if #fresh > 0 and threshold then by = by .. ("; fresh episodes give as much in %d of %d"):format(stats.solved(fresh, threshold)) end
     if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold), by) } end
   end
   return rows
@@ -402,20 +408,23 @@ function compare.text(paths, options)
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then
-    local scored = false
-    for _, r in ipairs(list) do scored = scored or r.score ~= nil end
+    local scored, fresh = false, false
+    for _, r in ipairs(list) do scored, fresh = scored or r.score ~= nil, fresh or r.fresh ~= nil end
+    if fresh then names[#names + 1] = FRESH end
     if scored then names[#names + 1] = RESULT end
     for _, r in ipairs(list) do
       if r.guess and names[#names] ~= GUESS then names[#names + 1] = GUESS end
     end
     local last_of = function(g, name)
       if name == GUESS then return g.runs[1].guess or "–" end
-      return mean_text(finals(g, name), name)
+      local stopped = name == RESULT
+      for _, r in ipairs(g.runs) do stopped = stopped and r.stopped end
+      return mean_text(finals(g, name), name) .. (stopped and ", first reached" or "")
     end
     add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
   end
   local solvers = solved(groups)
-  if #solvers > 0 then add("score reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
+  if #solvers > 0 then add("score first reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
   if by then
     out[#out + 1] = "\n" .. sparks(groups, by)
     local rows = differences(groups, by)

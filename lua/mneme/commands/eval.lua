@@ -8,67 +8,23 @@
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
 --   threads=N       CPU threads; default: all processors
 -- Other keys are settings of the environment: corridor=200, or env.corridor=200.
-local ffi = require "ffi"
 local arguments = require "mneme.commands.run_arguments"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
+local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local stepper = require "mneme.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
+local numbers = require "mneme.base.format"
+local outcome = require "mneme.runs.outcome"
 local outcomes_table = require "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
 local reference = require "mneme.envs.reference"
-local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local stats = require "mneme.stats"
 local C = engine.C
 
 local eval = {}
-
----Play episodes and collect their outcomes.  Every environment plays the same number of episodes; otherwise short
----episodes would count more often than long ones.
----@param p Stepper
----@param episodes integer
----@param album EpisodeRecorder? what records them
----@param reached ffi.cdata*? of Env:keep_outcomes
----@return table { score = list, ret = list, length = list, reached = list of a byte an outcome }: fewer episodes after a signal
-function eval.play(p, episodes, album, reached)
-  local outcomes = #p.env.outcomes
-  local each, played = math.ceil(episodes / p.num_envs), {}
-  for b = 0, p.num_envs - 1 do played[b] = {} end
-  local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
-  local interrupted = false
-  while total < each * p.num_envs and not interrupted do
-    p:forward()
-    if album then album:before() end
-    local ended_now = p:step()
-    if album then album:after() end
-    if ended_now > 0 then
-      local done, ended = p.done, p.env.ended
-      for b = 0, p.num_envs - 1 do
-        if done[b] ~= 0 and #played[b] < each then
-          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b],
-            reached and ffi.string(reached + b * outcomes, outcomes) or nil })
-          total = total + 1
-        end
-      end
-    end
-    bar:update(math.min(total, episodes), {})
-    interrupted = C.mn_interrupted() ~= 0
-  end
-  bar:clear()
-  local out = { score = {}, ret = {}, length = {}, reached = {} }
-  for round = 1, each do
-    for b = 0, p.num_envs - 1 do
-      local e = played[b][round]
-      if e and #out.score < episodes then
-        table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
-        table.insert(out.reached, e[4])
-      end
-    end
-  end
-  return out
-end
 
 -- ---- the command line ----
 
@@ -114,7 +70,7 @@ local function tabulate(o, env)
     run_folder.read_info(path)
     arguments.check_settings(command, path, env)
   end
-  local text, csv = outcomes_table.make(o, env, check, eval.play)
+  local text, csv = outcomes_table.make(o, env, check)
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   if not text then return status end
@@ -140,29 +96,29 @@ function eval.main(words)
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
-  local out = eval.play(p, o.episodes, album)
+  local out = fresh_episodes.play(p, o.episodes, { album = album })
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   local n = #out.score
   if n == 0 then errors.stop(status) end
-  local successes, by_degrees = 0, false
-  local scored = false
-  for _, s in ipairs(out.score) do scored = scored or s == s end
-  for i, s in ipairs(scored and out.score or {}) do
-    if s ~= s then out.score[i] = 0 end          -- next to others that have one
-  end
-  for _, s in ipairs(out.score) do successes, by_degrees = successes + s, by_degrees or (s ~= 0 and s ~= 1) end
   local settings = {}
   for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
-  print(("%s at %.0f steps, %d episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
+  print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  local guess = scored and reference.text(p.env.reference)
-  if not scored then print "score   not declared"
-  elseif by_degrees then line("score   %.3f", "  +- %.3f", out.score)
-  else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(stats.wilson(successes, n))) end
+  local guess = out.scored and reference.text(p.env.reference)
+  if not out.scored then print "score   not declared"
+  else
+    local mean, low, high, by_degrees = fresh_episodes.interval(out.score)
+    if by_degrees then line("score   %.3f", "  +- %.3f", out.score)
+    else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(mean, low, high)) end
+  end
   if guess then print("        " .. guess) end
+  local ended = outcome.read(o.folder)
+  if ended and ended.ended == "stop_score" and ended.results.score then
+    print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, numbers.grouped(ended.step)))
+  end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end

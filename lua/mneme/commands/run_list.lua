@@ -15,6 +15,7 @@ local tables = require "mneme.base.tables"
 local run_list = {}
 local TAIL = 16384                 -- bytes of a log's end that are read
 local FRESH = 120                  -- seconds: a log that was written since then, by another machine, is being written
+local said = { ["charts/episodic_return"] = " return", ["fresh episodes"] = " fresh", ["first reached"] = " first reached" }
 local results = { "charts/score", "score", "eval/accuracy", "eval/bits_per_character", "charts/episodic_return" }
 
 local function text_of(path, last)
@@ -80,6 +81,7 @@ local function run_row(path, name, locked, here)
     finished = ended.ended ~= "signal" or wanted and step >= wanted
     local at_end, of = score_at_end(ended.results)
     if at_end then score, key = at_end, of end
+    if ended.fresh then score, key = ended.fresh.score, "fresh episodes" elseif ended.ended == "stop_score" and of == "score" then key = "first reached" end
     guess = guess or ended.results.commonest
   end
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
@@ -107,8 +109,9 @@ end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
 ---@param folder string
----@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score,
----  guess = the score without memory, else that of random actions, of a data set that of the most frequent answer; nil: not known }
+---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score, key = which number the
+---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
+---  set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
   local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
   local function look(path, name, deeper)
@@ -187,7 +190,7 @@ function run_list.text(words)
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
     local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
-    local score = r.score and ("%.3f"):format(r.score) .. (r.key == "charts/episodic_return" and " return" or "") or ""
+    local score = r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or ""
     local guess = r.guess and reference.short(r.guess) or ""
     lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
   end

@@ -2,7 +2,6 @@
 -- checkpoint could be resumed exactly, and the user would learn it much later.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local scripted = require "mneme.envs.scripted"
 local traps = require "mneme.base.lua_traps"
 
 local rehearsal = {}
@@ -60,11 +59,9 @@ end
 -- ---- two environments side by side ----
 
 local function rig(env)
-  local spec, world, seed = {}, env.world, env.settings.seed
-  for key, value in next, world.spec do spec[key] = value end
-  spec.num_envs, spec.time_limit, spec.seed = 1, env.time_limit, type(seed) == "table" and seed[1] or seed
-  local u8 = world.dtype == "u8"
-  return { world = scripted.new(spec), obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", world.size), bytes = world.size * (u8 and 1 or 4),
+  local world, seed, u8 = env.world, env.settings.seed, env.world.dtype == "u8"
+  return { world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", world.size), bytes = world.size * (u8 and 1 or 4),
     reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]" }
 end
 

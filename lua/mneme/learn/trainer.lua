@@ -31,11 +31,13 @@ local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local match = require "mneme.models.match_parameters"
 local outcome = require "mneme.runs.outcome"
+local numbers = require "mneme.base.format"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
+local reference = require "mneme.envs.reference"
 local rehearsal = require "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
@@ -51,6 +53,8 @@ local C = engine.C
 
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
+  fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes of an agent (episodes/fresh_episodes.lua); from the door, too
+  fresh_episodes = 500,            -- of a training that stops at its stop_score; 0: none
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
   instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
@@ -133,6 +137,24 @@ local function stretch(learner, cfg, path, step)
   print(terminal.fold(text, terminal.columns(1)))
 end
 
+-- What fresh episodes of an agent came to that stopped at its stop_score; nil: it has none, or a signal came.
+local function play_fresh(learner, run, step)
+  local before = run.before
+  if before and before.step == step and before.fresh then return before.fresh end            -- an earlier start played them
+  if not (trainer.fresh and trainer.fresh_episodes > 0 and learner.agent) then return nil end
+  local ok, played = xpcall(trainer.fresh, errors.handler, learner, trainer.fresh_episodes, step)
+  if not ok then terminal.note(("mneme: warning: %s: no fresh episodes: %s"):format(run.path, played.message)) end
+  return ok and played or nil
+end
+
+-- "first reached 0.97 at step 8,192; fresh episodes: 0.31 sampled, 0.35 greedy; no memory gives 0.5"
+local function first_reached(learner, step, played)
+  local parts = { ("first reached %g at step %s"):format(learner.stop_score, numbers.grouped(step)) }
+  if played then parts[2] = ("fresh episodes: %.2f sampled%s"):format(played.score, played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
+  parts[#parts + 1] = reference.text(learner.env.reference)
+  return table.concat(parts, "; ")
+end
+
 ---Train to cfg.steps, or until the learner says that it is over.
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
@@ -142,6 +164,8 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
+  local goal = learner.stop_score or -1
+  if learner.env and goal >= 0 and learner.env:is_scoreless() then learner.env:refuse_score(("stop_score=%g"):format(goal)) end
   if learner.env then rehearsal.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
@@ -215,13 +239,23 @@ function trainer.train(learner)
     error(status, 0)
   end
   local text, result = learner:summary()
-  local reached = status == 0 and step < cfg.steps and learner:over()          -- before its steps
+  local reached = status == 0 and learner:over()
   local stopped = reached and (learner.stop_score or -1) >= 0
-  local ended = status ~= 0 and "signal" or step >= cfg.steps and "steps" or stopped and "stop_score" or reached and "learner" or "budget"
+  local ended = status ~= 0 and "signal" or stopped and "stop_score" or step >= cfg.steps and "steps" or reached and "learner" or "budget"
   if leads then outcome.write(run.path, ended, step, result) end
+  if stopped and leads and learner.env and not trainer.budget then
+    local played = play_fresh(learner, run, step)
+    if played then
+      outcome.write(run.path, ended, step, result, played)
+      for name, value in pairs(outcome.metrics(run.path)) do result[name] = value end
+    end
+    status = errors.status_of(C.mn_interrupted())          -- a resume plays what is missing
+    text = first_reached(learner, step, played)
+  else text = ("%.0f steps, %s%s"):format(step, text, stopped and (": stop_score=%g is reached"):format(learner.stop_score) or "") end
+  text = terminal.fold(("%s: %s"):format(run.path, text), terminal.columns(1))
+  if stopped and status ~= 0 then print(text) end          -- close ends the program
   run:close(status)
-  local because = stopped and (": stop_score=%g is reached"):format(learner.stop_score) or ""
-  print(terminal.fold(("%s: %.0f steps, %s%s"):format(run.path, step, text, because), terminal.columns(1)))
+  print(text)
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

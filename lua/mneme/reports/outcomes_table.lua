@@ -2,7 +2,9 @@
 -- environment declares, such as an achievement, as papers tabulate it.  A column for each run, or for each point of a study with its seeds.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local reference = require "mneme.envs.reference"
 local stats = require "mneme.stats"
+local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local stepper = require "mneme.episodes.stepper"
 local study_folder = require "mneme.study.folder"
 
@@ -36,22 +38,22 @@ local function columns_of(path, list)
 end
 
 -- What the episodes of one run came to: its names, percents[i] of names[i], mean return and score; nil after a signal.
-local function measure(path, o, env, play)
+local function measure(path, o, env)
   local p = stepper.from_run(path, { num_envs = o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
     best = o.best, settings = env })
   local names = p.env.outcomes
   if #names == 0 then errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "engine/env.h: .outcomes") end
   local reached = p.env:keep_outcomes()
-  local out, m = play(p, o.episodes, nil, reached), { names = names, reached = {}, percent = {} }
+  local out, m = fresh_episodes.play(p, o.episodes, { reached = reached }), { names = names, reached = {}, percent = {} }
   if #out.score < o.episodes then return nil end
   for i = 1, #names do
     m.reached[i] = 0
     for _, e in ipairs(out.reached) do m.reached[i] = m.reached[i] + e:byte(i) end
     m.percent[i] = 100 * m.reached[i] / #out.reached
   end
-  m.episodes, m.ret, m.score = #out.score, 0, 0
+  m.episodes, m.ret, m.score, m.reference = #out.score, 0, 0, p.env.reference
   for k = 1, m.episodes do m.ret, m.score = m.ret + out.ret[k] / m.episodes, m.score + 100 * out.score[k] / m.episodes end
-  m.rets, m.scores = out.ret, out.score
+  m.rets, m.scores = out.ret, out.scored and out.score or nil
   p.env:close()
   return m
 end
@@ -73,11 +75,12 @@ local function mean(runs, of, single)
   return stats.t_interval(list)
 end
 
--- The rows of the table: name, unit, and f(runs) -> estimate, low, high.
+-- The rows of the table: name, unit, and f(runs) -> estimate (nil: not known), low, high.
 local function rows_of(names)
   local rows = {
     { "return", "", function(runs) return mean(runs, function(m) return m.ret end, function(m) return m.rets end) end },
     { "score", " %", function(runs)
+      if not runs[1].scores then return nil end
       return mean(runs, function(m) return m.score end, function(m)
         local list = {}
         for k, s in ipairs(m.scores) do list[k] = 100 * s end
@@ -95,10 +98,9 @@ local function is_number(x) return x ~= nil and x == x end
 ---@param o table what eval.lua read: folders, episodes, seed, num_envs, greedy, best, out, known
 ---@param env table<string, any> settings of the environment
 ---@param check fun(path: string) that these are settings of that run's environment
----@param play function that plays episodes: eval.play
 ---@return string[][]? text rows of the table, the first of them its head; nil after a signal
 ---@return string[] csv its lines
-function outcomes.make(o, env, check, play)
+function outcomes.make(o, env, check)
   local columns = {}
   for _, path in ipairs(o.folders) do columns_of(path, columns) end
   for _, column in ipairs(columns) do
@@ -107,7 +109,7 @@ function outcomes.make(o, env, check, play)
   for _, column in ipairs(columns) do
     column.runs = {}
     for k, path in ipairs(column.paths) do
-      column.runs[k] = measure(path, o, env, play)
+      column.runs[k] = measure(path, o, env)
       if not column.runs[k] then return nil, {} end
       if table.concat(column.runs[k].names, " ") ~= table.concat(columns[1].runs[1].names, " ") then
         errors.usage(("eval: outcomes=1: %s has other outcomes than %s"):format(path, columns[1].paths[1]), "one table a kind of environment")
@@ -117,15 +119,18 @@ function outcomes.make(o, env, check, play)
   local text, csv = { { "" } }, { "outcome,of,estimate,low,high,runs,episodes" }
   for c, column in ipairs(columns) do text[1][c + 1] = column.name end
   for _, row in ipairs(rows_of(columns[1].runs[1].names)) do
-    local cells = { row[1] }
+    local cells, any = { row[1] }, false
     for c, column in ipairs(columns) do
       local estimate, low, high = row[3](column.runs)
       local known = is_number(low) and is_number(high)
-      cells[c + 1] = ("%.1f%s%s"):format(estimate, row[2], known and ("  [%.1f, %.1f]"):format(low, high) or "")
-      csv[#csv + 1] = ('%s,"%s",%.6g,%s,%s,%d,%d'):format(row[1], column.name:gsub('"', '""'), estimate, known and ("%.6g"):format(low) or "",
-        known and ("%.6g"):format(high) or "", #column.runs, column.runs[1].episodes)
+      if estimate then
+        local guess = row[1] == "score" and reference.text(column.runs[1].reference)
+        any, cells[c + 1] = true, ("%.1f%s%s%s"):format(estimate, row[2], known and ("  [%.1f, %.1f]"):format(low, high) or "", guess and "; " .. guess or "")
+        csv[#csv + 1] = ('%s,"%s",%.6g,%s,%s,%d,%d'):format(row[1], column.name:gsub('"', '""'), estimate, known and ("%.6g"):format(low) or "",
+          known and ("%.6g"):format(high) or "", #column.runs, column.runs[1].episodes)
+      else cells[c + 1] = "–" end
     end
-    text[#text + 1] = cells
+    if any then text[#text + 1] = cells end
   end
   return text, csv
 end

@@ -23,6 +23,7 @@ local apart = { seed = true, threads = true, debug = true, profile = true, check
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
 local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
+  fresh_score = { "success of fresh episodes, after it stopped", range = { 0, 1 } }, fresh_greedy = { "the same, greedy", range = { 0, 1 } },
   episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
 
 local since_log = { "success, since the last log line", range = { 0, 1 } }        -- of runs that did not record it at their end
@@ -152,6 +153,7 @@ function plain.study(paths)
     end
     local ended, curve = not result.metrics and outcome.read(r.path), run:curves()["charts/score"]
     for name, value in pairs(ended and ended.results or {}) do run.metrics[name] = value end
+    for name, value in pairs(ended and outcome.metrics(r.path) or {}) do run.metrics[name] = value end
     last_scores = last_scores or curve ~= nil and curve.n > 0 and not (result.metrics or ended and ended.results or {}).score
     runs[i] = run
   end

@@ -76,6 +76,10 @@ local function remarks(v, words)
     local function when(x) return x and numbers.short(x) or words.never end
     add(words.medians, when(v.medians[1]), when(v.medians[2]))
   end
+  local c = v.counted
+  if c and c.fresh > 0 then add(words.counted_fresh, values.show(v.claim.test.fresh or v.claim.test.above), c.fresh) end
+  if c and c.first > 0 then add(words.counted_first, values.show(v.claim.test.above), c.first) end
+  if v.stopped and v.why ~= "stopping_rule" then add(words.stopped_some, unpack(v.stopped)) end
   if v.low and v.claim.test.exact then add("%s", words.counted) end
   if v.improvement then
     local p, low, high = unpack(v.improvement)

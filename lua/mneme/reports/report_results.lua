@@ -8,13 +8,14 @@ local aggregate = require "mneme.study.aggregate"
 local stats = require "mneme.stats"
 
 local results = {}
+local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
 local MOST = 12                -- points of which the table is open
 
 -- The metrics that are shown, in order: those that the study declares, or all; series have no number.
 local function metric_names(study, spec)
   local all = {}
   for _, c in ipairs(study.runs) do
-    for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or nil end
+    for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or name == FRESH or nil end
   end
   return tables.keys(all)
 end
@@ -26,16 +27,21 @@ local function shown(value, low, high, unit)
 end
 
 -- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,
--- from which value on it is solved or nil).
+-- from which value on it is solved or nil, runs, name).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
   for i, group in ipairs(folder.groups(study.runs)) do
     for k, name in ipairs(names) do
       local list = aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {})
-      f(i, k, (spec.metrics or {})[name] or {}, list, aggregate.threshold(spec, name, group.runs), group.runs)
+      f(i, k, (spec.metrics or {})[name] or {}, list, aggregate.threshold(spec, name, group.runs), group.runs, name)
     end
   end
   return names
+end
+
+-- Did a run of these stop at its stop_score?
+local function stopped(runs)
+  for _, run in ipairs(runs) do if run.path and run.status == "done" and aggregate.stopped(run) then return true end end
 end
 
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
@@ -111,19 +117,22 @@ end
 function results.write(out, study, spec, words)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
-  local names = each(study, spec, function(i, k, about, list, threshold, runs)
+  local names = each(study, spec, function(i, k, about, list, threshold, runs, name)
     local text = "–"
     if #list > 0 then
       local mean, low, high = aggregate.interval(list, "mean", about.range)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
-      if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold)) end
+      if threshold then text = ("%s; %s%s"):format(text, name == "score" and stopped(runs) and words.first_reached or "",
+        aggregate.solved_of(list, runs, threshold)) end
+      local guess = aggregate.guess(name, runs)
+      if guess then text = ("%s; %s"):format(text, guess) end
     end
     rows[i][k + 1] = { text, class = "number" }
   end)
   if not any then return out:paragraphs(words.no_number, "dim") end
   local head = { words.kind }
   for k, name in ipairs(names) do
-    local about = ((spec.metrics or {})[name] or {})[1]
+    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and words.fresh_score
     head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
   end
   local function shown_table()

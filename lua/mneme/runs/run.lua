@@ -31,6 +31,7 @@ local run = { finished_goes_on = false }     -- resuming a finished run: say so 
 
 ---@class Run: Folder
 ---@field resumed boolean
+---@field before table? the outcome of the start before this one
 local Run = setmetatable({}, { __index = folder.Folder })
 Run.__index = Run
 
@@ -176,7 +177,9 @@ local function old_run(cfg)
   end
   checkpoints.prune(self.checkpoints, cfg.keep_checkpoints)    -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
-  if self.at and self.at.step >= cfg.steps and not run.finished_goes_on then
+  self.before = outcome.read(self.path)
+  local unplayed = self.before and self.before.ended == "stop_score" and not self.before.fresh          -- its fresh episodes
+  if self.at and self.at.step >= cfg.steps and not run.finished_goes_on and not unplayed then
     terminal.note(("%s is finished: %.0f steps (steps=N goes further)"):format(self.path, self.at.step))
     next_step.say({ "view", self.path }, { "eval", self.path })
     follower.lead(nil)

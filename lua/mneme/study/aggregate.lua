@@ -2,6 +2,8 @@
 -- its interval.  If a seed has several runs (another axis is averaged over), its number is their mean.  A seed with
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.study.grid"
+local outcome = require "mneme.runs.outcome"
+local reference = require "mneme.envs.reference"
 local script = require "mneme.runs.script"
 local mn_stats = require "mneme.stats"
 
@@ -105,6 +107,17 @@ function aggregate.interval(list, statistic, range)
   return value, low, high
 end
 
+---What guessing scores in the environment of runs, in words; nil: not known, or the metric is no score.
+---@param name string of the metric
+---@param runs StudyRun[]
+---@return string?
+function aggregate.guess(name, runs)
+  for _, run in ipairs((name == "score" or name == "fresh_score") and runs or {}) do
+    local info = run.info and run:info()
+    if info then return reference.text(info.reference) end
+  end
+end
+
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
 ---@param list number[] a score per seed
 ---@param threshold number
@@ -121,9 +134,11 @@ function aggregate.stop_score(path)
   return stop and stop >= 0 and stop or nil
 end
 
----Did a run end because it had reached its stop_score, before all its steps?
+---Did a run end because it had reached its stop_score?  One that was imported did if it had steps left.
 ---@param c StudyRun that is done
 function aggregate.stopped(c)
+  local ended = outcome.read(c.path)
+  if ended then return ended.ended == "stop_score" end
   if not aggregate.stop_score(c.path) then return false end
   local config = script.peek(c.path).config
   local planned = tonumber(type(config.learner) == "table" and config.learner.steps or config.steps)

@@ -8,6 +8,9 @@
 --   "solves"    { a, b, above }     more seeds of a than of b reach metric >= above (Boschloo's exact test)
 --   "sooner"    { a, b, above, time }  seeds of a reach it sooner than those of b: `time` is the metric that says when a run ended, which
 --                                   stops when solved; runs that ended without count up to their end (log-rank test)
+-- Runs that stopped at their stop_score reached that score for the first time: of metric "score" these two count the fresh episodes that such a
+-- run played afterwards (metric fresh_score), which must give fresh = 0.9, or else `above`; runs without them count as they ended.  A "better" or
+-- "equal" of a number that stopped all runs has no verdict: the rule that stopped them made them alike.
 -- A verdict is that of p after Holm's correction for all claims of the study.
 -- A run that failed has no number, and leaving it out would let a method gain by failing: "solves" and "sooner" count it as not solved, the
 -- other tests have no verdict.  Runs that are open are left out and named.
@@ -23,13 +26,15 @@ local values = require "mneme.base.setting_types"
 local claims = { FEWEST = 5 }       -- seeds of a side that a verdict takes, but on exact numbers
 local LEVEL = 0.05
 local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
+local FRESH = { score = "fresh_score" }              -- of a number that stops a training, what fresh episodes gave; only those who act play them
+local STOPS = { score = true, accuracy = true }      -- what stop_score is compared with
 local DIVERGED = 3                 -- exit status of a run that met a NaN (base/errors.lua)
 
 -- ---- what may be claimed ----
 
 local claim_keys = { id = "string", text = "string", source = "string", test = "table" }
 local test_keys = { [1] = "string", metric = "string", a = "table", b = "table", where = "table", exact = "boolean",
-  value = "number", at_least = "number", within = "number", above = "number", time = "string" }
+  value = "number", at_least = "number", within = "number", above = "number", fresh = "number", time = "string" }
 local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a", "b", "at_least" }, equal = { "a", "b", "within" },
   solves = { "a", "b", "above" }, sooner = { "a", "b", "above", "time" } }
 
@@ -40,12 +45,13 @@ local function check_test(test, axes, what)
   for _, key in ipairs { "metric", unpack(needed) } do
     if test[key] == nil then errors.raise(("%s: the test %s needs %s"):format(what, test[1], key)) end
   end
-  for key in pairs { value = 1, at_least = 1, within = 1, b = 1, above = 1, time = 1 } do
-    local used = false
+  for key in pairs { value = 1, at_least = 1, within = 1, b = 1, above = 1, time = 1, fresh = 1 } do
+    local used = key == "fresh" and needed[3] == "above"
     for _, name in ipairs(needed) do used = used or name == key end
     if test[key] ~= nil and not used then errors.raise(("%s: the test %s takes no %s"):format(what, test[1], key)) end
   end
-  for _, key in ipairs { "value", "at_least", "within", "above" } do
+  if test.fresh and not FRESH[test.metric] then errors.raise(("%s: fresh episodes are of metric score, not of %s"):format(what, test.metric)) end
+  for _, key in ipairs { "value", "at_least", "within", "above", "fresh" } do
     local number = test[key]
     if number and number - number ~= 0 then errors.raise(("%s: %s is %g, expected a finite number"):format(what, key, number)) end
   end
@@ -187,7 +193,8 @@ local function runs_of(study, test, labels, missing)
     local run = side[rests[1]][seed]
     local number = run.status == "done" and folder.number(run, test.metric)
     local time = run.status == "done" and test.time and folder.number(run, test.time)
-    if number and (time or not test.time) then list[#list + 1] = { number = number, time = time, seed = seed }
+    if number and (time or not test.time) then
+      list[#list + 1] = { number = number, time = time, seed = seed, fresh = FRESH[test.metric] and run.metrics[FRESH[test.metric]] }
     elseif run.status == "failed" then list[#list + 1] = { failed = true, diverged = run.exit == DIVERGED, seed = seed }
     else missing[#missing + 1] = { name = describe(labels, rests[1], seed), status = run.status == "done" and "no number" or run.status } end
   end
@@ -329,12 +336,15 @@ local function decide(v, test, found, range)
   if v.failed then v.verdict, v.why, v.p, v.p_apart, v.improvement = "undecided", "failed_runs", nil, nil, nil end
 end
 
+-- Did a run solve it: by fresh episodes where it has them.
+local function has_solved(test, run) return (run.fresh or run.number) >= (run.fresh and test.fresh or test.above) end
+
 -- Which runs of a list solved it, and when.  One that failed did not, up to the last step of all; with `lucky` one that failed without
 -- diverging, of which nobody knows what it would have come to, did so at once.
 local function solved_of(test, list, last, lucky)
   local times, solved, count = {}, {}, 0
   for i, run in ipairs(list) do
-    if run.failed then solved[i] = (lucky and not run.diverged) or false else solved[i] = run.number >= test.above end
+    if run.failed then solved[i] = (lucky and not run.diverged) or false else solved[i] = has_solved(test, run) end
     times[i] = run.failed and (solved[i] and 0 or last) or run.time or 0
     count = count + (solved[i] and 1 or 0)
   end
@@ -361,11 +371,13 @@ local function decide_solved(v, study, test)
   if not a or not b then v.why = "several_points" return end
   local function none(side) return #select(2, side_of(study, test, side)) == 0 end
   if v.n == 0 then v.why = (none(test.a) or none(test.b)) and "no_run" or "no_seed" return end
-  v.sides = { {}, {} }
+  v.sides, v.counted = { {}, {} }, FRESH[test.metric] and { fresh = 0, first = 0 }
   local last = 0
   for side, list in ipairs { a, b } do
     for _, run in ipairs(list) do
-      if not run.failed then table.insert(v.sides[side], test[1] == "sooner" and run.time or run.number) end
+      if not run.failed then table.insert(v.sides[side], test[1] == "sooner" and run.time or run.fresh or run.number) end
+      local by = v.counted and (run.fresh and "fresh" or not run.failed and has_solved(test, run) and "first")
+      if by then v.counted[by] = v.counted[by] + 1 end
       last = math.max(last, run.time or 0)
     end
   end
@@ -412,10 +424,22 @@ local function sees_of(study)
   return sees
 end
 
--- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal; 1 of a claim that failed runs leave
--- without a verdict, which stays one of those that are corrected for.
+-- Of a claim about how large a number is, at which runs stop: { runs that it stopped, of all that are done }; nil: none was stopped.
+local function stopped_of(study, test)
+  if not STOPS[test.metric] or test[1] ~= "better" and test[1] ~= "equal" then return nil end
+  local n, of = 0, 0
+  for _, run in ipairs(study.runs) do
+    if run.status == "done" and run.path and (matches(run, test.a) or matches(run, test.b)) and matches(run, test.where) then
+      n, of = n + (aggregate.stopped(run) and 1 or 0), of + 1
+    end
+  end
+  return n > 0 and { n, of } or nil
+end
+
+-- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal; 1 of a claim that failed runs or the stopping
+-- rule leave without a verdict, which stays one of those that are corrected for.
 local function p_of_verdict(v)
-  if v.why == "failed_runs" and not v.claim.test.exact then return 1 end
+  if (v.why == "failed_runs" or v.why == "stopping_rule") and not v.claim.test.exact then return 1 end
   return v.verdict == "fails" and v.claim.test[1] == "equal" and v.p_apart or v.p
 end
 
@@ -424,11 +448,13 @@ end
 ---@param list table[]? claims as in mn.study
 ---@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
----  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" |
----  "failed_runs" | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
+---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
+---  "stopping_rule" (it stopped all runs) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  sides = { numbers of a, numbers of b }, seed by seed, of "sooner" the times at which runs ended,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  failed = { a = { n, of }, b = { n, of } }: sides of which n of all runs failed,
+---  counted = of "solves" and "sooner" { fresh, first }: runs that count by their fresh episodes, and those that count as they first reached it;
+---  stopped = { n, of }: of "better" and "equal" the runs that stopped at this very number,
 ---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
@@ -440,6 +466,10 @@ function claims.judge(study, list, metrics)
     if claim.test and (claim.test[1] == "solves" or claim.test[1] == "sooner") then decide_solved(v, study, claim.test)
     elseif claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
     else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
+    v.stopped = claim.test and stopped_of(study, claim.test)
+    if v.stopped and v.stopped[1] == v.stopped[2] and not v.failed then
+      v.verdict, v.why, v.p, v.p_apart, v.improvement = "undecided", "stopping_rule", nil, nil, nil
+    end
     local p = p_of_verdict(v)
     if p then ps[#ps + 1], of[#of + 1] = p, v end
   end

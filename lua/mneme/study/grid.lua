@@ -66,12 +66,21 @@ end
 ---The same of a run's name.
 function grid.same_name(name, schema) return grid.same_text(name, schema, "[^,]+") end
 
+local NAMED = 'name it, after mn.features.mine = ...: { label = "mine", set = { core = { "agalite", feature = "mine" } } }'
+
+-- The type of what a value holds that is no text, number or boolean; nil: nothing.
+local function unwritten(v)
+  local kind = type(v)
+  if kind ~= "table" then return kind ~= "string" and kind ~= "number" and kind ~= "boolean" and kind or nil end
+  for _, x in pairs(v) do if unwritten(x) then return unwritten(x) end end
+end
+
 ---Refuse axes that are none.
 ---@param axes table name -> list
 function grid.check(axes)
   for name, axis in pairs(axes) do
-    local function refuse(what) errors.raise(("study: axis %s %s"):format(tostring(name), what)) end
-    if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse "needs a name of letters, digits and _" end
+    local function refuse(what, hint) errors.raise(("study: axis %s %s"):format(tostring(name), what), { hint = hint, status = 2 }) end
+    if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then refuse("needs a name of letters, digits and _", NAMED) end
     if grid.no_axis[name] then refuse("cannot be one: " .. grid.no_axis[name]) end
     if type(axis) ~= "table" or #axis == 0 then refuse "is no list of values" end
     for key in pairs(axis) do
@@ -82,7 +91,10 @@ function grid.check(axes)
     end
     for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
       local values_of = {}
-      for i, v in ipairs(list) do values_of[i] = grid.value(name, v) end
+      for i, v in ipairs(list) do
+        if unwritten(v) then refuse(("has a %s, which no command line can write"):format(unwritten(v)), NAMED) end
+        values_of[i] = grid.value(name, v)
+      end
       local again, first = grid.twice(values_of, { [name] = { default = values_of[1].plain } })
       if again then refuse(("has %s twice%s"):format(first, again ~= first and ", once as " .. again or "")) end
     end

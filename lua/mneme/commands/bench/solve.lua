@@ -10,6 +10,7 @@ local json = require "mneme.base.json"
 local pool = require "mneme.study.process_pool"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
+local trainer = require "mneme.learn.trainer"
 local shell_word = require "mneme.base.shell_word"
 local stats = require "mneme.stats"
 
@@ -38,6 +39,7 @@ local tasks = {
 local function train(words, name, to)
   local say = print
   print = function() end                                          -- luacheck: ignore
+  trainer.fresh_episodes = 0                                      -- the time until it is solved is measured
   local result = script.run(script.locate(name), words)
   print = say                                                     -- luacheck: ignore
   files.write(to, { json.encode { score = result.score or result.accuracy or 0, steps = result.steps } })
