@@ -461,7 +461,7 @@ function compare.main(words)
     if o[key] and (not o.out or o.out:lower():find "%.html?$") then errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(key), USAGE) end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
-  source_files.guard(paths)
+  source_files.folder = paths[1]
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)

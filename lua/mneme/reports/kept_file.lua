@@ -71,7 +71,7 @@ end
 ---@return string folder of the study within `outer`, which `unpack` fills
 ---@return fun(): string? unpack as sweep.kept has it
 function kept_file.find(file, given, outer)
-  source_files.guard { outer }
+  source_files.folder = outer
   local held = archive.about(file)
   local path, problem = script_of(file, held, given), nil
   local axes, seeds = parts_of(held.names)

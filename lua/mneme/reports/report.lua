@@ -316,7 +316,7 @@ end
 
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
-  if given then return script.locate(given) end
+  if given then return script.named(given) end
   local path = values.show(study.info.script)
   if source_files.exists(path) then return path end
   local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
@@ -344,7 +344,7 @@ local function source_of(o, study)
   local core, changes = nil, {}
   for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local since, run, info = changes_since(study)
-  if not o.script then source_files.folder = study.path end
+  source_files.folder = study.path
   local held = not o.script and declared.read(study.path)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
@@ -413,7 +413,7 @@ end
 local function write_report(o)
   local study, swept = load(o.paths)
   if not swept then
-    source_files.guard(o.paths)
+    source_files.folder = o.paths[1]
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
     local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode ~= "0" })
     print(to)

@@ -89,7 +89,7 @@ end
 ---@return string path
 function script.named(name)
   local path = script.locate(name)
-  source_files.name(path)
+  source_files.name(path, true)
   return path
 end
 

@@ -31,7 +31,7 @@ end
 
 ---The names of all scenes, sorted.
 ---@return string[]
-function scene.list() return registry.names "scenes" end
+function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
