@@ -279,7 +279,8 @@ local function dispatch(words)
       if name == "repl" then source_files.free = true
       elseif name == "help" then source_files.only_named(help_names(rest)) elseif name == "complete" or name == "list" then source_files.only_named {}
       else source_files.only_named(rest) end
-      return runs[name](c.loads and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
+      local take = c.loads and require("mneme.runs.run_sources").take
+      return runs[name](take and take(rest, name == "run" and not script.setting(rest, "resume")) or rest)
     end
     names[i] = c.name
   end

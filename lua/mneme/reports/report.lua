@@ -352,7 +352,12 @@ local function source_of(o, study)
     if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
-  if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then
+  local unknown = path and not source_files.may_load(path)
+  if held and (not path or elsewhere or run_sources.choice == "stored" or unknown) then
+    if unknown and run_sources.choice ~= "stored" then
+      terminal.note(("mneme: warning: %s: %s is not known as yours, and was not run: claims, figures and texts are those of the folder; script=%s takes its")
+        :format(study.path, path, path))
+    end
     held.report = written.of(held.spec or {}, held.texts)
     held.changes = claims_changed(study, held.spec)
     return held

@@ -49,4 +49,17 @@ function starts.changes(info)
   return parts[1] and "a resume changed " .. table.concat(parts, "; ")
 end
 
+---What was altered before a resume that use=altered allowed.
+---@param info table config.json
+---@return string[] sentences
+function starts.altered(info)
+  local list = {}
+  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
+    for _, what in ipairs(type(start) == "table" and type(start.altered) == "table" and start.altered or {}) do
+      list[#list + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, values.show(what))
+    end
+  end
+  return list
+end
+
 return starts

@@ -1,5 +1,4 @@
 -- run.lua -- `mneme check RUN|STUDY`: prints what reports/integrity.lua finds in the folders of runs and studies.
-local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local integrity = require "mneme.reports.integrity"
 local progress = require "mneme.base.progress"
@@ -52,14 +51,15 @@ end
 function check_run.main(path)
   path = path:gsub("(.)/+$", "%1")
   if not files.is_file(path .. "/study.json") then
-    local found, summary = integrity.run(path)
+    local ok, found, summary = integrity.steady(path, integrity.run, path)
+    if not ok then error(found, 0) end
     return report(path, found, summary) and 0 or 1
   end
   local study = study_folder.load(path)
   local sound, damaged, all = report(path, integrity.study(path, study)), 0, {}
   for i, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
-      local ok, found, summary = xpcall(integrity.run_of_study, errors.handler, r, study.info.runs[i])
+      local ok, found, summary = integrity.steady(r.path, integrity.run_of_study, r, study.info.runs[i])
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
       all[#all + 1] = { path = r.path, found = found, summary = summary }
     end
