@@ -81,7 +81,7 @@ end)
 t.test("claims and code that changed after the study had begun are told in the page", function()
   write("small.lua", study "Another sentence.")
   local said = works "report runs/small out=other.md episode=0"
-  t.ok(said:find "small.lua is not known as yours, and was not run .-script=small.lua" and not read "other.md":find "Another sentence", said)
+  t.ok(said:find "small.lua is not known as yours, and was not run: .-script=small.lua" and not read "other.md":find "Another sentence", said)
   said = works "report runs/small out=now.md episode=0 script=small.lua"
   t.ok(said:find "warning: runs/small: small.lua has changed since the run began %(line 5%)", said)
   local page = read "now.md"
