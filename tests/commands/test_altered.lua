@@ -30,7 +30,7 @@ local alterations = {
   { "printf x | dd of=$(ls f/checkpoints/* | tail -1) bs=1 seek=3000 conv=notrunc", "checkpoints/" },
   { "echo >> $(find f/source -name tmaze.lua)", "source/" },
   { [[sed -i 's/"wall_s": /"wall_s": 1/' f/resources.json]], "resources.json" },
-  { "printf x | dd of=$(ls f/where/*.json) bs=1 seek=90 conv=notrunc", "where/" },
+  { "printf x | dd of=$(ls f/where/*.json | head -1) bs=1 seek=90 conv=notrunc", "where/" },
   { "echo >> f/manifest.json", "manifest.json" },
 }
 
