@@ -8,7 +8,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local log_gaps = require "mneme.runs.log_gaps"
 local manifest = require "mneme.runs.manifest"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
@@ -86,7 +85,7 @@ end
 
 -- Adds what is wrong with the checkpoints, by themselves and against the log.  Those before a gap of the log count lines that were lost.
 local function check_checkpoints(path, steps, found, info)
-  local list, lost = checkpoints.list(path), log_gaps.last(info)
+  local list, lost = checkpoints.list(path), select(3, run_starts.found(info))
   for _, at in ipairs(list) do
     local c, problem = checkpoints.read_unless_damaged(at.path)
     local name = at.path:match "[^/]*$"
@@ -146,8 +145,9 @@ function integrity.code(path, info, found)
     if not from or from < step then found.bad[#found.bad + 1] = ("config.json: start %d of its history is not whole, or begins before another"):format(i) end
     step = from or step
   end
-  for _, text in ipairs(run_starts.altered(info)) do found.bad[#found.bad + 1] = text end
-  for _, text in ipairs(log_gaps.of(info)) do found.notes[#found.notes + 1] = text end
+  local altered, gaps = run_starts.found(info)
+  for _, text in ipairs(altered) do found.bad[#found.bad + 1] = text end
+  for _, text in ipairs(gaps) do found.notes[#found.notes + 1] = text end
   found.notes[#found.notes + 1] = run_starts.changes(info)
   local last, versions = history[#history], run_sources.versions(info)
   others = others or #versions > 1                                 -- an episode may be of the one before

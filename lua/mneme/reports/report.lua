@@ -132,7 +132,7 @@ local function code(out, study, runs)
     for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
   end
   if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
-  for _, r in ipairs(runs) do text = text or run_sources.script(r.run.path, r.info) end
+  for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
   if text then out:folded(words.script_text, text)
   elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
   elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
@@ -171,7 +171,7 @@ local function compose(study, source, options)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, gaps, resumed = mixed_code.of(named(runs)), mixed_code.gaps(named(runs)), mixed_code.resumed(named(runs))
+  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
   if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
@@ -363,7 +363,7 @@ local function source_of(o, study)
     return held
   end
   if not path then
-    local kept, problem = run and run_sources.script(run.path, info) ~= nil, nil
+    local kept, problem = run and info.script and run_sources.texts(run.path, info)[info.script] ~= nil, nil
     if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
     if not kept then
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")

@@ -129,11 +129,10 @@ local function text_of(path)
   return text or nil
 end
 
-local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end
-
--- The copy of a data file, by its content, below the run's folder; nil: none is kept.
-local function data_copy(source_folder, entry)
-  return entry.kept == true and entry.checksum:find "^%x+$" and ("%s/data/%s-%s"):format(source_folder, entry.checksum, entry.path:match "[^/]*$") or nil
+-- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
+local function copy_of(root, version, entry, is_data)
+  if not is_data then return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
+  return entry.kept == true and entry.checksum:find "^%x+$" and ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$") or nil
 end
 
 -- A copy is for those who may read the file.
@@ -174,13 +173,7 @@ function run_sources.write(folder, start, before)
   local latest = before and run_sources.latest(before)
   if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
   if not start.source_folder then
-    local name, n = before and ("source-from-%.0f"):format(start.from_step) or "source", 1
-    local free = name
-    while before and files.is_folder(folder .. "/" .. free) do
-      n = n + 1
-      free = name .. "-" .. n
-    end
-    start.source_folder = free
+    start.source_folder = before and files.free_name(("%s/source-from-%.0f"):format(folder, start.from_step)):match "[^/]*$" or "source"
   end
   for _, file in ipairs(code) do
     local to = ("%s/%s/%s"):format(folder, start.source_folder, place(file.path))
@@ -192,14 +185,14 @@ function run_sources.write(folder, start, before)
   end
   source_files.remember(code)
   for _, entry in ipairs(about_data) do
-    local copy = data_copy(start.source_folder, entry)
-    if copy and sum_of(folder .. "/" .. copy) ~= entry.checksum then
+    local copy = copy_of(folder, { folder = start.source_folder }, entry, true)
+    if copy and sum_of(copy) ~= entry.checksum then
       local text = text_of(source_files.data_at(entry.path)) or ""
       entry.kept = run_sources.checksum(text) == entry.checksum or nil              -- nil: it has just changed
       if entry.kept then
         files.make_folder(("%s/%s/data"):format(folder, start.source_folder))
-        files.write(folder .. "/" .. copy, { text })
-        copy_mode(source_files.data_at(entry.path), folder .. "/" .. copy)
+        files.write(copy, { text })
+        copy_mode(source_files.data_at(entry.path), copy)
       end
     end
   end
@@ -233,19 +226,16 @@ end
 ---@return Change[]
 function run_sources.changes(folder, info)
   local list, version = {}, run_sources.latest(info)
-  for _, entry in ipairs(version.source) do
-    local copy = copy_of(folder, version, entry)
-    local now, before = text_of(entry.path), text_of(copy)
-    if not now then list[#list + 1] = { path = entry.path, kind = "code", gone = true, copy = copy, since = version.from_step }
-    elseif run_sources.checksum(now) ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "code", line = before and first_difference(before, now), copy = copy, since = version.from_step }
-    end
-  end
-  for _, entry in ipairs(version.data) do
-    local now, bytes = sum_of(entry.path)
-    if now ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, copy = data_copy(folder .. "/" .. version.folder, entry),
-        since = version.data_since, before = tonumber(entry.bytes), now = bytes }
+  for _, kind in ipairs { "code", "data" } do
+    for _, entry in ipairs(kind == "code" and version.source or version.data) do
+      local now, bytes = sum_of(entry.path)
+      if now ~= entry.checksum then
+        local copy = copy_of(folder, version, entry, kind == "data")
+        local change = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step }
+        if kind == "data" then change.since, change.before, change.now = version.data_since, tonumber(entry.bytes), bytes
+        elseif now and text_of(copy) then change.line = first_difference(text_of(copy), text_of(entry.path)) end
+        list[#list + 1] = change
+      end
     end
   end
   return list
@@ -268,44 +258,30 @@ end
 function run_sources.damaged(folder, info)
   local list, seen = {}, {}
   for _, version in ipairs(run_sources.versions(info)) do
-    for _, entry in ipairs(version.source) do
-      local copy = version.folder .. "/" .. place(entry.path)
-      local text = not seen[copy] and text_of(folder .. "/" .. copy)
-      if not seen[copy] and not text then list[#list + 1] = copy .. ": is not there"
-      elseif text and run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
-      seen[copy] = true
-    end
-    for _, entry in ipairs(version.data) do
-      local copy = data_copy(version.folder, entry)
-      local now = copy and sum_of(folder .. "/" .. copy)
-      if copy and not now then list[#list + 1] = copy .. ": is not there"
-      elseif copy and now ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
+    for _, key in ipairs { "source", "data" } do
+      for _, entry in ipairs(version[key]) do
+        local copy = copy_of(folder, version, entry, key == "data")
+        local now = copy and not seen[copy] and sum_of(copy)
+        if copy and not seen[copy] and now ~= entry.checksum then
+          list[#list + 1] = copy:sub(#folder + 2) .. (now and ": was changed after the run wrote it" or ": is not there")
+        end
+        seen[copy or 0] = true
+      end
     end
   end
   return list
 end
 
----The text of a run's script, as the run keeps it; nil: it keeps none, or that was changed.
----@param folder string of the run
----@param info table its config.json
----@return string? text
----@return string? path of the copy
-function run_sources.script(folder, info)
-  local version = run_sources.latest(info)
-  for _, entry in ipairs(version.source) do
-    local copy = copy_of(folder, version, entry)
-    local text = entry.path == info.script and text_of(copy)
-    if text and run_sources.checksum(text) == entry.checksum then return text, copy end
-  end
-end
-
----The texts of all code that a run keeps, by path.
+---The texts of all code that a run keeps and that was not changed, by path.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@return table<string, string>
 function run_sources.texts(folder, info)
   local version, texts = run_sources.latest(info), {}
-  for _, entry in ipairs(version.source) do texts[entry.path] = text_of(copy_of(folder, version, entry)) end
+  for _, entry in ipairs(version.source) do
+    local text = text_of(copy_of(folder, version, entry))
+    texts[entry.path] = text and run_sources.checksum(text) == entry.checksum and text or nil
+  end
   return texts
 end
 
@@ -336,7 +312,7 @@ local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of priva
 local function data_copies(folder, version, gone)
   local of = {}
   for _, entry in ipairs(version.data) do
-    local copy = data_copy(folder .. "/" .. version.folder, entry)
+    local copy = copy_of(folder, version, entry, true)
     if copy and (not gone or gone[entry.path]) then
       local now = sum_of(copy)
       if not now then errors.fail(copy .. " is not there, and its run needs it") end

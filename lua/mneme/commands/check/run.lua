@@ -16,15 +16,8 @@ end
 
 -- Takes from several runs the notes that more than one of them has, each as one line for all of them; a run's own path reads RUN.
 local function take_common(all)
-  local count, order = {}, {}
-  local function key(run, text)
-    local from, upto = text:find(run.path, 1, true)
-    while from do
-      text = text:sub(1, from - 1) .. "RUN" .. text:sub(upto + 1)
-      from, upto = text:find(run.path, from + 3, true)
-    end
-    return text
-  end
+  local count, order, lines = {}, {}, {}
+  local function key(run, text) return (text:gsub(run.path:gsub("%p", "%%%0"), "RUN")) end
   for _, run in ipairs(all) do
     for _, text in ipairs(run.found.notes) do
       local k = key(run, text)
@@ -34,10 +27,9 @@ local function take_common(all)
   end
   for _, run in ipairs(all) do
     local own = {}
-    for _, text in ipairs(run.found.notes) do if count[key(run, text)] == 1 then own[#own + 1] = text end end
+    for _, text in ipairs(run.found.notes) do own[#own + 1] = count[key(run, text)] == 1 and text or nil end
     run.found.notes = own
   end
-  local lines = {}
   for _, k in ipairs(order) do
     local which = count[k] == #all and ("all %d runs"):format(#all) or ("%d of %d runs"):format(count[k], #all)
     if count[k] > 1 then lines[#lines + 1] = which .. ": " .. k end
