@@ -72,6 +72,9 @@ t.test("a run of a study that was altered is refused by its sweep", function()
   sh "cp -r s l; echo x | tee -a l/runs/*/log.txt"
   local said, status = mneme "check l"
   t.ok(status == 1 and said:find "log.txt: has %d+ bytes, and had %d+", said)
+  sh(("cp -r s l2; rm %s/result.json"):format((run:gsub("^s/", "l2/"))))
+  said, status = mneme "sweep s.lua run=l2 estimate=0"
+  t.ok(status == 0 and mneme "check l2":find "nothing is damaged", said)          -- a result that was removed is asked for again
   sh(([[rm %s/result.json; sed -i 's/"lr": [0-9][0-9.e-]*/"lr": 0.05/' %s/config.json]]):format(run, run))
   said, status = mneme "sweep s.lua run=s estimate=0 attempts=1"
   t.ok(status ~= 0 and (said .. read(run .. "/log.txt")):find "is not as it was written: config.json", said)

@@ -89,10 +89,12 @@ function manifest.check(path, info, found)
   local ok, held = xpcall(read, errors.handler, path)
   if not ok or not held then return bad "manifest.json: is damaged" end
   if held.starts > #history then bad(("config.json: has %d starts, manifest.json counts %.0f"):format(#history, held.starts)) end
+  local result = files.is_file(path .. "/result.json") and files.read(path .. "/result.json") or ""
+  local done = result:find '"status":%s*"done"'                               -- else a sweep may have begun to write log.txt again
   local stale, checkpoints, gone = held.starts < #history, 0, {}
   for _, file in ipairs(held.files) do
     local lasting = file.name:find "^episodes/" or file.name:find "^earlier%-log"          -- what a later start neither changes nor removes
-    local problem = (not stale or lasting) and fault(path, file)
+    local problem = (not stale or lasting) and (file.name ~= "log.txt" or done) and fault(path, file)
     local checkpoint = file.name:find "^checkpoints/"
     checkpoints = checkpoints + (checkpoint and 1 or 0)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
@@ -140,13 +142,15 @@ end
 function manifest.before_resume(path, info)
   local found = { bad = {}, notes = {} }
   manifest.files(path, info, found)
-  if #found.bad == 0 then return nil end
-  local said = ("%s is not as it was written: %s"):format(path, table.concat(found.bad, "; "))
+  local bad = {}                                         -- a result that was removed is asked for again
+  for _, text in ipairs(found.bad) do bad[#bad + 1] = not text:find "^result%.json: is not there" and text or nil end
+  if #bad == 0 then return nil end
+  local said = ("%s is not as it was written: %s"):format(path, table.concat(bad, "; "))
   if not run_sources.altered then
     errors.raise(said, { status = 2, where = false, hint = "use=altered resumes it all the same, and its history keeps saying so" })
   end
   terminal.note("mneme: warning: " .. said)
-  return json.array(found.bad)
+  return json.array(bad)
 end
 
 return manifest
