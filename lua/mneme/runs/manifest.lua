@@ -6,9 +6,11 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require "mneme.base.sealed"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local C = engine.C
+local ALTERED = ": was altered after it was written"
 local manifest = {}
 local seal_themselves = { ["result.json"] = true, ["resources.json"] = true }      -- they are written again after it
 
@@ -94,7 +96,8 @@ function manifest.check(path, info, found)
   local stale, checkpoints, gone = held.starts < #history, 0, {}
   for _, file in ipairs(held.files) do
     local lasting = file.name:find "^episodes/" or file.name:find "^earlier%-log"          -- what a later start neither changes nor removes
-    local problem = (not stale or lasting) and (file.name ~= "log.txt" or done) and fault(path, file)
+    local problem = (not stale or lasting) and (file.name ~= "log.txt" or done)
+      and not tables.has(found.bad, file.name .. ALTERED) and fault(path, file)
     local checkpoint = file.name:find "^checkpoints/"
     checkpoints = checkpoints + (checkpoint and 1 or 0)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
@@ -116,7 +119,7 @@ function manifest.seals(path, names, found, must)
     local text = files.is_file(path .. "/" .. name) and files.read(path .. "/" .. name)
     local whole = not text or sealed.check(text)
     if whole == false or whole == nil and (must or name:find "^where/" and (text:find('mneme-where-2', 1, true) or text:find "^{\n")) then
-      found.bad[#found.bad + 1] = name .. ": was altered after it was written"
+      found.bad[#found.bad + 1] = name .. ALTERED
     end
   end
 end
