@@ -157,10 +157,11 @@ function source_files.allowed(path, text, copy, by)
 end
 
 ---Would source_files.load run this file?
+---@return string? as what: see source_files.allowed
 function source_files.may_load(path)
   local copy = stored[plain(path)]
   local text = copy and copy.text or text_of(path)
-  return not text or source_files.allowed(path, text, copy ~= nil) ~= nil
+  return not text and "known" or source_files.allowed(path, text, copy ~= nil)
 end
 
 ---Notes a file that was loaded by other means.
