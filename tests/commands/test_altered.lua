@@ -103,7 +103,8 @@ t.test("a flipped byte of a map is found, wherever it lies; a map of an earlier 
 end)
 
 t.test("a run that is being trained is checked without a false alarm, and so is a copy of it", function()
-  local pipe = io.popen(("cd '%s'; '%s' run %s steps=1e9 checkpoint_every=256 record_every=0 run=live > live.log 2>&1 & echo $!"):format(dir, shell.program, TRAIN))
+  local pipe = io.popen(("cd '%s'; '%s' run %s steps=1e9 checkpoint_every=256 record_every=0 run=live > live.log 2>&1 & echo $!")
+    :format(dir, shell.program, TRAIN))
   local pid = pipe:read "*n"
   pipe:close()
   shell.wait("a checkpoint", function() return files.list(dir .. "/live/checkpoints")[3] end)
@@ -125,10 +126,14 @@ end)
 
 t.test("what a later version of Mneme wrote is refused in words", function()
   sh "rm -rf n; cp -r a n"
-  local function later(name, text) write(name, sealed.encode((function() local o = json.decode(text) o.format = 99 return o end)())) end
-  later("n/config.json", read "n/config.json")
-  for _, words in ipairs { "eval n episodes=2", "view n out=x.png", "run resume=n steps=90000", "check n", "report n", "compare n a", "export n to=x.safetensors",
-      "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
+  local function later(name)
+    local object = json.decode(read(name))
+    object.format = 99
+    write(name, sealed.encode(object))
+  end
+  later "n/config.json"
+  for _, words in ipairs { "eval n episodes=2", "view n out=x.png", "run resume=n steps=90000", "check n", "report n", "compare n a",
+      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
     local said, status = mneme(words)
     t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most", words .. ": " .. said)
   end
@@ -145,7 +150,7 @@ t.test("what a later version of Mneme wrote is refused in words", function()
     t.ok(status ~= 0 and said:find "a later version of Mneme wrote it: format 2", words .. ": " .. said)
   end
   t.eq(files.list(dir .. "/n/checkpoints")[1], at, "it is not taken for damaged")
-  later("s/study.json", read "s/study.json")
+  later "s/study.json"
   for _, words in ipairs { "report s", "compare s", "check s", "sweep s.lua run=s" } do
     local said, status = mneme(words)
     t.ok(status ~= 0 and said:find "s/study.json: a later version of Mneme wrote it", words .. ": " .. said)

@@ -265,11 +265,11 @@ end
 
 -- As what the nearest file of the user's on the stack may run.
 local function caller()
-  local level, about = 2, nil
-  repeat
+  local level, about = 3, debug.getinfo(3, "S")
+  while about and not chunks[about.source] do
     level = level + 1
     about = debug.getinfo(level, "S")
-  until not about or chunks[about.source]
+  end
   return about and chunks[about.source] or source_files.free and "named" or nil
 end
 

@@ -250,11 +250,11 @@ end
 
 -- The words of a help that name code: `help core mine`, a file.
 local function help_names(words)
-  local list = {}
+  local names = {}
   for i, word in ipairs(words) do
-    if word:find "%.lua$" or i > 1 and require("mneme.commands.help").named[words[1]] then list[#list + 1] = word end
+    if word:find "%.lua$" or i > 1 and require("mneme.commands.help").named[words[1]] then names[#names + 1] = word end
   end
-  return list
+  return names
 end
 
 local as_typed = { complete = true, help = true }      -- words that are no settings

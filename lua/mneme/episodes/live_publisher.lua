@@ -110,7 +110,8 @@ function live_publisher.open(learner, run, total)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     local trust = (source_files.trusted or source_files.remember {}) and " trust=1" or ""       -- it is trained here
-    os.execute(("%s view %s%s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), trust, shell_word(run.path .. "/view.log")))
+    os.execute(("%s view %s%s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), trust,
+      shell_word(run.path .. "/view.log")))
   else
     terminal.note(("view=1: no display; to watch from elsewhere: mneme view %s"):format(run.path))
   end

@@ -132,7 +132,8 @@ end
 -- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
 local function copy_of(root, version, entry, is_data)
   if not is_data then return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
-  return entry.kept == true and entry.checksum:find "^%x+$" and ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$") or nil
+  if entry.kept ~= true or not entry.checksum:find "^%x+$" then return nil end
+  return ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$")
 end
 
 -- A copy is for those who may read the file.
