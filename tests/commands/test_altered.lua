@@ -135,7 +135,8 @@ t.test("what a later version of Mneme wrote is refused in words", function()
   for _, words in ipairs { "eval n episodes=2", "view n out=x.png", "run resume=n steps=90000", "check n", "report n", "compare n a",
       "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
     local said, status = mneme(words)
-    t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most", words .. ": " .. said)
+    t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most",
+      words .. ": " .. said)
   end
   t.ok(mneme("list runs ."):find "n +.-of a later version")
   sh "rm -rf n; cp -r a n"
