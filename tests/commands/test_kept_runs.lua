@@ -50,7 +50,7 @@ local function check_version(version, archive)
       local acts = files.is_file(("%s/%s/config.json"):format(dir, run)) and run ~= "sequences"
       works("eval " .. run .. " trust=1" .. (acts and " episodes=4 seed=1" or ""), acts and "return" or "accuracy")
       if acts then works("view " .. run .. " out=picture.png size=640x480 trust=1") end
-      works("export " .. run .. " to=weights.safetensors")
+      works("export " .. run .. " to=weights.safetensors trust=1")
       for _, name in ipairs(files.list(("%s/%s/episodes"):format(dir, run))) do
         works(("export %s/episodes/%s to=episode.npz"):format(run, name))
         works(("view %s/episodes/%s out=picture.png size=640x480 trust=1"):format(run, name))
