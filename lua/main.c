@@ -47,19 +47,26 @@ static int find_lua(char *lua, size_t room, const char *own) {
   return -1;
 }
 
-/* package.path = "LUA/?.lua;LUA/?/init.lua;" .. package.path; `bundled`, a folder: package.cpath likewise */
-static void set_path(lua_State *L, const char *lua, const char *bundled) {
+/* package.KEY = FIRST, then its entries that are absolute: what lies in the current directory, or in a folder that only means something there,
+** is no module of ours, whoever put "./" into the list (Lua itself, LUA_PATH, `luarocks path`). */
+static void set_path(lua_State *L, const char *key, const char *first) {
   lua_getglobal(L, "package");
-  lua_getfield(L, -1, "path");
-  lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", lua, lua, lua_tostring(L, -1));
-  lua_setfield(L, -3, "path");
-  if (bundled) {
-    lua_getfield(L, -2, "cpath");
-    lua_pushfstring(L, "%s/?.so;%s", bundled, lua_tostring(L, -1));
-    lua_setfield(L, -4, "cpath");
-    lua_pop(L, 1);
+  lua_pushstring(L, first);
+  lua_getfield(L, -2, key);
+  for (const char *entry = lua_tostring(L, -1); entry && *entry; ) {
+    size_t n = strcspn(entry, ";");
+    if (*entry == '/') {
+      lua_pushvalue(L, -2);
+      lua_pushstring(L, *lua_tostring(L, -1) ? ";" : "");
+      lua_pushlstring(L, entry, n);
+      lua_concat(L, 3);
+      lua_replace(L, -3);
+    }
+    entry += n + (entry[n] == ';');
   }
-  lua_pop(L, 2);
+  lua_pop(L, 1);
+  lua_setfield(L, -2, key);
+  lua_pop(L, 1);
 }
 
 /* require("mneme.commands.cli").main(words) -> exit status.  That catches what goes wrong in commands; what reaches
@@ -134,7 +141,8 @@ int main(int argc, char **argv) {
   lua_State *L = luaL_newstate();
   if (!L) return fputs("mneme: no memory for Lua\n", stderr), 1;
   luaL_openlibs(L);
-  set_path(L, lua, exists(bundled, sizeof bundled, own, "../lib/bundled") ? bundled : NULL);
+  set_path(L, "path", lua_pushfstring(L, "%s/?.lua;%s/?/init.lua", lua, lua));
+  set_path(L, "cpath", exists(bundled, sizeof bundled, own, "../lib/bundled") ? lua_pushfstring(L, "%s/?.so", bundled) : "");
   int status = run(L, argc, argv);
   if (status < 0) {
     const char *why = lua_tostring(L, -1);

@@ -54,12 +54,13 @@ t.test("changed code is an error that names file and line; use=stored and use=no
       "view r out=r.png" } do
     local said, status = mneme(command)
     t.eq(status, 2, command .. ": " .. said)
-    t.ok(said:find "r: rules.lua has changed since the run began %(line 1%) %(use=stored trust=1 runs r/source/rules.lua; use=now takes", said)
+    t.ok(said:find "r: rules.lua has changed since the run began %(line 1%) %(use=stored runs r/source/rules.lua; use=now trust=1 takes", said)
   end
-  t.eq(mean_return(mneme "eval r episodes=20 use=stored trust=1"), before)
-  t.ok(mean_return(mneme "eval r episodes=20 use=now") >= 50 * before)
+  t.eq(mean_return(mneme "eval r episodes=20 use=stored"), before)
+  t.eq(select(2, mneme "eval r episodes=20 use=now"), 2, "nobody has run this rules.lua")
+  t.ok(mean_return(mneme "eval r episodes=20 use=now trust=1") >= 50 * before)
   sh "cp -r r s"
-  t.eq(select(2, mneme "run resume=s steps=8192 use=now"), 0)
+  t.eq(select(2, mneme "run resume=s steps=8192 use=now trust=1"), 0)
   t.eq(info("s").history[3].code, "now")
 end)
 
@@ -74,8 +75,8 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   write("rules.lua", "return { pay = function(a) return a end }\n")
   said, status = mneme "eval s episodes=20"
   t.ok(status == 2 and said:find "rules.lua has changed since the run was resumed at step 4096 %(line 1%)", said)
-  t.eq(mean_return(mneme "eval s episodes=20 use=stored trust=1"), rich)
-  t.eq(select(2, mneme "run resume=s steps=9216 use=stored trust=1"), 0)
+  t.eq(mean_return(mneme "eval s episodes=20 use=stored"), rich)
+  t.eq(select(2, mneme "run resume=s steps=9216 use=stored"), 0)
   t.eq(info("s").history[4].source_folder, "source-from-4096")
   for _, folder in ipairs { "source", "source-from-4096" } do
     sh(("rm -rf hurt; cp -r s hurt; echo >> hurt/%s/rules.lua"):format(folder))
@@ -84,33 +85,97 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   end
   said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
   t.ok(said:find "s: rules.lua has changed", said)
-  t.eq(select(2, mneme "view r s out=both.png use=stored trust=1"), 0)
+  t.eq(select(2, mneme "view r s out=both.png use=stored"), 0)
 end)
 
-t.test("stored code of a folder runs unasked only where the same file lies in the current directory or the installation", function()
+t.test("stored code runs unasked only where a run of the user's own was made by it, or it is Mneme's, wherever it lies", function()
   sh "mkdir elsewhere; cp -r s elsewhere/s"
   local other = dir .. "/elsewhere"
-  local said, status = shell.mneme(other, "eval s episodes=20 use=stored")
+  t.eq(select(2, shell.mneme(other, "eval s episodes=20 use=stored")), 0)
+  local said, status = shell.stranger(other, "eval s episodes=20 use=stored")
   t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/mine.lua, which was not run %(use=stored trust=1 runs it%)", said)
   sh "cp -r mine.lua cores elsewhere/; cp s/source-from-4096/rules.lua elsewhere/"
-  t.eq(select(2, shell.mneme(other, "eval s episodes=20 use=stored")), 0)
-  sh "echo '-- mine' >> elsewhere/rules.lua"
-  said, status = shell.mneme(other, "eval s episodes=20 use=stored")
-  t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/rules.lua", said)
+  said, status = shell.stranger(other, "eval s episodes=20")                  -- beside the run, as an archive brings it
+  t.ok(status == 2 and said:find "s brings its own code, mine.lua, which was not run %(trust=1 runs it%)", said)
+  t.eq(select(2, shell.stranger(other, "run mine.lua resume=s steps=10240")), 2, "the core is not named")
+  t.eq(select(2, shell.stranger(other, "run mine.lua resume=s steps=10240 trust=1")), 0)
+  t.eq(select(2, shell.stranger(other, "eval s episodes=20")), 0, "a run of theirs was made by it")
+  sh "echo '-- mine' >> elsewhere/rules.lua; rm -r elsewhere/of-another-user"
+  said, status = shell.stranger(other, "eval s episodes=20 use=stored")
+  t.ok(status == 2 and said:find "s brings its own code, s/source%-from%-4096/mine.lua", said)
   sh "cd elsewhere; cp ../s/source-from-4096/rules.lua rules.lua; mv mine.lua renamed.lua"
   t.eq(select(2, shell.mneme(other, "eval s episodes=20")), 0, "a renamed script evaluates")
   t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=4096 run=elsewhere/m"), 0)
   sh [[sed -i 's|"[^"]*experiments/tmaze.lua"|"/another/machine/experiments/tmaze.lua"|g' elsewhere/m/config.json
     mkdir -p elsewhere/m/source/another/machine/experiments; cp $(find elsewhere/m/source -name tmaze.lua) elsewhere/m/source/another/machine/experiments]]
-  said, status = shell.mneme(other, "eval m episodes=4")
+  said, status = shell.stranger(other, "eval m episodes=4")
   t.eq(status, 0, said)                                                  -- the experiment is the installation's, wherever it lay
+end)
+
+t.test("code beside a run, in a parent or another run, or by its name in the current directory, is not the user's", function()
+  sh "mkdir -p pack/runs/pack/b pack/cores; cp cores/own.lua pack/runs/pack/b/core.lua; cp cores/own.lua pack/cores/x.lua"
+  local pack = dir .. "/pack"
+  for _, name in ipairs { "runs/pack/b/core.lua", "x" } do
+    sh "rm -rf pack/runs/pack/a"
+    t.eq(select(2, shell.mneme(pack, "run tmaze quick=1 core=" .. name .. " core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 "
+      .. "steps=2048 run=runs/pack/a")), 0)
+    for _, words in ipairs { "eval runs/pack/a episodes=2", "view runs/pack/a out=x.png", "run resume=runs/pack/a steps=4096",
+      "intervene runs/pack/a erase=layers.0 at=1 episodes=2", "where runs/pack/a episodes=2", "credit runs/pack/a", "play against=runs/pack/a" } do
+      local said, status = shell.stranger(pack, words)
+      t.ok(status == 2 and said:find "runs/pack/a brings its own code, [%w./]+.lua, which was not run %(trust=1 runs it%)", words .. ": " .. said)
+    end
+    local said = shell.run(pack, "env -u HOME -u XDG_STATE_HOME '" .. shell.program .. "' eval runs/pack/a episodes=2")
+    t.ok(said:find "trust=1 runs it; Mneme cannot note which code is yours: HOME is not set", said)
+    t.eq(select(2, shell.run(pack, "HOME=/proc XDG_STATE_HOME= '" .. shell.program .. "' eval runs/pack/a episodes=2 trust=1")), 0)
+    t.eq(select(2, shell.mneme(pack, "eval runs/pack/a episodes=2")), 0)
+  end
+end)
+
+t.test("nothing in the current directory is run that the command line does not name", function()
+  sh "mkdir -p trap; cp -r r trap/run"
+  local function trap(path)
+    files.make_folder(dir .. "/trap/" .. (path:match "^(.*)/" or ""))
+    write("trap/" .. path, "io.open('sprung', 'a'):write '" .. path .. " '\n return {}\n")
+  end
+  local modules = { lfs = true, ["luajit"] = true, ["jit.util"] = true, ["jit.opt"] = true, string = true, table = true, io = true, os = true, package = true }
+  local program = shell.run(shell.root, "cat $(find lua experiments scenes -name '*.lua')")
+  for name in program:gmatch "require[ (\"']+([%w_.]+)" do modules[name] = true end
+  for name in program:gmatch 'module "([%w_.]+)"' do modules[name] = true end
+  t.ok(modules.ffi and modules.bit and modules["mneme.runs.script"])
+  for name in pairs(modules) do
+    local path = name:gsub("%.", "/")
+    trap(path .. ".lua")
+    trap(path .. "/init.lua")
+    trap(path .. ".so")
+  end
+  for _, kind in ipairs { "cores", "attentions", "datasets", "learners", "scenes", "experiments" } do trap(kind .. "/evil.lua") end
+  local commands = { "list", "help", "doctor", "list runs .", "list cores", "list costs", "list learners", "help cores", "help evil", "help gate", "help man",
+    "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run episode=0", "export run to=x.safetensors", "eval run episodes=2",
+    "view run out=x.png", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run", "play against=run",
+    "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null", "bench nosuch",
+    "sweep nosuch", "tune nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
+    "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
+  local known = {}
+  for _, words in ipairs(commands) do known[words:match "^%S+"] = true end
+  for _, command in ipairs(require "mneme.commands.command_table") do t.ok(known[command.name], command.name) end
+  for _, words in ipairs(commands) do
+    for _, run in ipairs { shell.mneme, shell.stranger } do
+      run(dir .. "/trap", words)
+      t.ok(not files.is_file(dir .. "/trap/sprung"), words .. ": " .. shell.run(dir .. "/trap", "cat sprung"))
+    end
+  end
+  shell.run(dir .. "/trap", "LUA_PATH='./?.lua;;' LUA_CPATH='./?.so;;' '" .. shell.program .. "' list runs .")
+  t.ok(not files.is_file(dir .. "/trap/sprung"))
+  mneme "help core evil"
+  shell.mneme(dir .. "/trap", "run tmaze core=evil")
+  t.ok(files.is_file(dir .. "/trap/sprung"), "what is named runs")
 end)
 
 t.test("a core that was edited is not evaluated in place of the trained one", function()
   write("cores/own.lua", core_text .. "\n-- changed\n")
   local said, status = mneme "eval r episodes=4"
   t.ok(status == 2 and said:find "cores/own.lua has changed since the run began %(line %d+%)", said)
-  t.eq(mean_return(mneme "eval r episodes=20 use=stored trust=1"), before)
+  t.eq(mean_return(mneme "eval r episodes=20 use=stored"), before)
   write("cores/own.lua", core_text)
   t.eq(mean_return(mneme "eval r episodes=20"), before)
 end)
@@ -118,10 +183,11 @@ end)
 t.test("a moved folder evaluates from what it keeps, if it is trusted", function()
   sh "mkdir away; cp -r r away/r"
   local away = dir .. "/away"
-  local said, status = shell.mneme(away, "eval r episodes=20")
+  t.eq(mean_return((shell.mneme(away, "eval r episodes=20"))), before, "their own")
+  local said, status = shell.stranger(away, "eval r episodes=20")
   t.ok(status == 2 and said:find "r: mine.lua is not here %(trust=1 runs the copy that the run keeps, r/source/mine.lua%)", said)
-  t.eq(mean_return((shell.mneme(away, "eval r episodes=20 trust=1"))), before)
-  said, status = shell.mneme(away, "run resume=r steps=6144 trust=1")
+  t.eq(mean_return((shell.stranger(away, "eval r episodes=20 trust=1"))), before)
+  said, status = shell.stranger(away, "run resume=r steps=6144 trust=1")
   t.eq(status, 0, said)
   sh "sed -i 's/a end }/-a end }/' away/r/source/rules.lua"
   said = shell.mneme(away, "eval r episodes=20 trust=1")
@@ -135,9 +201,9 @@ t.test("a script that the command line names is the user's own, wherever it lies
   write("plain.lua", (files.read(dir .. "/mine.lua"):gsub("\n[^\n]*wants[^\n]*", ""):gsub("rules.pay%(a%)", "a"):gsub('"own"', '"gru", d_model = 4')))
   local first, begun = shell.mneme(below, "run ../plain.lua run=q steps=2048")
   t.eq(begun, 0, first)
-  local said, status = shell.mneme(below, "run resume=q steps=4096")
+  local said, status = shell.stranger(below, "run resume=q steps=4096")
   t.ok(status ~= 0 and said:find("q brings its own code, ../plain.lua", 1, true), said)
-  said, status = shell.mneme(below, "run ../plain.lua resume=q steps=4096")
+  said, status = shell.stranger(below, "run ../plain.lua resume=q steps=4096")
   t.eq(status, 0, said)
   sh "rm -r below"
 end)
@@ -263,7 +329,7 @@ t.test("of a large data file a run keeps the checksum alone", function()
   t.ok(not info("heavy").data[2].kept and info("heavy").data[1].kept)
   write("wage.txt", "300\n")
   local said, status = mneme "eval heavy episodes=2"
-  t.ok(status == 2 and said:find "%(a run keeps the checksums of data files beyond 1 MiB, not the data; use=now", said)
+  t.ok(status == 2 and said:find "%(a run keeps the checksums of data files beyond 1 MiB and of private ones, not the data; use=now", said)
   said, status = mneme "eval heavy episodes=2 use=stored"
   t.ok(status == 0 and said:find "warning: heavy: wage.txt has changed .-: use=stored cannot bring them back", said)
 end)
@@ -341,7 +407,7 @@ end)
 t.test("mneme check says of episodes that cannot be replayed here why, and how they can", function()
   t.ok(mneme("check told"):find "1 episodes, 3 source files, 1 starts\n", "replayed where its script lies")
   sh "mkdir bare; cp -r told bare/told"
-  local said, status = shell.mneme(dir .. "/bare", "check told")
+  local said, status = shell.stranger(dir .. "/bare", "check told")
   t.ok(status == 0 and said:find "^ok +told .-note: 1 of 1 episodes not replayed: told: mine.lua is not here %(trust=1 runs .-told/source/mine.lua%)", said)
   said, status = shell.mneme(dir .. "/bare", "check told trust=1")
   t.ok(status == 0 and not said:find "not replayed", said)

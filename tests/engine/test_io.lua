@@ -82,6 +82,14 @@ t.test("a full disk leaves the old file as it was, and no rubbish", function()
   if not ok then error(problem, 0) end
 end)
 
+t.test("sha256: as coreutils compute it, at the ends of blocks", function()
+  for _, n in ipairs { 0, 3, 55, 56, 63, 64, 119, 120, 1000 } do
+    local text, digits = ("Mneme "):rep(n):sub(1, n), ffi.new "char[65]"
+    C.mn_sha256(text, n, digits)
+    t.eq(ffi.string(digits), shell.run(".", ("printf %%s '%s' | sha256sum"):format(text)):match "^%x+", n)
+  end
+end)
+
 t.test("crc32c: the check value of the standard, and in parts", function()
   local text = "123456789"
   t.eq(bit.tohex(C.mn_crc32c(0, text, 9)), "e3069283")

@@ -181,7 +181,8 @@ return function(target, block)
     local info = run_folder.read_info "fuzz"
     integrity.code("fuzz", info, { bad = {}, notes = {} })
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
-    mixed_code.gaps { { name = "a", info = info } }
+    run_sources.damaged("fuzz", info)
+    mixed_code.starts { { name = "a", info = info } }
     run_sources.choice = "stored"
     local ok, e = pcall(tried, run_sources.adopt, "fuzz", info)
     run_sources.choice = nil

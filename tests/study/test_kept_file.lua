@@ -85,7 +85,7 @@ t.test("what cannot be found or is not the script's says what to do, and leaves 
   local seen
   t.raises(function() kept_file.with(here .. "/small.jsonl", here .. "/small.lua", function(at) seen = at error "stop" end) end, "stop")
   t.ok(seen and not files.is_folder(seen), "the folder that it was unpacked into")
-  source_files.guard {}
+  source_files.folder = nil
   refused("report nowhere.jsonl", "there is no such study or run")
   refused("report runs/small/runs/kind=b,width=1,seed=1/metrics.jsonl", "no run of a study")
 end)
@@ -99,7 +99,7 @@ t.test("every file of kept runs here is found with all its runs by the settings 
       found = found + 1
     end
   end
-  source_files.guard {}
+  source_files.folder = nil
   t.ok(found >= 30, found)
 end)
 

@@ -68,7 +68,7 @@ t.test("a study's folder alone has its claims, figures and texts, and no code is
   t.ok(works("check small", other):find "ok +small +a study of 4 runs, 4 done")
   works("eval small/runs/core=gru,seed=1 episodes=4", other)               -- nothing of the script is run for that
   sh "rm other/small/declaration.json"
-  local said, status = mneme("report small out=bare.md episode=0", other)
+  local said, status = shell.stranger(other, "report small out=bare.md episode=0")
   t.ok(status == 0 and said:find "script=FILE names it; trust=1 runs the copy that the run keeps, small/runs/.-/source/small.lua", said)
   t.ok(not read "other/bare.md":find "What became of the claims" and read "other/there.md":find "What became of the claims")
   works("report small trust=1 episode=0 out=trusted.md", other)
@@ -80,7 +80,9 @@ end)
 
 t.test("claims and code that changed after the study had begun are told in the page", function()
   write("small.lua", study "Another sentence.")
-  local said = works "report runs/small out=now.md episode=0"
+  local said = works "report runs/small out=other.md episode=0"
+  t.ok(said:find "small.lua is not known as yours, and was not run: .-script=small.lua" and not read "other.md":find "Another sentence", said)
+  said = works "report runs/small out=now.md episode=0 script=small.lua"
   t.ok(said:find "warning: runs/small: small.lua has changed since the run began %(line 5%)", said)
   local page = read "now.md"
   t.ok(page:find "claim A was changed after the study had begun" and page:find "small.lua has changed since the run began", page:sub(1, 900))
@@ -141,12 +143,13 @@ end)
 t.test("steps that a crash took from the log are told", function()
   works "run plain.lua threads=1 run=crash steps=40960 checkpoint_every=10240"
   sh "head -2 crash/metrics.jsonl > m; mv m crash/metrics.jsonl"
-  works "run resume=crash steps=61440"
+  works "run resume=crash steps=61440 use=altered"
   local last = json.decode(read "crash/metrics.jsonl":match "\n([^\n]*)\n")
   local gap = json.decode(read "crash/config.json").history[2].log_gap
   t.ok(gap.after == last.step and gap.upto == 40960, json.encode(gap))
   local sentence = "steps [%d,]+ to 40,960 are not in the log: a crash lost them"
-  t.ok(works "check crash":find("note: " .. sentence))
+  local said, status = mneme "check crash"
+  t.ok(status == 1 and said:find("note: " .. sentence) and said:find "before it was resumed at step 40960: metrics.jsonl: has %d+ bytes", said)
   t.ok(works "compare crash":find("missing in the logs\n +crash: " .. sentence))
   works "report crash out=crash.md episode=0"
   t.ok(read "crash.md":find(sentence))

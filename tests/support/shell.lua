@@ -40,6 +40,9 @@ end
 ---@param words string "eval there episodes=20"
 function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(shell.program, words)) end
 
+---The same as a user to whom somebody gave the folder: nothing that lies there was run by a run of theirs.
+function shell.stranger(folder, words) return shell.run(folder, ("XDG_STATE_HOME='%s/of-another-user' '%s' %s"):format(folder, shell.program, words)) end
+
 ---The build folder as a plain `make` in the checkout calls it: by another name it would compile all again.
 function shell.make_build()
   local home = shell.run(shell.root, "pwd -P"):gsub("\n", "/")

@@ -87,6 +87,18 @@ function files.lock(path)
   end
 end
 
+---The files of which a process of this machine has a lock, by inode.
+---@return table<integer, boolean>
+function files.locked()
+  local set, f = {}, io.open "/proc/locks"
+  for inode in (f and f:read "*a" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
+  if f then f:close() end
+  return set
+end
+
+---Has a process of this machine locked this file?
+function files.is_locked(path) return files.locked()[lfs.attributes(path, "ino") or -1] == true end
+
 ---Remove a file; one that is not there is removed.
 function files.remove(path) check(C.mn_file_move(engine.ctx, path, nil)) end
 function files.rename(path, to) check(C.mn_file_move(engine.ctx, path, to)) end

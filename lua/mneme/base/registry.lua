@@ -21,14 +21,16 @@ local function folders(kind)
 end
 
 ---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted.
+---@param kind string
+---@param usable boolean? without those that may not run
 ---@return string[]
-function registry.names(kind)
+function registry.names(kind, usable)
   local seen, names = {}, {}
   for _, folder in ipairs(folders(kind)) do
     if lfs.attributes(folder, "mode") == "directory" then
       for file in lfs.dir(folder) do
         local name = file:match "^([^.].*)%.lua$" or file:match "^([^.])%.lua$"
-        if name and not seen[name] then seen[name] = true names[#names + 1] = name end
+        if name and not seen[name] and (not usable or source_files.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
       end
     end
   end

@@ -1,5 +1,6 @@
--- source_files.lua -- loads the Lua files of users, and notes each: a run keeps what it was made by (runs/run_sources.lua).  Files that a
--- run or study folder brings are programs of somebody else: they are loaded only where that is asked for.  Text only, no bytecode.
+-- source_files.lua -- loads the Lua files of users, and notes each: a run keeps what it was made by (runs/run_sources.lua).  Code runs if it comes
+-- with Mneme, if the command line names it, if a run that the user started on this machine was made by it (checksums in the user's state folder),
+-- or with trust=1; wherever it lies, other code is a program of somebody else.  Text only, no bytecode.
 local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
@@ -7,9 +8,9 @@ local errors = require "mneme.base.errors"
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
 
 local source_files = {
-  folder = nil,                -- the run or study folder that code is loaded for, and
-  others = {},                 -- more folders, where a command reads several
-  trusted = false,             -- whether code that they bring may run
+  folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
+  free = true,                 -- code runs that the script of the command line, or plain luajit, loads
+  trusted = false,             -- trust=1: any code runs
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
@@ -35,40 +36,6 @@ end
 
 local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
-local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
-
-local named = {}               -- folders of scripts that the command line names, and their paths
-
----The user named this script: it may run, and what lies beside it, wherever that is.
----@param path string
-function source_files.name(path)
-  path = real(path)
-  named[path], named[path:match "^(.*)/"] = "script", "folder"
-end
-
--- The folder of the study that a run's folder is of, or the folder itself.
-local function whole(folder)
-  local study = real(folder):match "^(.*)/runs/[^/]+$" or real(folder):match "^(.*)/cells/[^/]+$"
-  return study and lfs.attributes(study .. "/study.json", "mode") and study or real(folder)
-end
-
--- The user's own: a script that the user named; what lies in its folder, in the installation, or in the current directory, but in no folder that is read.
-local function own(path)
-  path = real(path)
-  if named[path] == "script" then return true end
-  for _, folder in ipairs { source_files.folder, unpack(source_files.others) } do
-    if within(path, whole(folder)) then return false end
-  end
-  for folder in pairs(named) do if within(path, folder) then return true end end
-  return within(path, installation) or within(path, real ".")
-end
-
----Would source_files.load run this file?
-function source_files.may_load(path) return source_files.trusted or not source_files.folder or stored[plain(path)] ~= nil or own(path) end
-
----Code that these folders bring is not loaded from now on, unless it is trusted.
----@param folders string[]
-function source_files.guard(folders) source_files.folder, source_files.others = folders[1], { unpack(folders, 2) } end
 
 local function text_of(path)
   local f = lfs.attributes(path, "mode") == "file" and io.open(path, "rb")
@@ -77,28 +44,124 @@ local function text_of(path)
   return text or nil
 end
 
----A file of the installation, or of the current directory outside the folders that are read: `path`, one whose path ends as it does, or one
----that was renamed, in the folder of `path` or the current one.
+local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
+
+-- ---- whose code it is ----
+
+local named, words = {}, {}    -- real paths of files, and other words, that the command line names
+local known                    -- digests of the user's code: "listed" in the user's state folder, or "here", in this process alone
+
+-- The list of the code that runs of the user's own were made by, one digest and path a line; nil: there is no place for it.
+local function list_file()
+  local state, home = os.getenv "XDG_STATE_HOME", os.getenv "HOME"
+  if state and state:sub(1, 1) == "/" then return state .. "/mneme/trusted" end
+  return home and home:sub(1, 1) == "/" and home .. "/.local/state/mneme/trusted" or nil
+end
+
+local function digest(text)
+  local digits = ffi.new "char[65]"
+  require("mneme.base.engine").C.mn_sha256(text, #text, digits)
+  return ffi.string(digits)
+end
+
+-- "listed", "here", or nil.
+local function known_as(text)
+  if not known then
+    known = {}
+    for line in (text_of(list_file() or "") or ""):gmatch "[^\n]+" do known[line:match "^%x+" or ""] = "listed" end
+  end
+  local name = digest(text)
+  return known[name], name
+end
+
+---A run of the user's own is made by this code: it is the user's from now on, wherever it lies.
+---@param code { path: string, text: string }[]
+---@return string? problem why it is so for this process alone
+function source_files.remember(code)
+  local path, lines = list_file(), {}
+  for _, file in ipairs(code) do
+    local as, name = known_as(file.text)
+    if as ~= "listed" then lines[#lines + 1] = ("%s  %s\n"):format(name, (file.path:gsub("%c", "?"))) end
+    known[name] = as or "here"
+  end
+  if not path then return "HOME is not set" end
+  for folder in path:gmatch "()/" do lfs.mkdir(path:sub(1, folder - 1)) end
+  local f, problem = io.open(path, "a")
+  if not f then return problem end
+  f:write(table.concat(lines))
+  f:close()
+  for _, line in ipairs(lines) do known[line:match "^%x+"] = "listed" end
+end
+
+local function shipped(path)
+  for _, folder in ipairs { "lua", "experiments", "scenes" } do
+    if within(path, installation .. "/" .. folder) then return true end
+  end
+  return false
+end
+
+---The user named this file: it may run, and what it requires.
+---@param path string
+---@param script boolean? it is the script of the command line: so may all that is loaded for it
+function source_files.name(path, script)
+  path = real(path)
+  named[path] = true
+  source_files.free = source_files.free or script == true and not shipped(path)
+end
+
+---Code runs from now on only where it comes with Mneme, the user has run it before, or these words name it.
+---@param list string[] of the command line
+function source_files.only_named(list)
+  source_files.free = false
+  for _, word in ipairs(list) do
+    local value = word:match "^%-*[%w_.]+=(.*)$"
+    for part in (value or word):gmatch "[^,{}%s\"']+" do
+      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = true end
+    end
+  end
+end
+
+-- A file of the installation whose path ends as `path` does.
+local function shipped_like(path, wanted)
+  local tail = path:gsub("^/+", "")
+  for _ = 1, tail and MOST_DEEP or 0 do
+    local at = installation .. "/" .. tail
+    local text = shipped(real(at)) and text_of(at)
+    if text and wanted(text) then return at end
+    tail = tail:match "^[^/]*/(.*)$"
+    if not tail then return nil end
+  end
+end
+
+---A file that is here: `path`, or one of the installation whose path ends as it does.
 ---@param path string
 ---@param wanted fun(text: string): boolean is its content the right one?
 ---@return string? path nil: there is none
 function source_files.find(path, wanted)
-  local function same(at)
-    local text = own(at) and text_of(at)
-    return text and wanted(text) and at
-  end
-  local tail, found = path:gsub("^/+", ""), same(path)
-  for _ = 1, MOST_DEEP do
-    if found or not tail then break end
-    found = same(tail) or same(installation .. "/" .. tail)
-    tail = tail:match "^[^/]*/(.*)$"
-  end
-  for _, folder in ipairs { ".", path:match "^(.*)/" } do
-    if not found and lfs.attributes(folder, "mode") == "directory" and own(folder) then
-      for name in lfs.dir(folder) do found = found or name:find "%.lua$" and same(folder .. "/" .. name) end
-    end
-  end
-  return found or nil
+  local text = text_of(path)
+  return text and wanted(text) and path or shipped_like(path, wanted)
+end
+
+---May code run?  "named": the command line names it, or what requires it; "known": it comes with Mneme, or the user has run it; nil: it may not.
+---@param path string
+---@param text string
+---@param copy boolean? it is a run's copy of the file
+---@param by string? as what the file that requires it may
+---@return string?
+function source_files.allowed(path, text, copy, by)
+  local at = not copy and real(path)
+  if source_files.free and not source_files.folder or named[at] or by == "named" then return "named" end
+  if at and not source_files.folder and words[path:match "([^/]*)%.lua$"] then return "named" end
+  if source_files.trusted or at and shipped(at) or known_as(text) then return "known" end
+  return shipped_like(path, function(other) return other == text end) and "known" or nil
+end
+
+---Would source_files.load run this file?
+---@return string? as what: see source_files.allowed
+function source_files.may_load(path)
+  local copy = stored[plain(path)]
+  local text = copy and copy.text or text_of(path)
+  return not text and "known" or source_files.allowed(path, text, copy ~= nil)
 end
 
 ---Notes a file that was loaded by other means.
@@ -171,31 +234,51 @@ function source_files.exists(path) return stored[plain(path)] ~= nil or lfs.attr
 
 ---Loads a Lua file.
 ---@param path string
+---@param by string? as what the file that requires it may run: see source_files.allowed
 ---@return function? chunk nil: it has an error
 ---@return string? problem
-function source_files.load(path)
+function source_files.load(path, by)
   local instead = stored[plain(path)]
   local text, name = instead and instead.text, instead and instead.name or path
   if not instead then
-    if not source_files.may_load(path) then
-      errors.usage(("%s brings its own code, %s, which was not run"):format(source_files.folder, path), "trust=1 runs it")
-    end
     local file, problem = io.open(path, "rb")
     if not file then return nil, "cannot open " .. problem end
     text = file:read "*a"
     file:close()
     if not text then return nil, "cannot read " .. path end
   end
+  local as = source_files.allowed(path, text, instead ~= nil, by)
+  if not as then
+    local problem = source_files.remember {}
+    errors.usage((source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run")
+      :format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+  end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)
-  chunks["@" .. name] = true
+  chunks["@" .. name] = as
+  if as == "named" then
+    local before, key = known_as(text)
+    known[key] = before or "here"
+  end
   return load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
 end
 
+-- As what the nearest file of the user's on the stack may run.
+local function caller()
+  local level, about = 3, debug.getinfo(3, "S")
+  while about and not chunks[about.source] do
+    level = level + 1
+    about = debug.getinfo(level, "S")
+  end
+  return about and chunks[about.source] or source_files.free and "named" or nil
+end
+
+local ours = { mneme = true, lfs = true, bit = true, ffi = true, jit = true }          -- modules that no file here stands in for
+
 -- The file that require(name) means, if it is a local one: not the library's, nor one that the system has installed.
 local function local_module(name)
-  if name == "mneme" or name:find "^mneme%." then return nil end
-  for template in package.path:gmatch "[^;]+" do
+  if ours[name:match "^[^.]*"] then return nil end
+  for template in ("./?.lua;" .. package.path):gmatch "[^;]+" do
     local path = template:gsub("%?", (name:gsub("%.", "/")))
     if source_files.exists(path) then
       return (stored[plain(path)] or path:sub(1, 1) ~= "/" or within(real(path), real ".")) and path or nil
@@ -207,8 +290,9 @@ end
 local function missing_module(name)
   local file, here_is = name:gsub("%.", "/") .. ".lua", real "."
   local said = ("module '%s' is not found: there is no %s in the current directory"):format(name, file)
-  for folder, kind in pairs(named) do
-    if kind == "folder" and folder ~= here_is and lfs.attributes(folder .. "/" .. file, "mode") == "file" then
+  for script in pairs(named) do
+    local folder = script:match "^(.*)/"
+    if folder ~= here_is and lfs.attributes(folder .. "/" .. file, "mode") == "file" then
       local short = within(folder, here_is) and folder:sub(#here_is + 2) or folder
       said = said .. ("; %s/%s is beside the script: cd %s first"):format(short, file, short)
     end
@@ -248,7 +332,7 @@ function source_files.install()
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
-    local chunk, problem = source_files.load(path)
+    local chunk, problem = source_files.load(path, caller())
     if not chunk then error(problem, 0) end
     modules[name] = path
     return chunk
@@ -257,7 +341,7 @@ function source_files.install()
   local lua_loadfile = loadfile
   rawset(_G, "loadfile", function(path, ...)
     if type(path) ~= "string" or select("#", ...) > 0 then return lua_loadfile(path, ...) end
-    return source_files.load(path)
+    return source_files.load(path, caller())
   end)
   rawset(_G, "dofile", function(path)
     local chunk, problem = loadfile(path)

@@ -1,7 +1,8 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
 -- parsed here; each command reads its own arguments, and errors carry their exit status.
 require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
-require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
+local source_files = require "mneme.base.source_files"
+source_files.install()                            -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local meanings = require "mneme.base.meanings"
@@ -247,6 +248,15 @@ local function unknown_command(name, rest, names)
   errors.unknown("command", name, names)
 end
 
+-- The words of a help that name code: `help core mine`, a file.
+local function help_names(words)
+  local names = {}
+  for i, word in ipairs(words) do
+    if word:find "%.lua$" or i > 1 and require("mneme.commands.help").named[words[1]] then names[#names + 1] = word end
+  end
+  return names
+end
+
 local as_typed = { complete = true, help = true }      -- words that are no settings
 
 local function dispatch(words)
@@ -266,7 +276,11 @@ local function dispatch(words)
       for _, word in ipairs(rest) do asks = asks or word == "--help" end
       if asks and not (c.scripts and #rest > 1) then return show_help { name } end
       if c.scripts then script.once(rest) end
-      return runs[name](c.loads and (name ~= "run" or script.setting(rest, "resume")) and require("mneme.runs.run_sources").take(rest) or rest)
+      if name == "repl" then source_files.free = true
+      elseif name == "help" then source_files.only_named(help_names(rest)) elseif name == "complete" or name == "list" then source_files.only_named {}
+      else source_files.only_named(rest) end
+      local take = c.loads and require("mneme.runs.run_sources").take
+      return runs[name](take and take(rest, name == "run" and not script.setting(rest, "resume")) or rest)
     end
     names[i] = c.name
   end

@@ -404,7 +404,7 @@ function compare.text(paths, options)
     for _, text in ipairs(integrity.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
   end
   for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) },
-    { "missing in the logs", mixed_code.gaps(runs) } } do
+    { "missing in the logs", select(2, mixed_code.starts(runs)) } } do
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then
@@ -470,7 +470,7 @@ function compare.main(words)
     if o[key] and (not o.out or o.out:lower():find "%.html?$") then errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(key), USAGE) end
   end
   if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
-  source_files.guard(paths)
+  source_files.folder = paths[1]
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)

@@ -10,6 +10,7 @@ local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
+local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 
 local run_list = {}
@@ -30,13 +31,6 @@ end
 local function decoded(text)
   local ok, value = pcall(json.decode, text or "")
   return ok and type(value) == "table" and value or nil
-end
-
--- The files that a process of this machine has locked, by inode.
-local function locked_files()
-  local set = {}
-  for inode in (text_of "/proc/locks" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
-  return set
 end
 
 -- The last whole line of a run's log.
@@ -67,7 +61,9 @@ local function run_row(path, name, locked, here)
   local time = log or lfs.attributes(path .. "/config.json", "modification") or 0
   local info = decoded(text_of(path .. "/config.json"))
   local config = info and info.config
-  if type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
+  if info and (tonumber(info.format) or 0) > sealed.FORMAT then
+    return { name = name, path = path, time = time, state = "of a later version" }
+  elseif type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
   local line = last_line(path)
   local kept = checkpoints.list(path)
   local wanted, step = tonumber(config.steps), math.max(tonumber(line.step) or 0, kept[#kept] and kept[#kept].step or 0)        -- the log is behind
@@ -95,7 +91,9 @@ local function study_row(path, name)
   local info = decoded(text_of(path .. "/study.json"))
   local time = lfs.attributes(path .. "/study.json", "modification") or 0
   if info then info.runs = info.runs or info.cells end          -- earlier versions called them cells
-  if not info or type(info.runs) ~= "table" then return { name = name, path = path, study = true, time = time, state = "damaged study.json" } end
+  if info and (tonumber(info.format) or 0) > sealed.FORMAT then
+    return { name = name, path = path, study = true, time = time, state = "of a later version" }
+  elseif not info or type(info.runs) ~= "table" then return { name = name, path = path, study = true, time = time, state = "damaged study.json" } end
   local done, inner = 0, files.is_folder(path .. "/cells") and "/cells/" or "/runs/"
   for _, r in ipairs(info.runs) do
     local file = path .. inner .. tostring(type(r) == "table" and r.name) .. "/result.json"
@@ -113,7 +111,7 @@ end
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
 ---  set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
-  local rows, locked, here = {}, locked_files(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
+  local rows, locked, here = {}, files.locked(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
   local function look(path, name, deeper)
     if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
     elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)

@@ -4,11 +4,12 @@ local bit = require "bit"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local map_file = {}
-local FORMAT = "mneme-where-1"
+local FORMAT, BEFORE = "mneme-where-2", "mneme-where-1"           -- 1 has no checksum
 
 -- Everything that the numbers depend on, as a text.
 local function key_of(map)
@@ -54,8 +55,8 @@ local function fits(map, got)
 end
 
 local function store(map, path, key)
-  files.write(path, { json.encode { format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
-    outcomes = json.array(map.outcomes), columns = json.array(map.columns) }, "\n" })
+  files.write(path, { sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
+    outcomes = json.array(map.outcomes), columns = json.array(map.columns) }, true) })
 end
 
 ---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
@@ -73,7 +74,9 @@ function map_file.attach(map, folder, only_read)
     map.on_column = function() store(map, path, key) end
   end
   if not files.is_file(path) then return path, 0 end
-  if type(got) ~= "table" or got.format ~= FORMAT or got.key ~= key or not fits(map, got) then
+  local format = type(got) == "table" and tostring(got.format) or ""
+  sealed.need(path, tonumber(format:match "^mneme%-where%-(%d+)$"), 2)
+  if format ~= FORMAT and format ~= BEFORE or got.key ~= key or not fits(map, got) then
     terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
     return path, 0
   end

@@ -8,11 +8,9 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local log_gaps = require "mneme.runs.log_gaps"
 local manifest = require "mneme.runs.manifest"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
-local sealed = require "mneme.base.sealed"
 local settings = require "mneme.study.settings_diff"
 local run_starts = require "mneme.runs.starts"
 local study_folder = require "mneme.study.folder"
@@ -42,7 +40,8 @@ function integrity.log(path, found)
       n = n + 1
       local entry = stop ~= "" and json.decode(line)
       local step = type(entry) == "table" and entry.step
-      if type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
+      if type(step) ~= "number" and stop == "" and found.unfinished then n = n - 1
+      elseif type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
       elseif steps[1] and step <= steps[#steps] then
         found.bad[#found.bad + 1] = ("metrics.jsonl: line %d: step %.0f comes after step %.0f"):format(n, step, steps[#steps])
       end
@@ -72,26 +71,29 @@ function integrity.events(path, lines, found)
     local size = bytes - at >= 16 and tonumber(ffi.cast("const uint64_t *", data + at)[0]) or math.huge
     if size > bytes - at - 16 or masked(data + at, 8) ~= ffi.cast("const int32_t *", data + at + 8)[0]
       or masked(data + at + 12, size) ~= ffi.cast("const int32_t *", data + at + 12 + size)[0] then
-      found.bad[#found.bad + 1] = ("%s: record %d is damaged"):format(name, n)
+      local torn = found.unfinished and size > bytes - at - 16
+      if not torn then found.bad[#found.bad + 1] = ("%s: record %d is damaged"):format(name, n) end
       break
     end
     at = at + 16 + size
   end
   if owner and at == bytes and n ~= lines + 2 then
-    found.bad[#found.bad + 1] = ("%s: has %d records after its first two, the log has %d lines"):format(name, n - 2, lines)
+    local list = found.unfinished and found.notes or found.bad                  -- a copy of a run that was trained has the one before the other
+    list[#list + 1] = ("%s: has %d records after its first two, the log has %d lines"):format(name, n - 2, lines)
   end
 end
 
 -- Adds what is wrong with the checkpoints, by themselves and against the log.  Those before a gap of the log count lines that were lost.
 local function check_checkpoints(path, steps, found, info)
-  local list, lost = checkpoints.list(path), log_gaps.last(info)
+  local list, lost = checkpoints.list(path), select(3, run_starts.found(info))
   for _, at in ipairs(list) do
     local c, problem = checkpoints.read_unless_damaged(at.path)
     local name = at.path:match "[^/]*$"
     if not c then found.bad[#found.bad + 1] = problem.message
     elseif c.step ~= at.step then found.bad[#found.bad + 1] = ("%s: holds step %.0f"):format(name, c.step)
     elseif c.step > lost and c.lines > #steps then
-      found.bad[#found.bad + 1] = ("%s: counts %d lines of the log, which has %d"):format(name, c.lines, #steps)
+      local notes = found.unfinished and found.notes or found.bad
+      notes[#notes + 1] = ("%s: counts %d lines of the log, which has %d"):format(name, c.lines, #steps)
     elseif c.step > lost and c.lines > 0 and steps[c.lines] > c.step then
       found.bad[#found.bad + 1] = ("%s: line %d of the log is of step %.0f, after it"):format(name, c.lines, steps[c.lines])
     end
@@ -133,8 +135,7 @@ end
 ---@return integer starts entries of its history
 ---@return boolean others code, data or program that are not the run's
 function integrity.code(path, info, found)
-  local imported, count = found.imported, 0
-  for _, problem in ipairs(imported and {} or run_sources.damaged(path, info)) do found.bad[#found.bad + 1] = problem end
+  local count = 0
   local changes = run_sources.changes(path, info)
   for _, change in ipairs(changes) do found.notes[#found.notes + 1] = run_sources.text(change) end
   local history = type(info.history) == "table" and info.history or {}
@@ -144,7 +145,9 @@ function integrity.code(path, info, found)
     if not from or from < step then found.bad[#found.bad + 1] = ("config.json: start %d of its history is not whole, or begins before another"):format(i) end
     step = from or step
   end
-  for _, text in ipairs(log_gaps.of(info)) do found.notes[#found.notes + 1] = text end
+  local altered, gaps = run_starts.found(info)
+  for _, text in ipairs(altered) do found.bad[#found.bad + 1] = text end
+  for _, text in ipairs(gaps) do found.notes[#found.notes + 1] = text end
   found.notes[#found.notes + 1] = run_starts.changes(info)
   local last, versions = history[#history], run_sources.versions(info)
   others = others or #versions > 1                                 -- an episode may be of the one before
@@ -160,14 +163,6 @@ function integrity.code(path, info, found)
   return count, #history, others
 end
 
--- Adds JSON files of a folder that are not as they were written; those of earlier versions carry no checksum.
-local function check_seals(path, names, found, must)
-  for _, name in ipairs(names) do
-    local whole = not files.is_file(path .. "/" .. name) or sealed.check((files.read(path .. "/" .. name)))
-    if whole == false or whole == nil and must then found.bad[#found.bad + 1] = name .. ": was altered after it was written" end
-  end
-end
-
 ---Checks a run's folder.
 ---@param path string
 ---@param found Findings? with what is known of the run: imported, done
@@ -178,8 +173,7 @@ end
 function integrity.run(path, found, light)
   found = found or { bad = {}, notes = {} }
   local info = run_folder.read_info(path)
-  check_seals(path, { "config.json", "outcome.json", "resources.json", "result.json" }, found, info.folder ~= nil and not found.imported)
-  if not found.imported then manifest.check(path, info, found) end
+  manifest.files(path, info, found)
   local kept, starts, others = integrity.code(path, info, found)
   local steps = integrity.log(path, found)
   if light then return found, "" end
@@ -248,8 +242,8 @@ end
 ---@return string summary
 function integrity.study(path, study)
   local found, named = { bad = {}, notes = {} }, {}
-  check_seals(path, { "study.json" }, found, study.info.declared)
-  check_seals(path, { "declaration.json" }, found, true)
+  manifest.seals(path, { "study.json" }, found, study.info.declared)
+  manifest.seals(path, { "declaration.json" }, found, true)
   local done, open = 0, 0
   for i, r in ipairs(study.runs) do
     named[r.name] = true
@@ -274,11 +268,29 @@ local function sentence(name, bad)
     #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or "")
 end
 
--- Findings are looked for twice: a file that once could not be opened or read is no damage.
-local function twice(check, ...)
-  local ok, found = xpcall(check, errors.handler, ...)
-  if ok and #found.bad == 0 then return true, found end
-  return xpcall(check, errors.handler, ...)
+---Looks again where something is wrong, and twice more where another process trains the run: what is wrong once, while files are written or
+---cannot be opened, is no damage.
+---@param path string? of the run
+---@param check function of this module, and its arguments
+---@return boolean ok
+---@return any found or the error
+---@return string? summary
+function integrity.steady(path, check, ...)
+  local ok, found, summary = xpcall(check, errors.handler, ...)
+  for _ = 1, path and files.is_locked(path .. "/lock") and 3 or 1 do
+    if ok and #found.bad == 0 then break end
+    local before = {}
+    for _, text in ipairs(ok and found.bad or {}) do before[text] = true end
+    local first = ok
+    if path then C.mn_sleep(0.1) end
+    ok, found, summary = xpcall(check, errors.handler, ...)
+    if ok then
+      local both = {}
+      for _, text in ipairs(found.bad) do if before[text] or not first then both[#both + 1] = text end end
+      found.bad = both
+    end
+  end
+  return ok, found, summary
 end
 
 ---What is wrong with the finished runs that a report or comparison is about, and with their study's folder, by the light checks.
@@ -291,11 +303,11 @@ function integrity.sentences(runs, study)
     if ok and #found.bad == 0 then return end
     if #list < MOST_RUNS then list[#list + 1] = sentence(name, ok and found.bad or { found.message }) else more = more + 1 end
   end
-  if study then add("the study", twice(integrity.study, study.path, study)) end
+  if study then add("the study", integrity.steady(nil, integrity.study, study.path, study)) end
   for i, r in ipairs(runs) do
     if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      if study then add(r.name, twice(integrity.run_of_study, r, study.info.runs[i], true))
-      else add(r.path, twice(integrity.run, r.path, nil, true)) end
+      if study then add(r.name, integrity.steady(r.path, integrity.run_of_study, r, study.info.runs[i], true))
+      else add(r.path, integrity.steady(r.path, integrity.run, r.path, nil, true)) end
     end
   end
   if more > 0 then list[#list + 1] = ("%d more runs are damaged"):format(more) end

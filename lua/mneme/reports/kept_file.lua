@@ -20,7 +20,8 @@ local function script_of(file, held, given)
   local path, name = values.show(held.script), values.show(held.study)
   if source_files.exists(path) and source_files.may_load(path) then return path end
   if script.is_experiment(name) then return script.locate(name) end
-  errors.usage(("%s: it has runs of the study '%s', whose script %s is not here"):format(file, name, path), "script=FILE names it")
+  errors.usage(("%s: it has runs of the study '%s', whose script %s is not %s"):format(file, name, path,
+    source_files.exists(path) and "known as yours" or "here"), "script=FILE names it")
 end
 
 -- What the names of runs say: of each axis the values, in the form that names have; and the seeds.
@@ -71,7 +72,7 @@ end
 ---@return string folder of the study within `outer`, which `unpack` fills
 ---@return fun(): string? unpack as sweep.kept has it
 function kept_file.find(file, given, outer)
-  source_files.guard { outer }
+  source_files.folder = outer
   local held = archive.about(file)
   local path, problem = script_of(file, held, given), nil
   local axes, seeds = parts_of(held.names)

@@ -132,7 +132,7 @@ local function code(out, study, runs)
     for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
   end
   if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
-  for _, r in ipairs(runs) do text = text or run_sources.script(r.run.path, r.info) end
+  for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
   if text then out:folded(words.script_text, text)
   elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
   elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
@@ -171,7 +171,7 @@ local function compose(study, source, options)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, gaps, resumed = mixed_code.of(named(runs)), mixed_code.gaps(named(runs)), mixed_code.resumed(named(runs))
+  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
   if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
@@ -316,7 +316,7 @@ end
 
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
-  if given then return script.locate(given) end
+  if given then return script.named(given) end
   local path = values.show(study.info.script)
   if source_files.exists(path) then return path end
   local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
@@ -344,7 +344,7 @@ local function source_of(o, study)
   local core, changes = nil, {}
   for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local since, run, info = changes_since(study)
-  if not o.script then source_files.folder = study.path end
+  source_files.folder = study.path
   local held = not o.script and declared.read(study.path)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
@@ -352,13 +352,18 @@ local function source_of(o, study)
     if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
-  if held and (not path or elsewhere or run_sources.choice == "stored" or not source_files.may_load(path)) then
+  local unknown = path and not source_files.may_load(path)
+  if held and (not path or elsewhere or run_sources.choice == "stored" or unknown) then
+    if unknown and run_sources.choice ~= "stored" then
+      terminal.note(("mneme: warning: %s: %s is not known as yours, and was not run: claims, figures and texts are those of the folder; script=%s takes its")
+        :format(study.path, path, path))
+    end
     held.report = written.of(held.spec or {}, held.texts)
     held.changes = claims_changed(study, held.spec)
     return held
   end
   if not path then
-    local kept, problem = run and run_sources.script(run.path, info) ~= nil, nil
+    local kept, problem = run and info.script and run_sources.texts(run.path, info)[info.script] ~= nil, nil
     if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
     if not kept then
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
@@ -413,7 +418,7 @@ end
 local function write_report(o)
   local study, swept = load(o.paths)
   if not swept then
-    source_files.guard(o.paths)
+    source_files.folder = o.paths[1]
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
     local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode ~= "0" })
     print(to)

@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
 local safetensors = require "mneme.tensor.safetensors"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -79,6 +80,7 @@ end
 function checkpoints.read(path)
   local file = safetensors.load(path)
   local metadata = file.metadata
+  sealed.need(path, tonumber((metadata.format or ""):match "^mneme%-checkpoint%-(%d+)$"), 1)
   if metadata.format ~= "mneme-checkpoint-1" then
     errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
   end
@@ -98,6 +100,7 @@ function checkpoints.read_unless_damaged(path)
   local ok, result = xpcall(checkpoints.read, errors.handler, path)
   if ok then return result end
   local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
+    and not result.message:find(sealed.NEWER, 1, true)
   if not about_file and files.is_file(path) then error(result, 0) end
   return nil, result
 end

@@ -3,6 +3,7 @@ local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
@@ -47,6 +48,7 @@ function folder.read_info(path)
   end
   local info, problem = json.decode((files.read(path)), path)
   if problem then errors.fail(problem) end
+  if type(info) == "table" then sealed.need(path, info.format) end
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end

@@ -88,7 +88,7 @@ local function write_info(path, info) files.write(path .. "/config.json", { seal
 local function first_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
-  local info = { mneme = version, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
+  local info = { mneme = version, format = sealed.FORMAT, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
     history = { session(0, cfg) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
@@ -163,6 +163,7 @@ end
 local function old_run(cfg)
   folder.read_info(cfg.resume)
   lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
+  local altered = manifest.before_resume(folder.plain(cfg.resume), folder.read_info(cfg.resume))
   files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
   for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(folder.plain(cfg.resume) .. place) end
   local self = setmetatable(folder.load(cfg.resume), Run)
@@ -190,6 +191,7 @@ local function old_run(cfg)
   for _, key in ipairs(before and starts.keys or {}) do            -- of a version that did not note it
     if before[key] == nil and (key == "steps" or #history == 1) then before[key] = self.info.config[key] end
   end
+  now.altered = altered
   self.info.config.steps = cfg.steps                      -- the next resume is to go as far
   if before and before.program_checksum ~= now.program_checksum then
     terminal.note(("%s: another build of Mneme continues this run (%s, before %s)"):format(self.path, now.program or "unknown commit",

@@ -1,6 +1,8 @@
 -- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, and
 -- RUN/source-from-STEP/ those of a resume that ran other code, each with small data files; config.json has all checksums, and the program's.
 -- What evaluates or resumes the run gets the same code, or an error that says what changed.
+local bit = require "bit"
+local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -9,14 +11,19 @@ local registry = require "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
+ffi.cdef "int chmod(const char *path, unsigned mode);"
 local C = engine.C
 local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
 local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
   help = { { "use=stored", "the copies that a run keeps, where its code or data have changed; of data files beyond 1 MiB it keeps checksums alone" },
     { "use=now", "the code and data that are there now" },
-    { "trust=1", "run code that the folder brings; without it only files of the installation and of the current directory outside the folder run" } },
+    { "use=altered", "resume a run though its files are not as they were written; its history, mneme check and reports keep saying so" },
+    { "keep_private=1", "copy data files, too, that other users may not read; without it a run keeps their checksums alone" },
+    { "trust=1", "run any code; without it what comes with Mneme, what the command line names, and what a run of yours on this machine was made by" } },
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
+  altered = false,              -- use=altered
+  keep_private = false,
 }
 
 ---A checksum as text: CRC-32C in hexadecimal digits.
@@ -122,12 +129,20 @@ local function text_of(path)
   return text or nil
 end
 
-local function copy_of(folder, version, entry) return ("%s/%s/%s"):format(folder, version.folder, place(entry.path)) end
-
--- The copy of a data file, by its content, below the run's folder; nil: none is kept.
-local function data_copy(source_folder, entry)
-  return entry.kept == true and entry.checksum:find "^%x+$" and ("%s/data/%s-%s"):format(source_folder, entry.checksum, entry.path:match "[^/]*$") or nil
+-- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
+local function copy_of(root, version, entry, is_data)
+  if not is_data then return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
+  if entry.kept ~= true or not entry.checksum:find "^%x+$" then return nil end
+  return ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$")
 end
+
+-- A copy is for those who may read the file.
+local function copy_mode(from, to)
+  local bits = 0
+  for what in (lfs.attributes(from, "permissions") or ""):gmatch "." do bits = 2 * bits + (what == "-" and 0 or 1) end
+  if bits > 0 then ffi.C.chmod(to, bit.band(bits, 0x1b6)) end                 -- not executable
+end
+local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
 -- Are these the files of a version, and are its copies there?
 local function same(folder, version, about)
@@ -149,8 +164,9 @@ function run_sources.write(folder, start, before)
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = run_sources.checksum(file.text) } end
   local all = 0
   for _, path in ipairs(data) do
-    local checksum, bytes = sum_of(source_files.data_at(path))
-    local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL or nil
+    local at = source_files.data_at(path)
+    local checksum, bytes = sum_of(at)
+    local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
     all = all + (kept and bytes or 0)
     if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
   end
@@ -158,29 +174,26 @@ function run_sources.write(folder, start, before)
   local latest = before and run_sources.latest(before)
   if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
   if not start.source_folder then
-    local name, n = before and ("source-from-%.0f"):format(start.from_step) or "source", 1
-    local free = name
-    while before and files.is_folder(folder .. "/" .. free) do
-      n = n + 1
-      free = name .. "-" .. n
-    end
-    start.source_folder = free
+    start.source_folder = before and files.free_name(("%s/source-from-%.0f"):format(folder, start.from_step)):match "[^/]*$" or "source"
   end
   for _, file in ipairs(code) do
     local to = ("%s/%s/%s"):format(folder, start.source_folder, place(file.path))
     if text_of(to) ~= file.text then
       files.make_folder(to:match "^(.*)/")
       files.write(to, { file.text })
+      copy_mode(file.path, to)
     end
   end
+  source_files.remember(code)
   for _, entry in ipairs(about_data) do
-    local copy = data_copy(start.source_folder, entry)
-    if copy and sum_of(folder .. "/" .. copy) ~= entry.checksum then
+    local copy = copy_of(folder, { folder = start.source_folder }, entry, true)
+    if copy and sum_of(copy) ~= entry.checksum then
       local text = text_of(source_files.data_at(entry.path)) or ""
       entry.kept = run_sources.checksum(text) == entry.checksum or nil              -- nil: it has just changed
       if entry.kept then
         files.make_folder(("%s/%s/data"):format(folder, start.source_folder))
-        files.write(folder .. "/" .. copy, { text })
+        files.write(copy, { text })
+        copy_mode(source_files.data_at(entry.path), copy)
       end
     end
   end
@@ -214,19 +227,16 @@ end
 ---@return Change[]
 function run_sources.changes(folder, info)
   local list, version = {}, run_sources.latest(info)
-  for _, entry in ipairs(version.source) do
-    local copy = copy_of(folder, version, entry)
-    local now, before = text_of(entry.path), text_of(copy)
-    if not now then list[#list + 1] = { path = entry.path, kind = "code", gone = true, copy = copy, since = version.from_step }
-    elseif run_sources.checksum(now) ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "code", line = before and first_difference(before, now), copy = copy, since = version.from_step }
-    end
-  end
-  for _, entry in ipairs(version.data) do
-    local now, bytes = sum_of(entry.path)
-    if now ~= entry.checksum then
-      list[#list + 1] = { path = entry.path, kind = "data", gone = not now, copy = data_copy(folder .. "/" .. version.folder, entry),
-        since = version.data_since, before = tonumber(entry.bytes), now = bytes }
+  for _, kind in ipairs { "code", "data" } do
+    for _, entry in ipairs(kind == "code" and version.source or version.data) do
+      local now, bytes = sum_of(entry.path)
+      if now ~= entry.checksum then
+        local copy = copy_of(folder, version, entry, kind == "data")
+        local change = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step }
+        if kind == "data" then change.since, change.before, change.now = version.data_since, tonumber(entry.bytes), bytes
+        elseif now and text_of(copy) then change.line = first_difference(text_of(copy), text_of(entry.path)) end
+        list[#list + 1] = change
+      end
     end
   end
   return list
@@ -249,49 +259,34 @@ end
 function run_sources.damaged(folder, info)
   local list, seen = {}, {}
   for _, version in ipairs(run_sources.versions(info)) do
-    for _, entry in ipairs(version.source) do
-      local copy = version.folder .. "/" .. place(entry.path)
-      local text = not seen[copy] and text_of(folder .. "/" .. copy)
-      if not seen[copy] and not text then list[#list + 1] = copy .. ": is not there"
-      elseif text and run_sources.checksum(text) ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
-      seen[copy] = true
-    end
-    for _, entry in ipairs(version.data) do
-      local copy = data_copy(version.folder, entry)
-      local now = copy and sum_of(folder .. "/" .. copy)
-      if copy and not now then list[#list + 1] = copy .. ": is not there"
-      elseif copy and now ~= entry.checksum then list[#list + 1] = copy .. ": was changed after the run wrote it" end
+    for _, key in ipairs { "source", "data" } do
+      for _, entry in ipairs(version[key]) do
+        local copy = copy_of(folder, version, entry, key == "data")
+        local now = copy and not seen[copy] and sum_of(copy)
+        if copy and not seen[copy] and now ~= entry.checksum then
+          list[#list + 1] = copy:sub(#folder + 2) .. (now and ": was changed after the run wrote it" or ": is not there")
+        end
+        seen[copy or 0] = true
+      end
     end
   end
   return list
 end
 
----The text of a run's script, as the run keeps it; nil: it keeps none, or that was changed.
----@param folder string of the run
----@param info table its config.json
----@return string? text
----@return string? path of the copy
-function run_sources.script(folder, info)
-  local version = run_sources.latest(info)
-  for _, entry in ipairs(version.source) do
-    local copy = copy_of(folder, version, entry)
-    local text = entry.path == info.script and text_of(copy)
-    if text and run_sources.checksum(text) == entry.checksum then return text, copy end
-  end
-end
-
----The texts of all code that a run keeps, by path.
+---The texts of all code that a run keeps and that was not changed, by path.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@return table<string, string>
 function run_sources.texts(folder, info)
   local version, texts = run_sources.latest(info), {}
-  for _, entry in ipairs(version.source) do texts[entry.path] = text_of(copy_of(folder, version, entry)) end
+  for _, entry in ipairs(version.source) do
+    local text = text_of(copy_of(folder, version, entry))
+    texts[entry.path] = text and run_sources.checksum(text) == entry.checksum and text or nil
+  end
   return texts
 end
 
--- The copies of a run's latest version, and one of them, the script if possible, that is a program of the folder alone: no file of the
--- installation or of the current directory equals it.
+-- The copies of a run's latest version, and one of them, the script if possible, that may not run.
 local function copies_of(folder, version, script)
   local copies, foreign = {}, nil
   for i, entry in ipairs(version.source) do
@@ -300,7 +295,7 @@ local function copies_of(folder, version, script)
     if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
     if run_sources.checksum(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
     copies[i] = { path = entry.path, text = text, name = copy }
-    if (not foreign or entry.path == script) and not source_files.find(entry.path, function(own) return own == text end) then foreign = copies[i] end
+    if (not foreign or entry.path == script) and not source_files.allowed(entry.path, text, true) then foreign = copies[i] end
   end
   return copies, foreign
 end
@@ -312,13 +307,13 @@ local function warn(text)
   warned[text] = true
 end
 
-local KEEPS = "a run keeps the checksums of data files beyond 1 MiB, not the data"
+local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of private ones, not the data"
 
 -- The copies of data that stand in for files that are gone, or with use=stored for all that are kept.
 local function data_copies(folder, version, gone)
   local of = {}
   for _, entry in ipairs(version.data) do
-    local copy = data_copy(folder .. "/" .. version.folder, entry)
+    local copy = copy_of(folder, version, entry, true)
     if copy and (not gone or gone[entry.path]) then
       local now = sum_of(copy)
       if not now then errors.fail(copy .. " is not there, and its run needs it") end
@@ -330,8 +325,8 @@ local function data_copies(folder, version, gone)
 end
 
 ---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
----the run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies of code run with trust=1, or where each
----equals a file of the installation or of the current directory.
+---the run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies of code run where they are the user's
+---own, or with trust=1.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
@@ -355,14 +350,16 @@ function run_sources.adopt(folder, info, options)
   end
   if choice == "now" then return end
   if changed and choice ~= "stored" then
-    local stored = changed.copy and ("use=stored%s %s %s; "):format(changed.kind == "code" and not source_files.trusted and " trust=1" or "",
-      changed.kind == "code" and "runs" or "reads", changed.copy) or KEEPS .. "; "
-    errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), stored .. "use=now takes what is there now")
+    local code = changed.kind == "code"
+    local before, now = code and text_of(changed.copy), code and text_of(changed.path)
+    local function trust(text, copy) return text and not source_files.allowed(changed.path, text, copy) and " trust=1" or "" end
+    local stored = changed.copy and ("use=stored%s %s %s; "):format(trust(before, true), code and "runs" or "reads", changed.copy) or KEEPS .. "; "
+    errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), ("%suse=now%s takes what is there now"):format(stored, trust(now)))
   end
   local copies, foreign, instead = {}, nil, {}
   if not (options and options.data == false) then instead = data_copies(folder, version, choice ~= "stored" and gone_data) end
   if (gone or choice == "stored") and not (options and options.code == false) then copies, foreign = copies_of(folder, version, info.script) end
-  if foreign and not source_files.trusted then
+  if foreign then
     if gone and choice ~= "stored" then
       errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
     end
@@ -371,22 +368,37 @@ function run_sources.adopt(folder, info, options)
   source_files.begin(folder, copies, instead)
 end
 
----The command line without the words that choose the code of stored runs: use=stored, use=now, trust=1.
+---The command line without the words that choose the code of stored runs: use=stored, use=now, use=altered, trust=1, keep_private=1.
 ---@param words string[]
+---@param begins boolean? of a run that begins: the others are settings of its script
 ---@return string[]
-function run_sources.take(words)
+function run_sources.take(words, begins)
   local rest = {}
   for _, word in ipairs(words) do
-    local use, trust = word:match "^%-*use=(.*)$", word:match "^%-*trust=(.*)$"
-    if use then
-      if use ~= "stored" and use ~= "now" then errors.usage(("use=%s, expected stored or now"):format(use)) end
+    local use, key, value = word:match "^%-*use=(.*)$", word:match "^%-*(trust)=(.*)$"
+    if begins then use, key = nil, nil end
+    if not key then key, value = word:match "^%-*(keep_private)=(.*)$" end
+    if use == "altered" then run_sources.altered = true
+    elseif use then
+      if use ~= "stored" and use ~= "now" then errors.usage(("use=%s, expected stored, now or altered"):format(use)) end
       run_sources.choice = use
-    elseif trust then
-      if trust ~= "1" and trust ~= "0" then errors.usage(("trust=%s, expected 0 or 1"):format(trust)) end
-      source_files.trusted = trust == "1"
+    elseif key then
+      if value ~= "1" and value ~= "0" then errors.usage(("%s=%s, expected 0 or 1"):format(key, value)) end
+      if key == "trust" then source_files.trusted = value == "1" else run_sources.keep_private = value == "1" end
     else rest[#rest + 1] = word end
   end
   return rest
+end
+
+---The words by which another process treats code as this one does.
+---@return string[]
+function run_sources.hand_on()
+  local list = {}
+  if run_sources.choice then list[1] = "use=" .. run_sources.choice end
+  if run_sources.altered then list[#list + 1] = "use=altered" end
+  if source_files.trusted then list[#list + 1] = "trust=1" end
+  if run_sources.keep_private then list[#list + 1] = "keep_private=1" end
+  return list
 end
 
 return run_sources

@@ -89,7 +89,7 @@ end
 ---@return string path
 function script.named(name)
   local path = script.locate(name)
-  source_files.name(path)
+  source_files.name(path, true)
   return path
 end
 
@@ -99,6 +99,7 @@ function script.peek(folder)
   local f = io.open(folder .. "/config.json")
   local info = f and require("mneme.base.json").decode(f:read "*a")
   if f then f:close() end
+  if type(info) == "table" then require("mneme.base.sealed").need(folder .. "/config.json", info.format) end
   return type(info) == "table" and type(info.config) == "table" and info or { config = {} }
 end
 

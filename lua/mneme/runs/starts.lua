@@ -1,5 +1,6 @@
 -- starts.lua -- settings that a resume may change: `history` of config.json has their values for each start, and here is what they were from
 -- which step on.  A start without a value is of an earlier version of Mneme: its value is not known, and nothing is said of it.
+local numbers = require "mneme.base.format"
 local values = require "mneme.base.setting_types"
 
 local starts = {
@@ -47,6 +48,27 @@ function starts.changes(info)
     if text then parts[#parts + 1] = ("%s=%s"):format(key, text) end
   end
   return parts[1] and "a resume changed " .. table.concat(parts, "; ")
+end
+
+---What resumes noted of the files that they found.
+---@param info table config.json
+---@return string[] altered sentences: what use=altered allowed
+---@return string[] gaps sentences: steps that the log lacks, because a crash kept their lines from the disk: log_gap = { after, upto }
+---@return number last step of a gap; -1: there is none
+function starts.found(info)
+  local altered, gaps, last = {}, {}, -1
+  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
+    start = type(start) == "table" and start or {}
+    for _, what in ipairs(type(start.altered) == "table" and start.altered or {}) do
+      altered[#altered + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, values.show(what))
+    end
+    if type(start.log_gap) == "table" then
+      local first, upto = (tonumber(start.log_gap.after) or 0) + 1, tonumber(start.log_gap.upto) or 0
+      gaps[#gaps + 1] = ("steps %s to %s are not in the log: a crash lost them"):format(numbers.grouped(first), numbers.grouped(upto))
+      last = math.max(last, upto)
+    end
+  end
+  return altered, gaps, last
 end
 
 return starts

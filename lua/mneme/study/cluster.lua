@@ -6,6 +6,7 @@
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local shell_word = require "mneme.base.shell_word"
 
@@ -30,7 +31,7 @@ end
 -- The command that runs one run; the run's name is appended.
 local function command(o, words)
   local program = lfs.symlinkattributes("/proc/self/exe", "target")
-  return quoted { program, o.command or "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run }
+  return quoted { program, o.command or "sweep", o.script, unpack(words) } .. " " .. quoted { "run=" .. o.run, unpack(run_sources.hand_on()) }
 end
 
 -- One line a run: its name, and the seconds and MiB that it is expected to take.

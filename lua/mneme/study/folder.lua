@@ -84,6 +84,7 @@ function folder.info(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
+  sealed.need(file, info.format)
   info.runs, info.cells = info.runs or info.cells, nil          -- earlier versions called them cells
   if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
   return info
@@ -92,6 +93,7 @@ end
 ---@param path string
 ---@param info table
 function folder.write_info(path, info)
+  info.format = sealed.FORMAT
   files.write(path .. "/study.json", { sealed.encode(info) })
 end
 

@@ -1,7 +1,6 @@
 -- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
 -- way, several builds of Mneme, runs that kept no code; the settings that resumes changed, and the steps that their logs lack.
 local grid = require "mneme.study.grid"
-local log_gaps = require "mneme.runs.log_gaps"
 local run_sources = require "mneme.runs.run_sources"
 local starts = require "mneme.runs.starts"
 local tables = require "mneme.base.tables"
@@ -104,27 +103,18 @@ function mixed.lengths(runs)
   return list
 end
 
----What resumes changed of runs.
+---What resumes changed of runs, and the steps that their logs lack.
 ---@param runs CodeOfRun[]
----@return string[] sentences
-function mixed.resumed(runs)
-  local list = {}
+---@return string[] resumed sentences
+---@return string[] gaps sentences
+function mixed.starts(runs)
+  local resumed, lost = {}, {}
   for _, r in ipairs(runs) do
-    local text = starts.changes(r.info)
-    if text then list[#list + 1] = r.name .. ": " .. text end
+    local _, gaps = starts.found(r.info)
+    resumed[#resumed + 1] = starts.changes(r.info) and r.name .. ": " .. starts.changes(r.info) or nil
+    for _, text in ipairs(gaps) do lost[#lost + 1] = r.name .. ": " .. text end
   end
-  return list
-end
-
----The steps that the logs of runs lack.
----@param runs CodeOfRun[]
----@return string[] sentences
-function mixed.gaps(runs)
-  local list = {}
-  for _, r in ipairs(runs) do
-    for _, text in ipairs(log_gaps.of(r.info)) do list[#list + 1] = r.name .. ": " .. text end
-  end
-  return list
+  return resumed, lost
 end
 
 return mixed

@@ -8,6 +8,7 @@ local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local renamed = require "mneme.base.renamed"
+local source_files = require "mneme.base.source_files"
 local user_file = require "mneme.base.user_file"
 local envs = require "mneme.envs.env"
 
@@ -31,7 +32,7 @@ end
 
 ---The names of all scenes, sorted.
 ---@return string[]
-function scene.list() return registry.names "scenes" end
+function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
@@ -93,7 +94,11 @@ end
 ---Load a scene by name.
 ---@param name string
 ---@return SceneSpec
-function scene.load(name) return scene.new(run(registry.file("scenes", name, "scene"), "table")) end
+function scene.load(name)
+  local path = registry.file("scenes", name, "scene")
+  if source_files.may_load(path) == "named" then source_files.name(path, true) end          -- its core may be the user's, too
+  return scene.new(run(path, "table"))
+end
 
 ---What a scene shows, in one line.
 ---@param name string

@@ -97,7 +97,7 @@ end
 
 ---Every registered core in its published sizes, and gtrxl with two memories: { label, name, config }.
 local function chosen(names)
-  local list, known = {}, registry.names "cores"
+  local list, known = {}, registry.names("cores", true)
   local function add(name)
     local keys = core.definition(name).config
     if keys.d_in == nil then return end

@@ -1,5 +1,4 @@
 -- run.lua -- `mneme check RUN|STUDY`: prints what reports/integrity.lua finds in the folders of runs and studies.
-local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local integrity = require "mneme.reports.integrity"
 local progress = require "mneme.base.progress"
@@ -17,15 +16,8 @@ end
 
 -- Takes from several runs the notes that more than one of them has, each as one line for all of them; a run's own path reads RUN.
 local function take_common(all)
-  local count, order = {}, {}
-  local function key(run, text)
-    local from, upto = text:find(run.path, 1, true)
-    while from do
-      text = text:sub(1, from - 1) .. "RUN" .. text:sub(upto + 1)
-      from, upto = text:find(run.path, from + 3, true)
-    end
-    return text
-  end
+  local count, order, lines = {}, {}, {}
+  local function key(run, text) return (text:gsub(run.path:gsub("%p", "%%%0"), "RUN")) end
   for _, run in ipairs(all) do
     for _, text in ipairs(run.found.notes) do
       local k = key(run, text)
@@ -35,10 +27,9 @@ local function take_common(all)
   end
   for _, run in ipairs(all) do
     local own = {}
-    for _, text in ipairs(run.found.notes) do if count[key(run, text)] == 1 then own[#own + 1] = text end end
+    for _, text in ipairs(run.found.notes) do own[#own + 1] = count[key(run, text)] == 1 and text or nil end
     run.found.notes = own
   end
-  local lines = {}
   for _, k in ipairs(order) do
     local which = count[k] == #all and ("all %d runs"):format(#all) or ("%d of %d runs"):format(count[k], #all)
     if count[k] > 1 then lines[#lines + 1] = which .. ": " .. k end
@@ -52,14 +43,15 @@ end
 function check_run.main(path)
   path = path:gsub("(.)/+$", "%1")
   if not files.is_file(path .. "/study.json") then
-    local found, summary = integrity.run(path)
+    local ok, found, summary = integrity.steady(path, integrity.run, path)
+    if not ok then error(found, 0) end
     return report(path, found, summary) and 0 or 1
   end
   local study = study_folder.load(path)
   local sound, damaged, all = report(path, integrity.study(path, study)), 0, {}
   for i, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
-      local ok, found, summary = xpcall(integrity.run_of_study, errors.handler, r, study.info.runs[i])
+      local ok, found, summary = integrity.steady(r.path, integrity.run_of_study, r, study.info.runs[i])
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
       all[#all + 1] = { path = r.path, found = found, summary = summary }
     end

@@ -1,0 +1,187 @@
+-- test_altered.lua -- a resume never blesses what was altered: it refuses by name, use=altered goes on and the run says so for ever; check covers
+-- maps and logs, and takes no file that is being written for damage; formats of later versions are refused; copies are as private as the files.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local sealed = require "mneme.base.sealed"
+local shell = require "tests.support.shell"
+local lfs = require "lfs"
+
+local dir = shell.folder()
+local function sh(line) return shell.run(dir, line) end
+local function mneme(words) return shell.mneme(dir, words) end
+local function read(name) return (files.read(dir .. "/" .. name)) end
+local function write(name, text) files.write(dir .. "/" .. name, { text }) end
+local TRAIN = "tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 "
+
+t.eq(select(2, mneme("run " .. TRAIN .. "steps=40000 run=a")), 0)
+t.eq(select(2, mneme "where a episodes=4 every=4"), 0)
+
+-- What is done to a run, and the file that a resume names.
+local alterations = {
+  { [[sed -i 's/"lr": [0-9][0-9.e-]*/"lr": 0.05/' f/config.json]], "config.json" },
+  { [[sed -i '2d; s/"gamma": [0-9.]*/"gamma": 0.5/' f/config.json]], "config.json" },
+  { [[sed -i '2s/: [0-9.]*}/: 0.125}/' f/metrics.jsonl]], "metrics.jsonl" },
+  { "sed -i 2d f/metrics.jsonl", "metrics.jsonl" },
+  { [[sed -i 's/"step": /"step": 1/' f/outcome.json]], "outcome.json" },
+  { "rm f/outcome.json", "outcome.json" },
+  { "printf x >> f/events.out.tfevents.mneme", "events.out.tfevents.mneme" },
+  { "printf x | dd of=$(ls f/episodes/*.mnt) bs=1 seek=400 conv=notrunc", "episodes/" },
+  { "printf x | dd of=$(ls f/checkpoints/* | tail -1) bs=1 seek=3000 conv=notrunc", "checkpoints/" },
+  { "echo >> $(find f/source -name tmaze.lua)", "source/" },
+  { [[sed -i 's/"wall_s": /"wall_s": 1/' f/resources.json]], "resources.json" },
+  { "printf x | dd of=$(ls f/where/*.json | head -1) bs=1 seek=90 conv=notrunc", "where/" },
+  { "echo >> f/manifest.json", "manifest.json" },
+}
+
+t.test("a resume refuses what was altered, by name, and touches nothing", function()
+  for _, case in ipairs(alterations) do
+    sh("rm -rf f; cp -r a f; " .. case[1])
+    local said, status = mneme "check f"
+    t.ok(status == 1 and said:find(case[2], 1, true), case[1] .. ": " .. said)
+    local before = sh "cat f/config.json f/metrics.jsonl f/manifest.json; ls -R f"
+    said, status = mneme "run resume=f steps=60000"
+    t.ok(status == 2 and said:find("f is not as it was written: .-" .. case[2]:gsub("%p", "%%%0")) and said:find "use=altered", case[1] .. ": " .. said)
+    t.eq(sh "cat f/config.json f/metrics.jsonl f/manifest.json; ls -R f", before, case[1])
+  end
+end)
+
+t.test("use=altered goes on, and history, check, report and comparison repeat it for ever", function()
+  for _, case in ipairs { alterations[1], alterations[3], alterations[5] } do
+    sh("rm -rf f; cp -r a f; " .. case[1])
+    local said, status = mneme "run resume=f steps=45000 use=altered"
+    t.ok(status == 0 and said:find("warning: f is not as it was written: .-" .. case[2]), case[1] .. ": " .. said)
+    said, status = mneme "run resume=f steps=50000"
+    t.eq(status, 0, said)                                                  -- what was said once is not asked again
+    local history = json.decode(read "f/config.json").history
+    t.eq(#history, 3)
+    t.ok(history[2].altered[1]:find(case[2], 1, true) and not history[3].altered, json.encode(history))
+    said, status = mneme "check f"
+    t.ok(status == 1 and said:find("DAMAGED.-before it was resumed at step %d+: " .. case[2]), said)
+    t.ok(mneme("report f episode=0"):find("not as it was written: .-" .. case[2]))
+    t.ok(mneme("compare f a"):find(case[2] .. ": "), case[1])
+  end
+end)
+
+t.test("a run of a study that was altered is refused by its sweep", function()
+  write("s.lua", [[return require("mneme").study { of = "tmaze", axes = { corridor = { 3 } }, settings = { steps = 2048, num_envs = 2, num_steps = 32,
+    hidden = 4, core = { "gru", d_model = 4 } }, seeds = 1, metrics = { score = { "score" } } }]])
+  t.eq(select(2, mneme "sweep s.lua run=s estimate=0"), 0)
+  t.eq(select(2, mneme "check s"), 0)
+  local run = "s/runs/corridor=3,seed=1"
+  sh "cp -r s l; echo x | tee -a l/runs/*/log.txt"
+  local said, status = mneme "check l"
+  t.ok(status == 1 and said:find "log.txt: has %d+ bytes, and had %d+", said)
+  sh(("cp -r s l2; rm %s/result.json"):format((run:gsub("^s/", "l2/"))))
+  said, status = mneme "sweep s.lua run=l2 estimate=0"
+  t.ok(status == 0 and mneme "check l2":find "nothing is damaged", said)          -- a result that was removed is asked for again
+  sh(([[rm %s/result.json; sed -i 's/"lr": [0-9][0-9.e-]*/"lr": 0.05/' %s/config.json]]):format(run, run))
+  said, status = mneme "sweep s.lua run=s estimate=0 attempts=1"
+  t.ok(status ~= 0 and (said .. read(run .. "/log.txt")):find "is not as it was written: config.json", said)
+  said, status = mneme "sweep s.lua run=s estimate=0 attempts=1 use=altered"
+  t.eq(status, 0, said)
+  t.ok(json.decode(read(run .. "/config.json")).history[2].altered[1]:find "config.json")
+end)
+
+t.test("a flipped byte of a map is found, wherever it lies; a map of an earlier version is read", function()
+  local name = files.list(dir .. "/a/where")[1]
+  local text = read("a/where/" .. name)
+  local found, of = 0, 0
+  for at = 1, #text, math.max(1, math.floor(#text / 40)) do
+    sh "rm -rf f/where; mkdir -p f/where"
+    write("f/where/" .. name, text:sub(1, at - 1) .. string.char((text:byte(at) + 1) % 128) .. text:sub(at + 1))
+    local bad = { bad = {} }
+    require("mneme.runs.manifest").seals(dir .. "/f", { "where/" .. name }, bad)
+    found, of = found + #bad.bad, of + 1
+  end
+  t.eq(found, of)
+  sh "rm -rf f; cp -r a f"
+  write("f/where/" .. name, (text:gsub('^[^\n]*\n[^\n]-,"', '{"'):gsub("mneme%-where%-2", "mneme-where-1")))
+  t.ok(json.decode(read("f/where/" .. name), "map"))
+  local said, status = mneme "where f episodes=4 every=4"
+  t.ok(status == 0 and not said:find "damaged", said)
+end)
+
+t.test("a run that is being trained is checked without a false alarm, and so is a copy of it", function()
+  local pipe = io.popen(("cd '%s'; '%s' run %s steps=1e9 checkpoint_every=256 record_every=0 run=live > live.log 2>&1 & echo $!")
+    :format(dir, shell.program, TRAIN))
+  local pid = pipe:read "*n"
+  pipe:close()
+  shell.wait("a checkpoint", function() return files.list(dir .. "/live/checkpoints")[3] end)
+  for i = 1, 6 do
+    local said, status = mneme "check live"
+    t.ok(status == 0, said)
+    sh "rm -rf hot; cp -r live hot"
+    said, status = mneme "check hot"
+    t.ok(status == 0 or said:find "checkpoints/", said)                    -- cp itself may meet a file that is taken away
+    if i == 3 then
+      sh [[sed -i 's/"lr": [0-9][0-9.e-]*/"lr": 0.05/' live/config.json]]
+      said, status = mneme "check live"
+      t.ok(status == 1 and said:find "config.json: ", said)
+      break
+    end
+  end
+  sh(("kill -9 %d; while kill -0 %d; do sleep 0.05; done"):format(pid, pid))
+end)
+
+t.test("what a later version of Mneme wrote is refused in words", function()
+  sh "rm -rf n; cp -r a n"
+  local function later(name)
+    local object = json.decode(read(name))
+    object.format = 99
+    write(name, sealed.encode(object))
+  end
+  later "n/config.json"
+  for _, words in ipairs { "eval n episodes=2", "view n out=x.png", "run resume=n steps=90000", "check n", "report n", "compare n a",
+      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
+    local said, status = mneme(words)
+    t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most",
+      words .. ": " .. said)
+  end
+  t.ok(mneme("list runs ."):find "n +.-of a later version")
+  sh "rm -rf n; cp -r a n"
+  local at = files.list(dir .. "/n/checkpoints")[1]
+  local safetensors = require "mneme.tensor.safetensors"
+  local file, list = safetensors.load(dir .. "/n/checkpoints/" .. at), {}
+  for name, tensor in pairs(file.tensors) do list[#list + 1] = { name, tensor } end
+  file.metadata.format = "mneme-checkpoint-2"
+  safetensors.write(dir .. "/n/checkpoints/" .. at, list, file.metadata)
+  for _, words in ipairs { "eval n episodes=2", "run resume=n steps=90000 use=altered", "check n" } do
+    local said, status = mneme(words)
+    t.ok(status ~= 0 and said:find "a later version of Mneme wrote it: format 2", words .. ": " .. said)
+  end
+  t.eq(files.list(dir .. "/n/checkpoints")[1], at, "it is not taken for damaged")
+  later "s/study.json"
+  for _, words in ipairs { "report s", "compare s", "check s", "sweep s.lua run=s" } do
+    local said, status = mneme(words)
+    t.ok(status ~= 0 and said:find "s/study.json: a later version of Mneme wrote it", words .. ": " .. said)
+  end
+end)
+
+t.test("copies of what a run was made by have the modes of the files; private data are not copied unasked", function()
+  write("token.txt", "3\n")
+  write("open.txt", "3\n")
+  write("mine.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 512, num_envs = 2, num_steps = 32, hidden = 4, record_every = 0, threads = 1 }
+local pay = tonumber(io.open("token.txt"):read "*l") + tonumber(io.open("open.txt"):read "*l")
+local env = mn.env { name = "pay", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+  reset = function(self) self.t = 0 return { 1, 0 } end,
+  step = function(self, a) self.t = self.t + 1 return { 0, 1 }, pay * a, self.t > 5, a end }
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 4 }):train()
+]])
+  sh "chmod 600 token.txt mine.lua; chmod 640 open.txt"
+  t.eq(select(2, mneme "run mine.lua run=p"), 0)
+  local data = json.decode(read "p/config.json").data
+  t.ok(#data == 2 and data[1].path == "open.txt" and data[1].kept and data[2].path == "token.txt" and not data[2].kept and data[2].checksum)
+  t.eq(#files.list(dir .. "/p/source/data"), 1)
+  t.eq(lfs.attributes(dir .. "/p/source/data/" .. files.list(dir .. "/p/source/data")[1], "permissions"), "rw-r-----")
+  t.eq(lfs.attributes(dir .. "/p/source/mine.lua", "permissions"), "rw-------")
+  t.eq(select(2, mneme "run mine.lua run=q keep_private=1"), 0)
+  for _, name in ipairs(files.list(dir .. "/q/source/data")) do
+    t.eq(lfs.attributes(dir .. "/q/source/data/" .. name, "permissions"), name:find "token" and "rw-------" or "rw-r-----")
+  end
+  t.eq(#files.list(dir .. "/q/source/data"), 2)
+end)
+
+files.remove_folder(dir)
