@@ -37,6 +37,12 @@ end
 ---@param right integer? columns that there are (the terminal's; as many as are needed elsewhere)
 ---@return string
 function layout.table(rows, right)
+  local names = {}
+  for r, row in ipairs(rows) do
+    names[r] = {}
+    for i, text in ipairs(row) do names[r][i] = terminal.plain(tostring(text), true) end
+  end
+  rows = names
   local width, lines = widths(rows), {}
   right = right or terminal.columns(1) or math.huge
   local from, used = 1, 0

@@ -108,7 +108,8 @@ function live_publisher.open(learner, run, total)
   local title = learner.agent:title(learner.env)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
-    os.execute(("%s view %s >/dev/null 2>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), shell_word(run.path .. "/view.log")))
+    files.write(run.path .. "/view.log", {})         -- in place of a link
+    os.execute(("%s view %s >/dev/null 2>>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), shell_word(run.path .. "/view.log")))
   else
     terminal.note(("view=1: no display; to watch from elsewhere: mneme view %s"):format(run.path))
   end
