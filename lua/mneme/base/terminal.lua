@@ -132,7 +132,7 @@ end
 
 ---A line for the person on stderr, folded where that is a terminal.
 ---@param text string without the end of its last line
-function terminal.note(text) io.stderr:write(terminal.fold(pasted(text), terminal.columns(2)) .. "\n") end
+function terminal.note(text) io.stderr:write(terminal.fold(terminal.plain(pasted(text), true), terminal.columns(2)) .. "\n") end
 
 ---From here on, whole lines that this process prints to a terminal are folded at its width.
 function terminal.fold_output()

@@ -1,6 +1,7 @@
 -- outcomes_table.lua -- of `mneme eval RUN|STUDY ... outcomes=1 [out=FILE.csv]`: the share of fresh episodes that reach each outcome which the
 -- environment declares, such as an achievement, as papers tabulate it.  A column for each run, or for each point of a study with its seeds.
 local errors = require "mneme.base.errors"
+local field = require("mneme.figures.data").field
 local files = require "mneme.base.files"
 local stats = require "mneme.stats"
 local stepper = require "mneme.episodes.stepper"
@@ -122,7 +123,7 @@ function outcomes.make(o, env, check, play)
       local estimate, low, high = row[3](column.runs)
       local known = is_number(low) and is_number(high)
       cells[c + 1] = ("%.1f%s%s"):format(estimate, row[2], known and ("  [%.1f, %.1f]"):format(low, high) or "")
-      csv[#csv + 1] = ('%s,"%s",%.6g,%s,%s,%d,%d'):format(row[1], column.name:gsub('"', '""'), estimate, known and ("%.6g"):format(low) or "",
+      csv[#csv + 1] = ("%s,%s,%.6g,%s,%s,%d,%d"):format(field(row[1]), field(column.name), estimate, known and ("%.6g"):format(low) or "",
         known and ("%.6g"):format(high) or "", #column.runs, column.runs[1].episodes)
     end
     text[#text + 1] = cells

@@ -50,11 +50,12 @@ local function program()
   return id ~= "" and id or nil
 end
 -- A folder may bring a .git of its own, whose settings name programs: none of them is run.
-local GIT = "GIT_OPTIONAL_LOCKS=0 git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= -c core.sshCommand=false "
-  .. "-c core.attributesFile=/dev/null -c protocol.allow=never "
+-- Where that folder declares a filter, which comparing files would run, whether they differ stays unknown.
+local GIT = "GIT_OPTIONAL_LOCKS=0 git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= "
 local function commit()
   local id = command(GIT .. "rev-parse HEAD")
-  return id and id .. (command(GIT .. "status --porcelain --untracked-files=no --ignore-submodules=all") and "-dirty" or "")
+  if not id or command(GIT .. "config --show-scope --get-regexp '^filter[.].*[.](clean|process)$' | grep -E '^(local|worktree)'") then return id end
+  return id .. (command(GIT .. "status --porcelain --untracked-files=no --ignore-submodules=all") and "-dirty" or "")
 end
 
 local made_at
