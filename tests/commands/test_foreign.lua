@@ -164,9 +164,9 @@ local function each_place(list_of, change, line)
   local n, bad = 0, {}
   for _, store in ipairs(stores) do
     foreign.copy(dir, store[1])
-    local root = foreign.read(dir, store[2])
+    local root, text = foreign.read(dir, store[2]), files.read(dir .. "/x/" .. store[2])
     for _, path in ipairs(list_of(root)) do
-      local other = foreign.read(dir, store[2])
+      local other = json.decode(text)
       n = n + 1
       change(other, path, n)
       foreign.write(dir, store[2], other)
