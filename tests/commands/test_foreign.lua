@@ -106,8 +106,9 @@ t.test("a FIFO, a device, a socket or a file of /proc in place of any file is re
   for i, name in ipairs(inside(dir .. "/x")) do
     foreign.copy(dir, "r")
     shell.run(dir, ("rm 'x/%s'; "):format(name) .. puts[i % #puts + 1]:format("x/" .. name))
-    for _, words in ipairs { "list runs .", "check x", "diff x r", "compare x", "run resume=x steps=4160" } do
+    for k, words in ipairs { "list runs .", "check x", "diff x r", "compare x", "run resume=x steps=4160" } do
       local said, status = shell.run(dir, ("timeout -k 1 60 '%s' %s < /dev/null"):format(shell.program, words))
+      if k > 2 and (i + k) % 3 > 0 then break end
       t.ok(status and status < 124, ("%s: %s: %s %s"):format(name, words, status, said))
     end
   end
@@ -159,22 +160,25 @@ local stores = { { "r", "config.json", foreign.of_run }, { "r", "outcome.json", 
   { "s", "study.json", foreign.of_study }, { "s", "declaration.json", foreign.of_study }, { "s", "runs/core=gru,seed=1/config.json", foreign.of_study },
   { "s", "runs/core=gru,seed=1/result.json", foreign.of_study } }
 
--- Each place has one of the commands, in turn; tests/endurance/fuzz_folders.lua has the others.
+-- Every fourth place has one of the commands, in turn; tests/endurance/fuzz_folders.lua has the others.
+local EACH = 4
 local function each_place(list_of, change, line)
   local n, bad = 0, {}
   for _, store in ipairs(stores) do
     foreign.copy(dir, store[1])
     local root, text = foreign.read(dir, store[2]), files.read(dir .. "/x/" .. store[2])
     for _, path in ipairs(list_of(root)) do
-      local other = json.decode(text)
       n = n + 1
+      if n % EACH == 0 then
+      local other = json.decode(text)
       change(other, path, n)
       foreign.write(dir, store[2], other)
-      local words = store[3][n % #store[3] + 1]
+      local words = store[3][n / EACH % #store[3] + 1]
       local said, status = foreign.run(dir, words)
       local problem = foreign.problem(said or "", status, line)
       if problem then bad[#bad + 1] = ("%s %s: %s: %s: %s"):format(store[2], table.concat(path, "."), words, problem, said:sub(-300)) end
       if words:find "resume" then foreign.copy(dir, store[1]) end
+      end
     end
     foreign.write(dir, store[2], root)
   end
@@ -184,13 +188,13 @@ end
 
 t.test("no text of a folder reaches the terminal raw", function()
   each_place(foreign.leaves, function(root, path, n)
-    if n % 3 == 0 and type(path[#path]) == "string" then foreign.set(root, path, nil, PAYLOAD) else foreign.set(root, path, PAYLOAD) end
+    if n / EACH % 3 == 0 and type(path[#path]) == "string" then foreign.set(root, path, nil, PAYLOAD) else foreign.set(root, path, PAYLOAD) end
   end, LINE)
 end)
 
 t.test("a value of another type is an error in words, or none", function()
   local values = { "text", 7, true, {}, json.array { 1 }, { x = {} }, json.null }
-  each_place(foreign.nodes, function(root, path, n) foreign.set(root, path, values[n % #values + 1]) end)
+  each_place(foreign.nodes, function(root, path, n) foreign.set(root, path, values[n / EACH % #values + 1]) end)
 end)
 
 t.test("names of metrics and files are data, too", function()
