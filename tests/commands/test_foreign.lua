@@ -133,11 +133,12 @@ t.test("a lock is seen whoever holds it; a folder that may not be read is passed
   files.write(dir .. "/hold.py", { [[
 import fcntl, os, time
 f = open("x/lock", "r+"); fcntl.lockf(f, fcntl.LOCK_EX); print(os.getpid(), flush=True); time.sleep(100)]] })
-  local pipe, said, status = io.popen(("cd '%s' && exec python3 hold.py"):format(dir))
+  local pipe = io.popen(("cd '%s' && exec python3 hold.py"):format(dir))
   local holder = t.ok(pipe:read "*n", "it holds the lock")
   t.ok(engine.C.mn_file_locked(dir .. "/x/lock"))
-  said = shell.run(dir, ("unshare -pf --mount-proc '%s' list runs . 2> /dev/null || '%s' list runs ."):format(shell.program, shell.program))
+  local said = shell.run(dir, ("unshare -pf --mount-proc '%s' list runs . 2> /dev/null || '%s' list runs ."):format(shell.program, shell.program))
   t.ok(said:find "x +running", said)
+  local status
   said, status = shell.mneme(dir, "run resume=x steps=4160")
   t.ok(status ~= 0 and said:find "at work here" and not said:find "process 0", said)
   os.execute(("kill %d"):format(holder))

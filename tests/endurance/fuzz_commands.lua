@@ -9,6 +9,7 @@ local foreign = require "tests.support.foreign"
 local shell = require "tests.support.shell"
 local word = require "mneme.base.shell_word"
 
+io.stdout:setvbuf "line"
 local lines, seed = tonumber(arg[1]) or 300, tonumber(arg[2]) or 1
 math.randomseed(seed)
 local function pick(list) return list[math.random(#list)] end

@@ -11,6 +11,7 @@ local json = require "mneme.base.json"
 local lfs = require "lfs"
 local shell = require "tests.support.shell"
 
+io.stdout:setvbuf "line"
 local cases, seed = tonumber(arg[1]) or 300, tonumber(arg[2]) or 1
 math.randomseed(seed)
 local function pick(list) return list[math.random(#list)] end
