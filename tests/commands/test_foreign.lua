@@ -147,7 +147,8 @@ f = open("x/lock", "r+"); fcntl.lockf(f, fcntl.LOCK_EX); print(os.getpid(), flus
 end)
 
 t.test("a copy made while a run trains can be resumed", function()
-  shell.run(dir, ("'%s' run tmaze %s corridor=4 steps=1e9 checkpoint_every=256 run=hot > /dev/null 2>&1 & echo $! > hot.pid"):format(shell.program, foreign.small))
+  shell.run(dir, ("'%s' run tmaze %s corridor=4 steps=1e9 checkpoint_every=256 run=hot > /dev/null 2>&1 & echo $! > hot.pid"):format(
+    shell.program, foreign.small))
   shell.wait("a checkpoint", function() return files.list(dir .. "/hot/checkpoints")[1] end)
   shell.run(dir, "cp -r hot copied 2> /dev/null; kill -9 $(cat hot.pid)")
   local said, status = shell.mneme(dir, ("run resume=copied steps=%d"):format(1e5))

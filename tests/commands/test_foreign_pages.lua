@@ -12,7 +12,8 @@ local t = require "tests.harness"
 local dir = shell.folder()
 foreign.prepare(dir)
 
-local LABEL = "[zq](javascript:zq()) $\\input{/etc/passwd}$ [y](http://x}\\input{/etc/passwd}{) <img src=x onerror=zq()> </script> $^{^5cinput{x}$ `touch PWNED` =1+1"
+local LABEL = "[zq](javascript:zq()) $\\input{/etc/passwd}$ "
+  .. "[y](http://x}\\input{/etc/passwd}{) <img src=x onerror=zq()> </script> $^{^5cinput{x}$ `touch PWNED` =1+1"
 
 local function with_label(label)
   foreign.copy(dir, "s")
@@ -38,14 +39,17 @@ end)
 
 t.test("an equation reaches LaTeX only where all of it is known", function()
   for _, s in ipairs { "\\alpha_t^2", "\\frac{1}{N} \\sum_t x_t", "\\left( a \\right)", "\\mathrm{clip}(x)" } do t.ok(mathml.known(s), s) end
-  for _, s in ipairs { "\\input{x}", "\\text{\\input{x}}", "^^5cinput{x}", "\\left(", "a^b^c", "a_b_c", "{", "}", "x % y", "\\write18{x}" } do t.eq(mathml.known(s), nil, s) end
+  for _, s in ipairs { "\\input{x}", "\\text{\\input{x}}", "^^5cinput{x}", "\\left(", "a^b^c", "a_b_c", "{", "}", "x % y",
+    "\\write18{x}" } do t.eq(mathml.known(s), nil, s) end
 end)
 
 t.test("a row of LaTeX that begins with [ or * is no option; a CSV cell is no formula", function()
   for _, name in ipairs { "[1ex]", "*" } do
     t.ok(latex.table({ name }, { { name } }):find("{}" .. name, 1, true), name)
   end
-  for _, name in ipairs { "=1+1", "+x", "-x", "@x", "\tx" } do t.eq(data.field(name):match "^\"?'", data.field(name):sub(1, 1) == '"' and "\"'" or "'", name) end
+  for _, name in ipairs { "=1+1", "+x", "-x", "@x", "\tx" } do
+    t.eq(data.field(name):match "^\"?'", data.field(name):sub(1, 1) == '"' and "\"'" or "'", name)
+  end
   t.eq(data.field "-0.5", "-0.5") t.eq(data.field(-1), "-1") t.eq(data.field "gru", "gru")
 end)
 

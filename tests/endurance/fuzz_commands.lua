@@ -15,13 +15,18 @@ math.randomseed(seed)
 local function pick(list) return list[math.random(#list)] end
 
 local values = { "0", "1", "-1", "2", "0.5", "1e18", "1e308", "1e309", "5e-324", "nan", "-inf", "0x10", "1_000", "", " ", "5M", "{}", "{1,2}", "1..3", "3..1",
-  "true", "no", "%s%n", ("a"):rep(300), "gru", "gru,lstm", "ppo", "bf16", "cuda:9", "../x", "/etc/passwd", "-", "=", "'", '"', "$(touch PWNED)", "`touch PWNED`",
+  "true", "no", "%s%n", ("a"):rep(300), "gru", "gru,lstm", "ppo", "bf16", "cuda:9", "../x", "/etc/passwd", "-", "=", "'", '"', "$(touch PWNED)",
+  "`touch PWNED`",
   "\27[31m", "\255", "日本", "a\nb", "2147483648", "9007199254740993", "two.lua", "r", "s" }
-local keys = { "core", "core.d_model", "hidden", "lr", "gamma", "lambda", "learner", "num_envs", "num_steps", "seed", "seeds", "size", "quick", "device", "precision",
-  "checkpoint_every", "episodes", "greedy", "best", "checkpoint", "out", "by", "at", "erase", "width", "jobs", "list", "power", "import", "sort", "state", "nosuch",
-  "core.", ".x", "a..b", "corridor", "env.corridor", "threads", "record_every", "figures", "export", "episode", "facts", "every", "measure", "to", "use", "trust" }
+local keys = { "core", "core.d_model", "hidden", "lr", "gamma", "lambda", "learner", "num_envs", "num_steps", "seed", "seeds", "size", "quick",
+  "device", "precision",
+  "checkpoint_every", "episodes", "greedy", "best", "checkpoint", "out", "by", "at", "erase", "width", "jobs", "list", "power", "import", "sort",
+  "state", "nosuch",
+  "core.", ".x", "a..b", "corridor", "env.corridor", "threads", "record_every", "figures", "export", "episode", "facts", "every", "measure", "to",
+  "use", "trust" }
 local bases = { "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=w", "sweep two.lua run=w list=1", "tune tmaze " .. foreign.small
-  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 fresh=0 jobs=1", "list cores", "list costs", "list envs", "help gru", "help run", "complete run", "doctor",
+  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 fresh=0 jobs=1", "list cores", "list costs", "list envs", "help gru", "help run",
+  "complete run", "doctor",
   "play tmaze keys=left,right out=w.png", "report s out=w.tex" }
 for _, list in ipairs { foreign.of_run, foreign.of_study } do
   for _, line in ipairs(list) do bases[#bases + 1] = (line:gsub("%f[%w]x%f[^%w]", list == foreign.of_run and "r" or "s")) end

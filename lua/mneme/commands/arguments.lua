@@ -28,7 +28,8 @@ local function check_words(command, list)
   for i, word in ipairs(list) do
     local key, value = word:match "^([%a_][%w_.]*)=(.*)$"
     if key and (key:find "%.$" or key:find("..", 1, true)) then
-      errors.usage(("%s: %s: a name is missing at a dot"):format(command.name, word), "did you mean " .. key:gsub("%.+", "."):gsub("%.$", "") .. "=" .. value .. "?")
+      errors.usage(("%s: %s: a name is missing at a dot"):format(command.name, word),
+        "did you mean " .. key:gsub("%.+", "."):gsub("%.$", "") .. "=" .. value .. "?")
     end
     if key and (own[key] and not has_values[key] or key == "list" and (command.name == "sweep" or command.name == "tune")) then
       if not numeric[value:lower()] then errors.usage(("%s: %s=%s, expected 0 or 1"):format(command.name, key, value)) end

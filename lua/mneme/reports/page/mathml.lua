@@ -135,7 +135,10 @@ function mathml.known(s, block)
     local _, opened = s:gsub("\\left%f[%A]", "")
     local _, closed = s:gsub("\\right%f[%A]", "")
     local plain = s:gsub("\\.", "")
-    if opened ~= closed or select(2, plain:gsub("{", "")) ~= select(2, plain:gsub("}", "")) or s:find("^^", 1, true) or s:find "[%%#&%z\1-\8\11-\31~]" then errors.fail "equation: unbalanced, or with a sign that has another meaning in LaTeX" end
+    local braces = select(2, plain:gsub("{", "")) == select(2, plain:gsub("}", ""))
+    if opened ~= closed or not braces or s:find("^^", 1, true) or s:find "[%%#&%z\1-\8\11-\31~]" then
+      errors.fail "equation: unbalanced, or with a sign that has another meaning in LaTeX"
+    end
     for name in s:gmatch "\\(%a+)" do
       if not (signs[name] or large[name] or greek[name] or functions[name] or accents[name] or spaces[name] or other[name]) then
         errors.fail(("equation: \\%s is not known"):format(name))

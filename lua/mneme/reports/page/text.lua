@@ -112,14 +112,17 @@ local function tex_text(s)
     kept[#kept + 1] = done
     return ("\1%d\2"):format(#kept)
   end
-  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name) return keep(latex.escape(name)) end):gsub("`([^`\n]+)`", function(code) return keep("\\texttt{" .. latex.escape(code) .. "}") end)
+  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name) return keep(latex.escape(name)) end)
+  s = s:gsub("`([^`\n]+)`", function(code) return keep("\\texttt{" .. latex.escape(code) .. "}") end)
   s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation) return mathml.known(equation) and keep("$" .. equation .. "$") or nil end)
   s = s:gsub("%[([^%[%]]+)%]%(([^%s()]+)%)", function(name, address)
     local inner, place = latex.escape(name), address:match "^#([%w_-]+)$"
     if not place and not address:find "^https?://" then return nil end
     return keep(place and ("\\hyperref[%s]{%s}"):format(place, inner) or ("\\href{%s}{%s}"):format(tex_address(address), inner))
   end)
-  s = s:gsub("https?://[%w%-._~/?=&%%#:+]+[%w/]", function(address) return keep("\\href{" .. tex_address(address) .. "}{\\texttt{" .. latex.escape(address) .. "}}") end)
+  s = s:gsub("https?://[%w%-._~/?=&%%#:+]+[%w/]", function(address)
+    return keep("\\href{" .. tex_address(address) .. "}{\\texttt{" .. latex.escape(address) .. "}}")
+  end)
   s = s:gsub("%*%*(%S[^*]-)%*%*", function(bold) return keep("\\textbf{" .. latex.escape(bold) .. "}") end)
   s = s:gsub("[^\1\2]+", function(part) return part:find "^%d+$" and part or latex.escape(part) end)
   for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end
