@@ -300,8 +300,11 @@ double      mn_file_bytes(const mn_file *f);
 int         mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes);
 int         mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes);   /* all of it, or nothing */
 int         mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes, int m, const char *const *others);
+bool        mn_file_regular(const char *path);     /* a regular file, not of /proc or /sys; follows links, opens nothing */
+int         mn_file_draft(mn_ctx *mn, const char *path, char draft[4096]);   /* creates PATH.RANDOM.tmp; draft: its name */
 bool        mn_file_unsynced(void);                /* once true: a file was written where the file system cannot sync */
 int         mn_file_lock(mn_ctx *mn, const char *path);                 /* held by this process until it ends; 0: there are no locks here */
+bool        mn_file_locked(const char *path);     /* by another process; not for a file that this one has locked */
 int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* truncates; leaves a shorter or missing file alone */
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* with its parents; 1: made, 0: existed */

@@ -8,5 +8,8 @@ _mneme() {
   [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
   # bash takes what follows = for a word of its own
   [[ $current == *=* && $COMP_WORDBREAKS == *=* ]] && COMPREPLY=("${COMPREPLY[@]#*=}")
+  # names that the shell would read as more than a name
+  local i
+  for i in "${!COMPREPLY[@]}"; do [[ ${COMPREPLY[i]} == *[!A-Za-z0-9_./=,:+@%-]* ]] && printf -v "COMPREPLY[$i]" %q "${COMPREPLY[i]}"; done
 }
 complete -o default -F _mneme mneme

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/control_group.h"
+#include "base/open_file.h"
 
 enum { POLL_US = 1000 };
 
@@ -36,7 +37,7 @@ static void unbind(void) {
 ** the file `log`; it gets SIGTERM where this process dies, whatever kills it.  Only for a process without other threads:
 ** a child has none of them. */
 int mn_process_fork(mn_ctx *mn, const char *log) {
-  int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int out = mn_open_write(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (out < 0) return mn_fail(mn, "%s: cannot be opened: %s", log, strerror(errno));
   pid_t parent = getpid(), pid = fork();
   if (pid < 0) {

@@ -1,6 +1,7 @@
 /* file.c -- reads files as a whole, writes them completely or not at all, appends and truncates.  Every file that
 ** Mneme writes goes through these functions, so "kill -9 at any moment loses nothing that was saved" is ensured
 ** and tested in one place. */
+#include "base/open_file.h"
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 struct mn_file { char *data; size_t bytes; };
 
 static int why(mn_ctx *mn, const char *path, const char *what, int error) {
-  return mn_fail(mn, "%s: cannot be %s: %s", path, what, strerror(error));
+  return mn_fail(mn, "%s: cannot be %s: %s", path, what,
+                 error == ELOOP ? "it is a link" : error == ENOTSUP ? "it is not a regular file" : strerror(error));
 }
 
 /* ---- the calls below ---- */
@@ -98,7 +100,7 @@ static int sync_folder(const char *path) {
 static int open_some(int n, const char *const *path, int *fd, const char **failed) {
   int m = 0;
   for (int i = 0; i < n; i++) {
-    int one = open(path[i], O_RDONLY | O_CLOEXEC);
+    int one = open(path[i], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (one >= 0) fd[m++] = one;
     else if (errno != ENOENT) {
       int error = errno;
@@ -111,11 +113,10 @@ static int open_some(int n, const char *const *path, int *fd, const char **faile
   return m;
 }
 
-/* Write the pieces one after another into a new file and make sure that they have reached the disk, and with them what is in `more`. */
-static int fill(const char *path, int n, const void *const *piece, const double *bytes, int m, const int *more) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0 && errno == EEXIST && !unlink(path)) fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);   /* a dead process's */
-  int failed = fd < 0, error = failed ? errno : 0, all[TOGETHER + 1];
+/* Write the pieces one after another into a new file, make sure that they have reached the disk, and with them what is in `more`, and close it. */
+static int fill(int fd, int n, const void *const *piece, const double *bytes, int m, const int *more) {
+  bool failed = fd < 0;
+  int error = failed ? errno : 0, all[TOGETHER + 1];
   for (int i = 0; i < n && !failed; i++) failed = put(fd, piece[i], (size_t)bytes[i]);
   if (failed) {
     if (!error) error = errno;
@@ -135,16 +136,16 @@ static int fill(const char *path, int n, const void *const *piece, const double 
 /* Read a whole file.  The bytes are the caller's until mn_file_free; a zero follows them. */
 mn_file *mn_file_new(mn_ctx *mn, const char *path) {
   struct stat s;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = mn_open_read(path);
   if (fd < 0 || fstat(fd, &s)) {
     why(mn, path, "read", errno);
     if (fd >= 0) close(fd);
     return NULL;
   }
   mn_file *f = malloc(sizeof *f);
-  char *data = S_ISREG(s.st_mode) ? malloc((size_t)s.st_size + 1) : NULL;
+  char *data = malloc((size_t)s.st_size + 1);
   size_t have = 0;
-  int error = S_ISDIR(s.st_mode) ? EISDIR : !S_ISREG(s.st_mode) ? EINVAL : f && data ? 0 : ENOMEM;
+  int error = f && data ? 0 : ENOMEM;
   while (!error && have < (size_t)s.st_size) {
     ssize_t n = read(fd, data + have, (size_t)s.st_size - have);
     if (n < 0 && errno != EINTR) error = errno;
@@ -174,7 +175,7 @@ double mn_file_bytes(const mn_file *f) { return (double)f->bytes; }
 
 /* ---- writing ---- */
 
-/* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.PID.tmp,
+/* Write n pieces as the file `path`, which appears whole or stays what it was: the bytes go to PATH.RANDOM.tmp,
 ** reach the disk, and only then take the name.  Two processes that write one path have two drafts; the later rename wins.
 ** mn_file_write_after: what was appended to m other files or is named in m folders reaches the disk before that, too. */
 int mn_file_write(mn_ctx *mn, const char *path, int n, const void *const *piece, const double *bytes) {
@@ -185,24 +186,32 @@ int mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *
   char draft[4096];
   const char *failed;
   int more[TOGETHER];
-  if (snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof draft)
-    return why(mn, path, "written", ENAMETOOLONG);
   if (m >= TOGETHER) return mn_fail(mn, "mn_file_write_after: %d files, at most %d", m, TOGETHER - 1);
   m = open_some(m, others, more, &failed);
   if (m < 0) return why(mn, failed, "written", errno);
-  if (!fill(draft, n, piece, bytes, m, more) && !rename(draft, path) && !sync_folder(path)) return 0;
+  int fd = mn_open_draft(path, draft);
+  bool made = fd >= 0;
+  if (!fill(fd, n, piece, bytes, m, more) && !rename(draft, path) && !sync_folder(path)) return 0;
   int error = errno;
-  unlink(draft);
+  if (made) unlink(draft);
   return why(mn, path, "written", error);
+}
+
+/* Create an empty draft of `path`, whose name goes to `draft`. */
+int mn_file_draft(mn_ctx *mn, const char *path, char draft[4096]) {
+  int fd = mn_open_draft(path, draft);
+  if (fd < 0) return why(mn, path, "written", errno);
+  close(fd);
+  return 0;
 }
 
 /* Append to a file, which is created if it is not there.  A failure leaves it as it was. */
 int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  int fd = mn_open_write(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
   if (fd < 0) return why(mn, path, "written", errno);
   off_t before = lseek(fd, 0, SEEK_END);
   int failed = put(fd, data, (size_t)bytes), error = errno;
-  if (failed && ftruncate(fd, before)) error = errno == EINVAL ? error : errno;    /* EINVAL: a device */
+  if (failed && ftruncate(fd, before)) error = errno;
   if (close(fd) && !failed) failed = 1, error = errno;
   return failed ? why(mn, path, "written", error) : 0;
 }
@@ -211,23 +220,36 @@ int mn_file_append(mn_ctx *mn, const char *path, const void *data, double bytes)
 ** process has it. */
 int mn_file_lock(mn_ctx *mn, const char *path) {
   struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  int fd = mn_open_write(path, O_RDWR | O_CREAT, 0666);
   if (fd < 0) return why(mn, path, "locked", errno);
   if (!fcntl(fd, F_SETLK, &all)) return 1;               /* fd stays open: closing it would free the lock */
   int error = errno;
   bool held = (error == EACCES || error == EAGAIN) && !fcntl(fd, F_GETLK, &all) && all.l_type != F_UNLCK;
   close(fd);
-  if (held) return mn_fail(mn, "%s: process %ld is at work here", path, (long)all.l_pid);
+  if (held) return mn_fail(mn, all.l_pid > 0 ? "%s: process %ld is at work here" : "%s: a process is at work here, in another container or on another host",
+                            path, (long)all.l_pid);
   if (error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP) return 0;
   return why(mn, path, "locked", error);
+}
+
+/* Has another process locked this file?  It is asked of the lock: /proc/locks leaves out other containers.  Not for a file that this process
+** has locked: closing it would free the lock. */
+bool mn_file_locked(const char *path) {
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+  int fd = mn_open_read(path);
+  bool held = fd >= 0 && !fcntl(fd, F_GETLK, &all) && all.l_type != F_UNLCK;
+  if (fd >= 0) close(fd);
+  return held;
 }
 
 /* Shorten a file to `bytes` bytes; a shorter or missing one is left alone. */
 int mn_file_cut(mn_ctx *mn, const char *path, double bytes) {
   struct stat s;
-  if (stat(path, &s)) return errno == ENOENT ? 0 : why(mn, path, "cut", errno);
-  if ((double)s.st_size <= bytes) return 0;
-  return truncate(path, (off_t)bytes) ? why(mn, path, "cut", errno) : 0;
+  int fd = mn_open_write(path, O_WRONLY, 0);
+  if (fd < 0) return errno == ENOENT ? 0 : why(mn, path, "cut", errno);
+  int error = fstat(fd, &s) || ((double)s.st_size > bytes && ftruncate(fd, (off_t)bytes)) ? errno : 0;
+  close(fd);
+  return error ? why(mn, path, "cut", error) : 0;
 }
 
 /* Rename a file, or remove it where `to` is NULL: one that is gone already is removed. */

@@ -5,6 +5,7 @@
 ** snapshot intact.
 **
 ** Both ends use pread and pwrite, not a mapping: a file cut short under a mapping would kill the process. */
+#include "base/open_file.h"
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +68,8 @@ struct mn_live {
 };
 
 /* A new file with the head and the schema; its room on the disk is taken now. */
-static int fill_new(const char *temporary, const live_head *head, const char *schema, int *error) {
-  int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+static int fill_new(const char *path, char *temporary, const live_head *head, const char *schema, int *error) {
+  int fd = mn_open_draft(path, temporary);
   if (fd < 0) { *error = errno; return -1; }
   *error = posix_fallocate(fd, 0, (off_t)head->total_bytes);
   if (!*error && !(write_at(fd, head, sizeof *head, 0) && write_at(fd, schema, head->schema_bytes, sizeof *head))) *error = errno;
@@ -89,25 +90,19 @@ mn_live *mn_live_new(mn_ctx *mn, const char *path, const char *schema, double by
                      .slot_bytes = (uint64_t)bytes, .pid = getpid() };
   memcpy(head.magic, magic, sizeof magic);
   head.total_bytes = slot_at(&head, 1) + up64(head.slot_bytes);
-  size_t length = strlen(path);
   mn_live *l = calloc(1, sizeof *l);
-  char *temporary = malloc(length + 5), *snapshot = calloc(1, head.slot_bytes);
+  char temporary[4096], *snapshot = calloc(1, head.slot_bytes);
   int error = ENOMEM, fd = -1;
-  if (l && temporary && snapshot) {
-    memcpy(temporary, path, length);
-    memcpy(temporary + length, ".tmp", 5);
-    fd = fill_new(temporary, &head, schema, &error);
-  }
+  if (l && snapshot) fd = fill_new(path, temporary, &head, schema, &error);
   if (fd >= 0) {
     l->fd = fd, l->snapshot = snapshot, l->last = -1e9;
     memcpy(&l->head, &head, sizeof head);
-    if (!rename(temporary, path)) { free(temporary); return l; }
+    if (!rename(temporary, path)) return l;
     error = errno;
     unlink(temporary);
     close(fd);
   }
   mn_fail(mn, "%s cannot be written: %s", path, strerror(error));
-  free(temporary);
   free(snapshot);
   free(l);
   return NULL;
@@ -174,8 +169,8 @@ static const char *look(int fd, live_head *head) {
 /* Open what mn_live_new has created. */
 mn_live_reader *mn_live_reader_new(mn_ctx *mn, const char *path) {
   live_head head;
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* somebody else's run: look, do not ask */
+  int fd = mn_open_write(path, O_RDWR, 0);
+  if (fd < 0) fd = mn_open_read(path);                  /* somebody else's run: look, do not ask */
   if (fd < 0) {
     mn_fail(mn, "%s cannot be read: %s%s", path, strerror(errno),
             errno == ENOENT ? "; it exists while training with view=1" : "");

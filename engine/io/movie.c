@@ -1,6 +1,7 @@
 /* movie.c -- writes animations: GIF through gif.c, MP4 by piping raw frames to ffmpeg if it is
 ** installed.  ffmpeg is a separate program on purpose: training an agent does not need 500 MB of codecs. */
 #define _GNU_SOURCE
+#include "base/open_file.h"
 #include "gif.h"
 #include "op.h"
 #include <errno.h>
@@ -17,7 +18,8 @@ extern char **environ;
 
 struct mn_movie {
   mn_ctx *ctx;
-  char *path, *draft;          /* where it goes, and where it is written meanwhile */
+  char *path;                  /* where it goes, */
+  char draft[4096];            /* and where it is written meanwhile */
   int width, height;
   mn_gif *gif;                 /* or */
   pid_t ffmpeg;                /* the process, 0: none, */
@@ -28,7 +30,8 @@ struct mn_movie {
 ** without a signal that would end this program. */
 static int start_ffmpeg(mn_movie *m, int fps) {
   int ends[2];
-  char size[32], rate[16];
+  char size[32], rate[16], out[sizeof m->draft + 5];
+  snprintf(out, sizeof out, "file:%s", m->draft);     /* a name may begin with - or with a protocol */
   snprintf(size, sizeof size, "%dx%d", m->width, m->height);
   snprintf(rate, sizeof rate, "%d", fps);
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
@@ -37,7 +40,7 @@ static int start_ffmpeg(mn_movie *m, int fps) {
     "ffmpeg", "-y", "-nostdin", "-loglevel", "error",
     "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size, "-r", rate, "-i", "pipe:0",
     "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-crf", "18",
-    "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", m->draft, NULL };
+    "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", out, NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -65,11 +68,11 @@ mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int 
   if (!m) { mn_fail(mn, "%s: no memory", path); return NULL; }
   m->ctx = mn, m->width = width, m->height = height, m->feed = -1;
   size_t length = strlen(path);
-  if ((m->path = malloc(length + 1)) && (m->draft = malloc(length + 5))) {
+  if ((m->path = malloc(length + 1))) {
     memcpy(m->path, path, length + 1);
-    snprintf(m->draft, length + 5, "%s.tmp", path);
     /* a folder that cannot be written is better found now than after a thousand frames */
-    if (!mn_file_write(mn, m->draft, 0, NULL, NULL)) {
+    if (mn_file_draft(mn, path, m->draft)) m->draft[0] = 0;
+    else {
       if (gif && (m->gif = mn_gif_new(mn, width, height, fps))) return m;
       if (mp4 && !start_ffmpeg(m, fps)) return m;
     }
@@ -116,7 +119,7 @@ void mn_movie_free(mn_movie *m) {
   if (!m) return;
   mn_gif_free(m->gif);
   end_ffmpeg(m);
-  if (m->draft) unlink(m->draft);
-  free(m->path), free(m->draft);
+  if (m->draft[0]) unlink(m->draft);
+  free(m->path);
   free(m);
 }

@@ -54,7 +54,7 @@ t.test("errors name the path and the reason", function()
   t.raises(files.read, "/nowhere/f: cannot be read: No such file or directory", dir .. "/nowhere/f")
   t.raises(files.read, "cannot be read: Is a directory", dir)
   t.raises(files.write, "/nowhere/f: cannot be written: No such file or directory", dir .. "/nowhere/f", { "x" })
-  t.raises(files.append, "/dev/full: cannot be written: No space left on device", "/dev/full", "x")
+  t.raises(files.append, "/dev/full: cannot be written: it is not a regular file", "/dev/full", "x")
   t.raises(files.rename, "cannot be renamed: No such file", dir .. "/missing", dir .. "/other")
   files.remove(dir .. "/missing")                        -- what is not there is removed
   t.raises(files.remove, "cannot be removed: Is a directory", dir)

@@ -9,6 +9,7 @@ local terminal = require "mneme.base.terminal"
 local C = engine.C
 local files = {}
 
+local of_run = { "metrics%.jsonl$", "%.safetensors$", "config%.json$", "manifest%.json$", "/events%.out[^/]*$", "/lock$", "outcome%.json$", "resources%.json$" }
 local hints = {
   ["No space left on device"] = "with room again, resume=FOLDER goes on from the last checkpoint",
   ["Read-only file system"] = "run=FOLDER puts a run elsewhere",
@@ -20,7 +21,10 @@ local hints = {
 function files.check(result)
   if result ~= nil and result ~= -1 then return result end
   local message = ffi.string(C.mn_error(engine.ctx))
-  errors.fail(message, message:find("written", 1, true) and hints[message:match "[^:]*$":sub(2)] or nil)
+  local path, reason = message:match "^(.*): cannot be written: ([^:]*)$"
+  local hint
+  for _, name in ipairs(path and of_run or {}) do if path:find(name) then hint = hints[reason] end end
+  errors.fail(message, hint or reason == "No space left on device" and "with room again, repeat the command" or nil)
 end
 local check = files.check
 
@@ -73,6 +77,14 @@ function files.free_name(stem, kind)
   return path
 end
 
+---Create an empty file next to `path` under a name that nobody can foresee.
+---@return string draft
+function files.draft(path)
+  local draft = ffi.new "char[4096]"
+  check(C.mn_file_draft(engine.ctx, path, draft))
+  return ffi.string(draft)
+end
+
 ---Append a string, all of it or nothing.
 function files.append(path, text) check(C.mn_file_append(engine.ctx, path, text, #text)) end
 
@@ -87,17 +99,8 @@ function files.lock(path)
   end
 end
 
----The files of which a process of this machine has a lock, by inode.
----@return table<integer, boolean>
-function files.locked()
-  local set, f = {}, io.open "/proc/locks"
-  for inode in (f and f:read "*a" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
-  if f then f:close() end
-  return set
-end
-
----Has a process of this machine locked this file?
-function files.is_locked(path) return files.locked()[lfs.attributes(path, "ino") or -1] == true end
+---Does another process hold files.lock of this file?  Not for one that this process has locked.
+function files.locked(path) return C.mn_file_locked(path) end
 
 ---Remove a file; one that is not there is removed.
 function files.remove(path) check(C.mn_file_move(engine.ctx, path, nil)) end
@@ -110,7 +113,7 @@ function files.make_folder(path) return check(C.mn_folder_make(engine.ctx, path)
 ---Remove the drafts that processes which were killed have left in a folder: see mn_file_write.
 function files.remove_drafts(path)
   for _, name in ipairs(files.list(path)) do
-    if name:find "%.%d+%.tmp$" then files.remove(path .. "/" .. name) end
+    if name:find "%.%x+%.tmp$" then files.remove(path .. "/" .. name) end
   end
 end
 
@@ -123,7 +126,8 @@ function files.remove_folder(path)
   if files.is_folder(path) and not lfs.rmdir(path) then errors.fail(path .. ": cannot be removed") end
 end
 
-function files.is_file(path) return lfs.attributes(path, "mode") == "file" end
+---Is it a regular file?  A device, a FIFO, a socket or a file of /proc or /sys is none, whatever links lead there.
+function files.is_file(path) return type(path) == "string" and C.mn_file_regular(path) end
 function files.is_folder(path) return lfs.attributes(path, "mode") == "directory" end
 
 ---Names in a folder, sorted; none where there is no such folder.

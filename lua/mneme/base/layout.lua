@@ -4,10 +4,13 @@ local terminal = require "mneme.base.terminal"
 local layout = { width = terminal.width, wrap = terminal.wrap }
 local letters, wrap = terminal.letters, terminal.wrap
 
+-- A line without blanks at its end; gsub("%s+$", "") takes time with the square of a run of blanks.
+local function trimmed(line) return line:match "^(.*%S)" or "" end
+
 -- Lines of a text, with what stands before the first and before the others.
 local function indented(lines, text, first, others, right)
   for i, part in ipairs(wrap(text, right - math.max(letters(first), letters(others)))) do
-    lines[#lines + 1] = ((i == 1 and first or others) .. part):gsub("%s+$", "")
+    lines[#lines + 1] = trimmed((i == 1 and first or others) .. part)
   end
 end
 
@@ -27,7 +30,7 @@ local function block(lines, rows, width, from, to)
     local function add(i) if row[i] then cells[#cells + 1] = row[i] .. (" "):rep(width[i] - letters(row[i])) end end
     if from > 1 then add(1) end
     for i = from, to do add(i) end
-    lines[#lines + 1] = ("  " .. table.concat(cells, "  ")):gsub("%s+$", "")
+    lines[#lines + 1] = trimmed("  " .. table.concat(cells, "  "))
   end
 end
 
@@ -37,6 +40,12 @@ end
 ---@param right integer? columns that there are (the terminal's; as many as are needed elsewhere)
 ---@return string
 function layout.table(rows, right)
+  local names = {}
+  for r, row in ipairs(rows) do
+    names[r] = {}
+    for i, text in ipairs(row) do names[r][i] = terminal.plain(tostring(text), true) end
+  end
+  rows = names
   local width, lines = widths(rows), {}
   right = right or terminal.columns(1) or math.huge
   local from, used = 1, 0

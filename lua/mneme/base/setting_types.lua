@@ -33,7 +33,7 @@ function values.show(v)
     end
     return table.concat(parts, " ")
   end
-  if type(v) ~= "number" then return tostring(v) end
+  if type(v) ~= "number" then return (tostring(v):gsub("[\r\n]", { ["\r"] = "\\13", ["\n"] = "\\10" })) end          -- in a line
   local plain, short = ("%.10g"):format(v), ("%g"):format(v):gsub("e%+?0?", "e")
   return #short < #plain and tonumber(short) == v and short or plain      -- 5e6, 160, 0.0001
 end

@@ -34,11 +34,12 @@ local function real(path)
   return text
 end
 
+local function is_file(path) return require("mneme.base.files").is_file(path) end
 local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
 
 local function text_of(path)
-  local f = lfs.attributes(path, "mode") == "file" and io.open(path, "rb")
+  local f = is_file(path) and io.open(path, "rb")
   local text = f and f:read "*a"
   if f then f:close() end
   return text or nil
@@ -183,8 +184,8 @@ function source_files.data_at(path) return stored_data[plain(path)] or path end
 ---@param path string
 function source_files.note_data(path)
   if stored_data[plain(path)] then data[plain(path)] = true end
-  local file = lfs.attributes(path, "mode") == "file" and real(path)
-  if not file or written[plain(path)] or file:find "^/proc/" or file:find "^/sys/" then return end
+  local file = is_file(path) and real(path)
+  if not file or written[plain(path)] then return end
   if source_files.folder and within(file, real(source_files.folder)) then return end
   data[plain(path)] = true
 end
@@ -230,7 +231,7 @@ function source_files.begin(folder, copies, data_copies)
 end
 
 ---Is there such a file, or a text that stands in for it?
-function source_files.exists(path) return stored[plain(path)] ~= nil or lfs.attributes(path, "mode") == "file" end
+function source_files.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
 
 ---Loads a Lua file.
 ---@param path string

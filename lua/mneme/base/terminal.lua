@@ -30,6 +30,32 @@ function terminal.width()
   return terminal.columns(1) or math.max(NARROWEST, tonumber(os.getenv "COLUMNS") or OTHERWISE)
 end
 
+-- Bytes that are no UTF-8 letter, and control characters (C0, DEL, C1, and those that turn the direction of a line), as \27: a name that
+-- somebody else chose cannot drive the terminal.
+local function shown(bytes) return (bytes:gsub(".", function(c) return ("\\%d"):format(c:byte()) end)) end
+
+---A text of lines in which control characters are shown: ESC as \27.
+---@param text string
+---@param ends boolean? ends of lines, too: it is a name
+---@return string
+function terminal.plain(text, ends)
+  text = text:gsub("[%z\1-\8\11-\31\127]", shown)
+  if ends then text = text:gsub("\n", shown) end
+  if not text:find "[\128-\255]" then return text end
+  return (text:gsub("[\128-\255]+", function(bytes)
+    local out, at = {}, 1
+    while at <= #bytes do
+      local letter = bytes:match("^[\194-\223][\128-\191]", at) or bytes:match("^[\224-\239][\128-\191][\128-\191]", at)
+        or bytes:match("^[\240-\244][\128-\191][\128-\191][\128-\191]", at)
+      local bad = not letter or letter:find "^\194[\128-\159]" or letter:find "^\224[\128-\159]" or letter:find "^\237[\160-\191]"
+        or letter:find "^\240[\128-\143]" or letter:find "^\244[\144-\191]" or letter:find "^\226\128[\168-\174]" or letter:find "^\226\129[\166-\169]"
+      letter = letter or bytes:sub(at, at)
+      out[#out + 1], at = bad and shown(letter) or letter, at + #letter
+    end
+    return table.concat(out)
+  end))
+end
+
 -- A word that is wider than a line, in pieces that end with | or a comma; others stay whole: the terminal cuts them, and a
 -- path can still be copied.
 local function pieces(word, width)
@@ -80,11 +106,12 @@ local function fold_line(line, width)
   return table.concat(lines, "\n")
 end
 
----A text whose lines are at most `width` letters wide.  Lines that fit stay as they are.
+---A text whose lines are at most `width` letters wide, with control characters shown.  Lines that fit stay as they are.
 ---@param text string
 ---@param width integer? nil: no limit
 ---@return string
 function terminal.fold(text, width)
+  text = terminal.plain(text)
   if not width then return text end
   return (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end))
 end
@@ -105,7 +132,7 @@ end
 
 ---A line for the person on stderr, folded where that is a terminal.
 ---@param text string without the end of its last line
-function terminal.note(text) io.stderr:write(terminal.fold(pasted(text), terminal.columns(2)) .. "\n") end
+function terminal.note(text) io.stderr:write(terminal.fold(terminal.plain(pasted(text), true), terminal.columns(2)) .. "\n") end
 
 ---From here on, whole lines that this process prints to a terminal are folded at its width.
 function terminal.fold_output()
@@ -114,7 +141,7 @@ function terminal.fold_output()
   local folded = {}
   function folded.write(self, ...)
     local width = terminal.columns(1)
-    if not width and rest == "" then real:write(...) return self end
+    if not width and rest == "" then real:write(terminal.plain(table.concat({ ... }))) return self end
     local text = rest .. table.concat({ ... })
     local whole, after = text:match "^(.*\n)(.-)$"
     rest = after or text
@@ -123,7 +150,7 @@ function terminal.fold_output()
   end
   function folded.flush()
     if rest ~= "" then
-      real:write(rest)
+      real:write(terminal.plain(rest))
       rest = ""
     end
     return real:flush()

@@ -18,6 +18,29 @@ for _, key in ipairs { "debug", "profile" } do switches[key] = true end
 local truths = { ["0"] = true, ["1"] = true, ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true,
   nan = true, grad = true, jit = true }
 local KEY = "^%-*([%a_][%w_.%-]*)"
+local has_values = { checkpoints = true, only = true }                 -- switches that may name something, too
+local repeats = { intervene = true, view = true, play = true, bench = true }
+local numeric = { ["0"] = "0", ["1"] = "1", no = "0", off = "0", ["false"] = "0", yes = "1", on = "1", ["true"] = "1" }
+
+-- Refuse names that end in a dot, values of a command's own switches that are neither yes nor no, and a setting that is given twice.
+local function check_words(command, list)
+  local given, own = {}, command.switches or {}
+  for i, word in ipairs(list) do
+    local key, value = word:match "^([%a_][%w_.]*)=(.*)$"
+    if key and (key:find "%.$" or key:find("..", 1, true)) then
+      errors.usage(("%s: %s: a name is missing at a dot"):format(command.name, word),
+        "did you mean " .. key:gsub("%.+", "."):gsub("%.$", "") .. "=" .. value .. "?")
+    end
+    if key and (own[key] and not has_values[key] or key == "list" and (command.name == "sweep" or command.name == "tune")) then
+      if not numeric[value:lower()] then errors.usage(("%s: %s=%s, expected 0 or 1"):format(command.name, key, value)) end
+      list[i] = key .. "=" .. numeric[value:lower()]
+    end
+    if key and given[key] and not command.scripts and not repeats[command.name] then
+      errors.usage(("%s: %s is given twice: %s and %s"):format(command.name, key, given[key], word), "write one of them")
+    end
+    if key then given[key] = word end
+  end
+end
 
 -- The folder of a run or study by its name alone.
 local function place(word)
@@ -84,6 +107,7 @@ function arguments.read(command, words)
     end
     i = i + 1
   end
+  check_words(command, list)
   if command.places then arguments.check_places(command, list) end
   return list
 end

@@ -4,6 +4,7 @@
 local catalogue = require "mneme.base.catalogue"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
+local terminal = require "mneme.base.terminal"
 
 local complete = {}
 
@@ -101,7 +102,7 @@ end
 function complete.list(words, commands)
   local start, seen, list = words[#words] or "", {}, {}
   for _, offer in ipairs(offers(words, commands)) do
-    if offer:sub(1, #start) == start and not seen[offer] then
+    if offer:sub(1, #start) == start and not seen[offer] and terminal.plain(offer, true) == offer then      -- one a line
       seen[offer], list[#list + 1] = true, offer
     end
   end

@@ -75,7 +75,7 @@ local function tabulate(o, env)
   C.mn_watch_signals(false)
   if not text then return status end
   print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
-  io.write(layout.table(text))
+  io.stdout:write(layout.table(text))
   if o.out then
     files.write(o.out, { table.concat(csv, "\n") .. "\n" })
     print(o.out)

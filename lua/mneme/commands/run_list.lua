@@ -12,6 +12,7 @@ local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 
 local run_list = {}
 local TAIL = 16384                 -- bytes of a log's end that are read
@@ -20,7 +21,7 @@ local said = { ["charts/episodic_return"] = " return", ["fresh episodes"] = " fr
 local results = { "charts/score", "score", "eval/accuracy", "eval/bits_per_character", "charts/episodic_return" }
 
 local function text_of(path, last)
-  local f = io.open(path, "rb")
+  local f = files.is_file(path) and io.open(path, "rb")
   if not f then return nil end
   if last then f:seek("set", math.max(0, (f:seek "end" or 0) - last)) end
   local text = f:read "*a"
@@ -31,6 +32,14 @@ end
 local function decoded(text)
   local ok, value = pcall(json.decode, text or "")
   return ok and type(value) == "table" and value or nil
+end
+
+-- The files that a process of this machine has locked, by inode; those of other containers are not among them.
+local function locked_files()
+  local set, f = {}, io.open "/proc/locks"
+  for inode in (f and f:read "*a" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
+  if f then f:close() end
+  return set
 end
 
 -- The last whole line of a run's log.
@@ -71,7 +80,7 @@ local function run_row(path, name, locked, here)
   local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")
   local ended, guess = outcome.read(path), reference.guess(info.reference)      -- nil while it is trained, too
-  local running = lock and locked[lock] or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
+  local running = lock and (locked[lock] or files.locked(path .. "/lock")) or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
   if ended and not running then
     finished = ended.ended ~= "signal" or wanted and step >= wanted
@@ -111,13 +120,17 @@ end
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
 ---  set that of the most frequent answer; nil: not known }
 function run_list.rows(folder)
-  local rows, locked, here = {}, files.locked(), (text_of "/proc/sys/kernel/hostname" or ""):match "%S*"
+  local rows, locked, host = {}, locked_files(), io.open "/proc/sys/kernel/hostname"
+  local here = host and host:read "*l" or ""
+  if host then host:close() end
   local function look(path, name, deeper)
     if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
     elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)
     elseif deeper > 0 and files.is_folder(path) then
       local inner = files.is_file(path .. "/study.json") and (files.is_folder(path .. "/runs") and "/runs" or "/cells") or ""
-      for _, entry in ipairs(files.list(path .. inner)) do look(path .. inner .. "/" .. entry, (name == "" and "" or name .. "/") .. entry, deeper - 1) end
+      local ok, names = pcall(files.list, path .. inner)
+      if not ok then terminal.note("mneme: warning: " .. names.message) end
+      for _, entry in ipairs(ok and names or {}) do look(path .. inner .. "/" .. entry, (name == "" and "" or name .. "/") .. entry, deeper - 1) end
     end
   end
   look(folder, files.is_file(folder .. "/config.json") and folder or "", 2)

@@ -6,16 +6,19 @@ local numbers = require "mneme.base.format"
 local data = {}
 local COLUMNS = 6              -- of a table, where lines have many points
 
--- A field of CSV (RFC 4180).
-local function field(v)
+---A field of CSV (RFC 4180).
+---@param v string|number|false|nil
+---@return string
+function data.field(v)
   if v == nil or v == false then return "" end
   if type(v) == "number" then return numbers.exact(v) end
+  if v:find "^[=+%-@\t\r]" and not tonumber(v) then v = "'" .. v end          -- spreadsheets would compute it
   return v:find '[,"\r\n]' and '"' .. v:gsub('"', '""') .. '"' or v
 end
 
 local function csv_row(...)
   local parts = {}
-  for i = 1, select("#", ...) do parts[i] = field((select(i, ...))) end
+  for i = 1, select("#", ...) do parts[i] = data.field((select(i, ...))) end
   return table.concat(parts, ",") .. "\n"
 end
 

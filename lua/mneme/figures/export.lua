@@ -16,17 +16,23 @@ local function drawing(fig, o) return svg.draw(fig, { alone = true, theme = "lig
 
 local function can_convert() return os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 end
 
--- Draws by rsvg-convert, which has fonts and paper sizes: from a file next to the result, renamed when it is complete.
+-- Draws by rsvg-convert, which has fonts and paper sizes.  It reads and writes streams: no name of ours is an option of it.
 local function convert(fig, path, kind, o)
   if not can_convert() then
     errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
   end
-  local from, to = path .. ".new.svg", path .. ".new"
-  files.write(from, { drawing(fig, o) })
-  local status = os.execute(("rsvg-convert --format=%s --zoom=%d --output=%s %s"):format(kind, kind == "png" and ZOOM or 1, word(to), word(from)))
+  local from = files.draft(path)
+  local ok, drawn = pcall(function()
+    files.write(from, { drawing(fig, o) })
+    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, word(from)))
+    local bytes = pipe and pipe:read "*a" or ""
+    if pipe then pipe:close() end
+    return bytes
+  end)
   files.remove(from)
-  if status ~= 0 then errors.fail(path .. ": rsvg-convert failed") end
-  files.rename(to, path)
+  if not ok then error(drawn, 0) end
+  if not drawn:find(kind == "png" and "IEND....$" or "%%%%EOF%s*$") then errors.fail(path .. ": rsvg-convert failed") end
+  files.write(path, { drawn })
 end
 
 local writers = {

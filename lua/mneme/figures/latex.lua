@@ -28,6 +28,7 @@ function latex.table(head, rows, columns)
   local function line(row)
     local cells = {}
     for i = 1, n do cells[i] = latex.escape(row[i] or "") end
+    if cells[1]:find "^%s*[%[*]" then cells[1] = "{}" .. cells[1] end          -- \\ would take it for its option
     return table.concat(cells, " & ") .. " \\\\"
   end
   if #head > 0 then

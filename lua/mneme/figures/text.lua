@@ -47,10 +47,11 @@ function text.wrap(s, room, size)
     if text.width(joined, size) <= room then line = joined
     else
       if line ~= "" then lines[#lines + 1] = line end
-      while text.width(word, size) > room and #word > 1 do
+      local wide = text.width(word, size)
+      while wide > room and #word > 1 do
         local first, rest = cut(word, room, size)
         if rest == "" then break end
-        lines[#lines + 1], word = first, rest
+        lines[#lines + 1], word, wide = first, rest, wide - text.width(first, size)
       end
       line = word
     end

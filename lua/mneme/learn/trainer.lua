@@ -176,7 +176,7 @@ function trainer.train(learner)
   if from then
     trainer.restore(learner, from)
     step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
-    print(("%s: going on at step %.0f"):format(run.path, step))
+    print(terminal.plain(("%s: going on at step %.0f"):format(run.path, step)))
     stretch(learner, cfg, run.path, step)
   else
     print(terminal.fold(("%s: %s"):format(run.path, learner:headline()), terminal.columns(1)))

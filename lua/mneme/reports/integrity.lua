@@ -277,7 +277,7 @@ end
 ---@return string? summary
 function integrity.steady(path, check, ...)
   local ok, found, summary = xpcall(check, errors.handler, ...)
-  for _ = 1, path and files.is_locked(path .. "/lock") and 3 or 1 do
+  for _ = 1, path and files.locked(path .. "/lock") and 3 or 1 do
     if ok and #found.bad == 0 then break end
     local before = {}
     for _, text in ipairs(ok and found.bad or {}) do before[text] = true end

@@ -147,6 +147,7 @@ local function compose(study, source, options)
   local runs, judged, asked, unasked = method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
   spec.claims = asked
   local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
+  blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
   local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
   local function part(level, name) out:heading(level, name, words[name]) end

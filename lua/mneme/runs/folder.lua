@@ -22,6 +22,37 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 
 -- ---- config.json ----
 
+-- What run.lua writes, as far as others read it: a type; { of } a list; { ["*"] = of } an object of any names; other tables, their members.
+local sources = { { path = "string", checksum = "string" } }
+local SHAPE = { script = "string", env = "string", commit = "string", program = "string", host = "string", device = "string", mneme = "string",
+  size_why = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
+  core = { name = "string", config = {} }, seed = "number", threads = "number", parameters = "number", script_parameters = "number",
+  own_limit = "boolean", reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
+  memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
+  data = sources, history = { { from_step = "number", steps = "number", threads = "number", commit = "string", program = "string", host = "string",
+    processor = "string", device = "string", program_checksum = "string", source_folder = "string", source = sources, data = sources } } }
+local words = { string = "a text", number = "a number", boolean = "true or false" }
+
+---What in a JSON value has another type than a writer gives it.
+---@param value any
+---@param shape string|table as SHAPE above; members that are absent are right
+---@return string? fault "history[1].steps is x, expected a number"; nil: nothing
+function folder.fault(value, shape, name)
+  if type(shape) == "string" then
+    if type(value) == shape or shape == "number" and (value == "NaN" or value == "Infinity" or value == "-Infinity") then return nil end
+    return ("%s is %s, expected %s"):format(name, values.show(value), words[shape])
+  end
+  local list = shape[1] ~= nil
+  if type(value) ~= "table" or value == json.null or next(value) ~= nil and json.is_array(value) ~= list then
+    return ("%s is %s, expected %s"):format(name, values.show(value), list and "a list" or "an object")
+  end
+  for key, inner in pairs(value) do
+    local of = list and shape[1] or shape[key] or shape["*"]
+    local fault = of and folder.fault(inner, of, list and ("%s[%s]"):format(name, key) or (name == "" and "" or name .. ".") .. key)
+    if fault then return fault end
+  end
+end
+
 -- The first runs of a study's folder, as paths.
 local function run_names(inner)
   local list, n = {}, 0
@@ -52,12 +83,8 @@ function folder.read_info(path)
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end
-  for _, key in ipairs { "script", "env", "commit", "program", "host", "device" } do
-    local value = info[key]
-    if value ~= nil and type(value) ~= "string" then
-      errors.fail(("%s: damaged: %s is %s, expected a text"):format(path, key, values.show(value)))
-    end
-  end
+  local fault = folder.fault(info, SHAPE, "")
+  if fault then errors.fail(("%s: damaged: %s"):format(path, fault)) end
   return info
 end
 

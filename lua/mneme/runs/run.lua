@@ -50,9 +50,13 @@ local function program()
   local id = ffi.string(C.mn_commit())
   return id ~= "" and id or nil
 end
+-- A folder may bring a .git of its own, whose settings name programs: none of them is run.
+-- Where that folder declares a filter, which comparing files would run, whether they differ stays unknown.
+local GIT = "GIT_OPTIONAL_LOCKS=0 git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= "
 local function commit()
-  local id = command "git rev-parse HEAD"
-  return id and id .. (command "git status --porcelain --untracked-files=no" and "-dirty" or "")
+  local id = command(GIT .. "rev-parse HEAD")
+  if not id or command(GIT .. "config --show-scope --get-regexp '^filter[.].*[.](clean|process)$' | grep -E '^(local|worktree)'") then return id end
+  return id .. (command(GIT .. "status --porcelain --untracked-files=no --ignore-submodules=all") and "-dirty" or "")
 end
 
 local made_at

@@ -96,7 +96,8 @@ end
 ---What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
 ---@param folder string
 function script.peek(folder)
-  local f = io.open(folder .. "/config.json")
+  local path = folder .. "/config.json"
+  local f = require("mneme.base.files").is_file(path) and io.open(path)
   local info = f and require("mneme.base.json").decode(f:read "*a")
   if f then f:close() end
   if type(info) == "table" then require("mneme.base.sealed").need(folder .. "/config.json", info.format) end

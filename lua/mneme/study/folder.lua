@@ -49,6 +49,7 @@ local function is_info(info)
   if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
   for _, c in ipairs(info.runs) do
     if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
+    for _, label in pairs(c.labels) do if type(label) ~= "string" then return false end end
     if c.words ~= nil and type(c.words) ~= "table" or type(c.seed) ~= "number" then return false end
     for _, word in ipairs(c.words or {}) do if type(word) ~= "string" then return false end end
   end

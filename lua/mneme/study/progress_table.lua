@@ -65,7 +65,7 @@ end
 -- The part of a run's steps that is done, and its last score, from its log.
 local function so_far(self, c)
   local path = c.path or folder.run_path(self.run, c.name)
-  local f = io.open(path .. "/metrics.jsonl")
+  local f = files.is_file(path .. "/metrics.jsonl") and io.open(path .. "/metrics.jsonl")
   if not f then return 0 end
   f:seek("end", -math.min(f:seek "end", 4096))
   local step, score = 0, nil
@@ -110,7 +110,7 @@ function Table:update(running, waiting)
   table.insert(lines, 1, ("%d of %d runs done%s%s, %d running, %d waiting"):format(self.count.done, self.count.all,
     self.count.failed > 0 and (", %d failed"):format(self.count.failed) or "", eta and ", ETA " .. progress.clock(eta) or "", n, waiting))
   local width = self.columns()
-  for _, line in ipairs(lines) do io.stderr:write(cut(line, width), "\n") end
+  for _, line in ipairs(lines) do io.stderr:write(cut(terminal.plain(line, true), width), "\n") end
   io.stderr:flush()
   self.lines = n + 1
 end

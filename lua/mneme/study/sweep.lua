@@ -207,8 +207,8 @@ end
 -- The last thing that a run said.
 local function last_line(path)
   local last = ""
-  local f, problem = io.open(path)
-  if not f then return "its log cannot be read: " .. problem end
+  local f = files.is_file(path) and io.open(path)
+  if not f then return "its log cannot be read" end
   for line in f:lines() do if line:find "%S" then last = line end end
   f:close()
   return last

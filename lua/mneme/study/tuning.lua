@@ -179,7 +179,7 @@ end
 
 -- A file that is there once: the first to write it decides what is in it.
 local function write_once(path, value)
-  local draft = ("%s.%s.%s"):format(path, run_folder.made_at().host or "", lfs.symlinkattributes("/proc/self", "target") or "")
+  local draft = files.draft(path)
   files.write(draft, { json.encode(value) .. "\n" })
   if not lfs.link(draft, path) and not files.is_file(path) then files.rename(draft, path) end       -- a file system without links
   files.remove(draft)

@@ -3,14 +3,15 @@ local files = require "mneme.base.files"
 local integrity = require "mneme.reports.integrity"
 local progress = require "mneme.base.progress"
 local study_folder = require "mneme.study.folder"
+local terminal = require "mneme.base.terminal"
 
 local check_run = {}
 
 -- Prints what was found; is it sound?
 local function report(path, found, summary)
   print(("%-9s %s  %s"):format(#found.bad == 0 and "ok" or "DAMAGED", path, summary))
-  for _, text in ipairs(found.bad) do print("          " .. text) end
-  for _, text in ipairs(found.notes) do print("          note: " .. text) end
+  for _, text in ipairs(found.bad) do print("          " .. terminal.plain(text, true)) end
+  for _, text in ipairs(found.notes) do print("          note: " .. terminal.plain(text, true)) end
   return #found.bad == 0
 end
 
@@ -58,7 +59,7 @@ function check_run.main(path)
   end
   local common = take_common(all)
   for _, run in ipairs(all) do if not report(run.path, run.found, run.summary) then damaged = damaged + 1 end end
-  for _, text in ipairs(common) do print("note: " .. text) end
+  for _, text in ipairs(common) do print("note: " .. terminal.plain(text, true)) end
   print(("%s: %s"):format(path, damaged > 0 and ("%d of %d runs are damaged"):format(damaged, #study.runs) or sound and "nothing is damaged"
     or "its runs are sound, the study's folder is not"))
   return sound and damaged == 0 and 0 or 1

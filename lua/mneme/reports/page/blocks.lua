@@ -9,6 +9,45 @@ local Page = {}
 Page.__index = Page
 local page = {}
 
+page.names = {}                -- what page.note_names found
+
+---Notes labels, names and settings of runs that hold what is markup in prose: in a page they are text.
+---@param ... any texts, or tables of them; keys, too
+function page.note_names(...)
+  local seen, list = {}, {}
+  local function walk(v)
+    if type(v) ~= "table" and type(v) ~= "string" or seen[v] then return end
+    seen[v] = true
+    if type(v) == "table" then for key, value in pairs(v) do walk(key) walk(value) end
+    elseif (v:find "[$`\\\n]" or v:find("**", 1, true) or v:find("](", 1, true) or v:find("://", 1, true)) then
+      list[#list + 1] = v
+    end
+  end
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if v ~= nil then walk(v) end
+  end
+  table.sort(list, function(a, b) if #a ~= #b then return #a > #b end return a < b end)
+  page.names = list
+end
+
+---A text in which `keep` has taken the names of page.note_names.
+---@param s string
+---@param keep fun(name: string): string
+---@return string
+function page.without_names(s, keep)
+  for _, name in ipairs(page.names) do
+    local out, at = {}, 1
+    while true do
+      local from, to = s:find(name, at, true)
+      if not from then break end
+      out[#out + 1], out[#out + 2], at = s:sub(at, from - 1), keep(name), to + 1
+    end
+    if at > 1 then s = table.concat(out) .. s:sub(at) end
+  end
+  return s
+end
+
 ---@param title string
 ---@return table page { title, blocks }
 function page.new(title) return setmetatable({ title = title, blocks = {} }, Page) end

@@ -105,8 +105,12 @@ local function linked(s)
     return ("\1%d\2"):format(#kept)
   end
   local function link(address, name) return keep(('<a href="%s">%s</a>'):format(address, name)) end
-  s = s:gsub("[\1\2]", ""):gsub("`([^`\n]+)`", function(code) return keep("<code>" .. escape(code) .. "</code>") end)
-  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation) return not equation:find "%s$" and keep(mathml.html(equation)) or nil end)
+  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name) return keep(escape(name)) end)
+  s = s:gsub("`([^`\n]+)`", function(code) return keep("<code>" .. escape(code) .. "</code>") end)
+  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation)
+    local done = not equation:find "%s$" and mathml.known(equation)
+    return done and keep(done) or nil
+  end)
   s = escape_kept(s)
   s = s:gsub("%f[^%s%z]([(%[]*)%*%*(%S[^*]-)%*%*()", function(before, bold, after)
     return not bold:find "%s$" and not s:find("^%w", after) and before .. "<b>" .. bold .. "</b>"
@@ -145,8 +149,8 @@ function writers.paragraphs(b)
   end
   for part in blocks.paragraphs(b.text) do
     local equation, verbatim = part:match "^%s*%$%$(.-)%$%$%s*$", blocks.verbatim(part)
-    out[#out + 1] = verbatim and ("<pre>%s</pre>\n"):format(escape(verbatim)) or equation and mathml.html(equation, true) .. "\n"
-      or ("<p%s>%s</p>\n"):format(class, linked(part))
+    local done = equation and mathml.known(equation, true)
+    out[#out + 1] = verbatim and ("<pre>%s</pre>\n"):format(escape(verbatim)) or done and done .. "\n" or ("<p%s>%s</p>\n"):format(class, linked(part))
   end
   return table.concat(out)
 end

@@ -1,6 +1,7 @@
 -- mathml.lua -- turns the LaTeX of equations in authors' texts into MathML, which browsers draw without help: letters, numbers, ^ and _,
 -- \frac, \sqrt, accents, \mathrm, Greek letters and the signs below.
 local errors = require "mneme.base.errors"
+local terminal = require "mneme.base.terminal"
 local text = require "mneme.figures.text"
 
 local mathml = {}
@@ -96,6 +97,7 @@ function mathml.scripted(pieces, at)
   at = next_at
   while pieces[at] == "_" or pieces[at] == "^" do
     local sign = pieces[at]
+    if sign == "_" and below or sign == "^" and above then errors.fail(("equation: a second %s"):format(sign)) end
     if not pieces[at + 1] then errors.fail(("equation: nothing follows %s"):format(sign)) end
     if sign == "_" then below, at = group(pieces, at + 1) else above, at = group(pieces, at + 1) end
   end
@@ -119,6 +121,33 @@ function mathml.html(s, block)
     out[#out + 1] = html
   end
   return ('<math%s><mrow>%s</mrow></math>'):format(block and ' display="block"' or "", table.concat(out))
+end
+
+local other = { frac = true, sqrt = true, mathrm = true, text = true, left = true, right = true }
+
+---An equation as MathML where all of it is known, so that it is safe to hand it to LaTeX; else nil and a warning: it is shown as text.
+---@param s string
+---@param block boolean?
+---@return string? html
+function mathml.known(s, block)
+  local html
+  local ok, problem = pcall(function()
+    local _, opened = s:gsub("\\left%f[%A]", "")
+    local _, closed = s:gsub("\\right%f[%A]", "")
+    local plain = s:gsub("\\.", "")
+    local braces = select(2, plain:gsub("{", "")) == select(2, plain:gsub("}", ""))
+    if opened ~= closed or not braces or s:find("^^", 1, true) or s:find "[%%#&%z\1-\8\11-\31~]" then
+      errors.fail "equation: unbalanced, or with a sign that has another meaning in LaTeX"
+    end
+    for name in s:gmatch "\\(%a+)" do
+      if not (signs[name] or large[name] or greek[name] or functions[name] or accents[name] or spaces[name] or other[name]) then
+        errors.fail(("equation: \\%s is not known"):format(name))
+      end
+    end
+    html = mathml.html(s, block)
+  end)
+  if not ok then terminal.note(("mneme: warning: %s: shown as text: $%s$"):format(problem.message or problem, s)) end
+  return html
 end
 
 return mathml

@@ -2,6 +2,7 @@
 -- that the caller gives.
 local blocks = require "mneme.reports.page.blocks"
 local latex = require "mneme.figures.latex"
+local mathml = require "mneme.reports.page.mathml"
 
 local text_page = {}
 
@@ -15,7 +16,7 @@ local function estimate_of(card) return card.interval and ("%s (%s)"):format(car
 local markdown = {}
 
 -- Pipes and line ends would end a field; < would begin HTML.
-local function md_escape(s) return (tostring(s):gsub("[|]", "\\|"):gsub("\r?\n", " "):gsub("<", "&lt;")) end
+local function md_escape(s) return (tostring(s):gsub("[\\|`$*%[%]]", "\\%0"):gsub("\r?\n", " "):gsub("<", "&lt;")) end
 
 local function md_field(v)
   local s = md_escape(plain(v))
@@ -26,7 +27,18 @@ local function md_field(v)
   return s
 end
 
-local function md_text(s) return (s:gsub("<", "&lt;")) end
+-- Prose: links lead to pages and places, and names are text.
+local function md_text(s)
+  local kept = {}
+  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name)
+    kept[#kept + 1] = md_escape(name)
+    return ("\1%d\2"):format(#kept)
+  end)
+  s = s:gsub("<", "&lt;"):gsub("%]%(%s*()", function(at)
+    return not s:find("^https?://", at) and not s:find("^#", at) and "\\](" or nil
+  end)
+  return ((" " .. s):gsub("(\n%s*)(%[[^%]]*%]:)", "%1\\%2"):gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end):sub(2))
+end
 
 function markdown.heading(b) return ('\n%s <a id="%s"></a>%s\n'):format(("#"):rep(b.level), b.id, md_text(b.text)) end
 
@@ -88,6 +100,11 @@ end
 
 local tex = {}
 
+-- An address in which TeX replaces nothing: other bytes than those of addresses are written as %XX.
+local function tex_address(s)
+  return (s:gsub("[^%w%-._~:/?#@!&'*+,;=%%]", function(c) return ("%%%02X"):format(c:byte()) end):gsub("[%%#&]", "\\%0"))
+end
+
 -- What Markdown has within a line, as LaTeX.
 local function tex_text(s)
   local kept = {}
@@ -95,13 +112,17 @@ local function tex_text(s)
     kept[#kept + 1] = done
     return ("\1%d\2"):format(#kept)
   end
-  s = s:gsub("[\1\2]", ""):gsub("`([^`\n]+)`", function(code) return keep("\\texttt{" .. latex.escape(code) .. "}") end)
-  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation) return keep("$" .. equation .. "$") end)
+  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name) return keep(latex.escape(name)) end)
+  s = s:gsub("`([^`\n]+)`", function(code) return keep("\\texttt{" .. latex.escape(code) .. "}") end)
+  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation) return mathml.known(equation) and keep("$" .. equation .. "$") or nil end)
   s = s:gsub("%[([^%[%]]+)%]%(([^%s()]+)%)", function(name, address)
-    local inner = latex.escape(name)
-    return keep(address:find "^#" and ("\\hyperref[%s]{%s}"):format(address:sub(2), inner) or ("\\href{%s}{%s}"):format(address:gsub("[%%#]", "\\%0"), inner))
+    local inner, place = latex.escape(name), address:match "^#([%w_-]+)$"
+    if not place and not address:find "^https?://" then return nil end
+    return keep(place and ("\\hyperref[%s]{%s}"):format(place, inner) or ("\\href{%s}{%s}"):format(tex_address(address), inner))
   end)
-  s = s:gsub("https?://[%w%-._~/?=&%%#:+]+[%w/]", function(address) return keep("\\url{" .. address .. "}") end)
+  s = s:gsub("https?://[%w%-._~/?=&%%#:+]+[%w/]", function(address)
+    return keep("\\href{" .. tex_address(address) .. "}{\\texttt{" .. latex.escape(address) .. "}}")
+  end)
   s = s:gsub("%*%*(%S[^*]-)%*%*", function(bold) return keep("\\textbf{" .. latex.escape(bold) .. "}") end)
   s = s:gsub("[^\1\2]+", function(part) return part:find "^%d+$" and part or latex.escape(part) end)
   for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end
@@ -119,13 +140,13 @@ function tex.heading(b) return ("\n\\%s{%s}\\label{%s}\n"):format(levels[b.level
 function tex.paragraphs(b)
   local out = {}
   if type(b.text) == "table" then
-    for i, item in ipairs(b.text) do out[i] = "\\item " .. tex_text(item) end
+    for i, item in ipairs(b.text) do out[i] = "\\item {}" .. tex_text(item) end          -- [ would begin its option
     return "\n\\begin{itemize}\n" .. table.concat(out, "\n") .. "\n\\end{itemize}\n"
   end
   for part in blocks.paragraphs(b.text) do
     local equation, verbatim = part:match "^%s*%$%$(.-)%$%$%s*$", blocks.verbatim(part)
     if verbatim then out[#out + 1] = "\n{\\footnotesize" .. tex_verbatim(verbatim) .. "}\n"
-    elseif equation then out[#out + 1] = "\n\\[" .. equation .. "\\]\n"
+    elseif equation and mathml.known(equation) then out[#out + 1] = "\n\\[" .. equation .. "\\]\n"
     else
       local done = tex_text(part)
       out[#out + 1] = "\n" .. (b.class == "question" and "\\emph{%s}" or b.class == "lead" and "\\textbf{%s}" or b.class == "dim" and "{\\small %s}"

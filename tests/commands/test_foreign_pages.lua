@@ -1,0 +1,95 @@
+-- test_foreign_pages.lua -- labels of a stranger's study are text in every page and table; names are one word to a shell; git runs nothing of
+-- the folder that it is asked about.
+local C = require("mneme.base.engine").C
+local files = require "mneme.base.files"
+local foreign = require "tests.support.foreign"
+local latex = require "mneme.figures.latex"
+local data = require "mneme.figures.data"
+local mathml = require "mneme.reports.page.mathml"
+local shell = require "tests.support.shell"
+local t = require "tests.harness"
+
+local dir = shell.folder()
+foreign.prepare(dir)
+
+local LABEL = "[zq](javascript:zq()) $\\input{/etc/passwd}$ "
+  .. "[y](http://x}\\input{/etc/passwd}{) <img src=x onerror=zq()> </script> $^{^5cinput{x}$ `touch PWNED` =1+1"
+
+local function with_label(label)
+  foreign.copy(dir, "s")
+  local info = foreign.read(dir, "study.json")
+  for _, run in ipairs(info.runs) do run.labels.core = label .. run.labels.core end
+  info.settings = label
+  foreign.write(dir, "study.json", info)
+end
+
+t.test("a label is text in HTML, Markdown and LaTeX, and ends no report", function()
+  with_label(LABEL)
+  for _, kind in ipairs { "html", "md", "tex" } do
+    local said, status = shell.mneme(dir, "report x out=x." .. kind)
+    t.eq(status, 0, said)
+    local page = files.read(dir .. "/x." .. kind)
+    t.ok(page:find "touch PWNED", kind)
+    if kind == "html" then t.ok(not page:find("<img src=x", 1, true) and not page:find('href="javascript', 1, true)) end
+    if kind == "md" then t.ok(not page:find "[^\\]%]%(javascript" and not page:find("<img", 1, true)) end
+    if kind == "tex" then t.ok(not page:find("\\input", 1, true) and not page:find("^^5c", 1, true)) end
+  end
+  t.ok(not files.is_file(dir .. "/PWNED"))
+end)
+
+t.test("an equation reaches LaTeX only where all of it is known", function()
+  for _, s in ipairs { "\\alpha_t^2", "\\frac{1}{N} \\sum_t x_t", "\\left( a \\right)", "\\mathrm{clip}(x)" } do t.ok(mathml.known(s), s) end
+  for _, s in ipairs { "\\input{x}", "\\text{\\input{x}}", "^^5cinput{x}", "\\left(", "a^b^c", "a_b_c", "{", "}", "x % y",
+    "\\write18{x}" } do t.eq(mathml.known(s), nil, s) end
+end)
+
+t.test("a row of LaTeX that begins with [ or * is no option; a CSV cell is no formula", function()
+  for _, name in ipairs { "[1ex]", "*" } do
+    t.ok(latex.table({ name }, { { name } }):find("{}" .. name, 1, true), name)
+  end
+  for _, name in ipairs { "=1+1", "+x", "-x", "@x", "\tx" } do
+    t.eq(data.field(name):match "^\"?'", data.field(name):sub(1, 1) == '"' and "\"'" or "'", name)
+  end
+  t.eq(data.field "-0.5", "-0.5") t.eq(data.field(-1), "-1") t.eq(data.field "gru", "gru")
+end)
+
+t.test("completion offers each name as one word, and none that is not printed as it is", function()
+  if not shell.has "bash" then t.skip "bash is not installed" end
+  for _, name in ipairs { "$(touch PWNED)", "a b", "q'uo\"te", "semi;colon", "new\nline" } do
+    files.make_folder(dir .. "/runs/" .. name)
+    files.write(dir .. "/runs/" .. name .. "/config.json", { "{}" })
+  end
+  files.write(dir .. "/complete.sh", { ([[
+mneme() { '%s' "$@"; }
+. '%sbindings/shell/mneme.bash'
+COMP_LINE="mneme check runs/"; COMP_POINT=${#COMP_LINE}; _mneme 2> /dev/null
+for reply in "${COMPREPLY[@]}"; do eval "set -- $reply"; echo "$#:$1"; done]]):format(shell.program, shell.root:gsub("/*$", "/")) })
+  local said = shell.run(dir, "bash complete.sh")
+  for _, name in ipairs { "$(touch PWNED)", "a b", "q'uo\"te", "semi;colon" } do t.ok(said:find("1:runs/" .. name .. "\n", 1, true), said) end
+  t.ok(not said:find("line", 1, true) and not files.is_file(dir .. "/PWNED"), said)
+end)
+
+t.test("git runs no program that the folder names", function()
+  if not shell.has "git" then t.skip "git is not installed" end
+  local here = dir .. "/repo"
+  files.make_folder(here)
+  files.write(here .. "/evil.sh", { "#!/bin/sh\ntouch '" .. dir .. "/PWNED'\ncat\n" })
+  shell.run(here, "chmod +x evil.sh; git init -q . && echo 'f filter=evil' > .gitattributes && echo x > f && git add f .gitattributes && "
+    .. "git -c user.name=a -c user.email=a@b commit -qm x && git config core.fsmonitor ./evil.sh && git config filter.evil.clean ./evil.sh && "
+    .. "git config core.pager ./evil.sh && cp evil.sh .git/hooks/post-index-change && sleep 1.1 && echo y > f")
+  local said, status = shell.mneme(here, "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=r")
+  t.eq(status, 0, said)
+  t.ok(not files.is_file(dir .. "/PWNED"), "a program of the folder ran")
+  t.ok(files.read(here .. "/r/config.json"):find '"commit": "%x+', "the commit is known")
+end)
+
+t.test("labels of 70,000 letters cost no more than a few seconds", function()
+  with_label(("a"):rep(70000))
+  for _, words in ipairs { "compare x", "compare x r", "report x out=x.html", "list runs ." } do
+    local from = C.mn_clock(false)
+    local said, status = shell.run(dir, ("ulimit -t 10; '%s' %s"):format(shell.program, words))
+    t.ok(status and status < 124, ("%s: %s after %.0f s: %s"):format(words, status, C.mn_clock(false) - from, said:sub(-200)))
+  end
+end)
+
+os.execute(("rm -rf '%s'"):format(dir))
