@@ -145,6 +145,7 @@ function trainer.train(learner)
   if learner.env then rehearsal.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
+  if ranks.size > 1 then ranks.compare("training", run_folder.alike(cfg, about)) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
