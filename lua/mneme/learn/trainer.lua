@@ -73,7 +73,7 @@ function trainer.restore(learner, checkpoint)
     local name, mine = item[1], item[2]
     local stored = checkpoint.tensors[name]
     if not stored and not item.optional then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
-    if not item.own then
+    if stored and not item.own then
       local a, b = table.concat(ranks.shape(item), ","), table.concat(stored:shape(), ",")
       if a ~= b or mine:dtype() ~= stored:dtype() then
         errors.fail(("%s: %s is [%s], expected [%s]"):format(checkpoint.path, name, b, a))
