@@ -271,8 +271,8 @@ def test_what_a_vector_lends_outlives_it():
         *_, infos = env.step([0, 0])
     lent, before = infos["final_obs"], infos["final_obs"].copy()
     env.close()
+    gc.collect()
     assert np.array_equal(lent, before)       # its memory is a bytearray, which the array keeps, not the engine's
-    assert lent.flags.owndata and np.array_equal(lent, before)
 
 
 @pytest.mark.parametrize("actions", [np.array([2**32, 0]), [0.5, 0], [0, 0, 0], np.array([-1, 0]), ["a", "b"]])
