@@ -21,7 +21,8 @@ sh "chmod +x bin/scontrol"
 -- processes.  What it said, its status, and how many checkpoints there are.
 local function told(line, folder, runs, signal, whom)
   local said, status = sh(("setsid %s > said 2>&1 & all=$!; i=0; "
-    .. "until [ $(find . -path './%s*/metrics.jsonl' -size +0 | wc -l) -ge %d ] || ! kill -0 $all 2> /dev/null || [ $i = 1200 ]; do sleep 0.1; i=$((i + 1)); done; "
+    .. "until [ $(find . -path './%s*/metrics.jsonl' -size +0 | wc -l) -ge %d ] "
+    .. "|| ! kill -0 $all 2> /dev/null || [ $i = 1200 ]; do sleep 0.1; i=$((i + 1)); done; "
     .. "whom=\"%s\"; kill -s %s -- $whom; sleep 0.01; kill -s %s -- $whom 2> /dev/null; "
     .. "i=0; while kill -0 $all 2> /dev/null && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done; kill -s KILL -- -$all 2> /dev/null; "
     .. "wait $all; status=$?; cat said; (exit $status)")
@@ -109,16 +110,18 @@ local function ends(words, signal)
     .. "kill -9 $p 2> /dev/null; wait $p; echo $? $ms"):format(shell.program, words, signal))
   local status, ms = said:match "(%d+) (%d+)%s*$"
   -- A second where the machine is idle; a busy one takes longer.
-  t.ok(tonumber(status) ~= 137 and tonumber(ms) < 4000, ("%s: %s after SIG%s: status %s after %s ms"):format(words, (files.read(dir .. "/said")), signal, status, ms))
+  t.ok(tonumber(status) ~= 137 and tonumber(ms) < 4000,
+    ("%s: %s after SIG%s: status %s after %s ms"):format(words, (files.read(dir .. "/said")), signal, status, ms))
   t.ok(tonumber(status) ~= 2, words .. ": " .. files.read(dir .. "/said"))
 end
 
 t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local text = sh(program("run tmaze quick=1 " .. SMALL:gsub("1e12", "4000") .. " run=small"))
   t.ok(files.is_file(dir .. "/small/config.json"), text)
-  local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where small episodes=100000", "probe small episodes=60000",
+  local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where small episodes=100000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
-    "check small", "compare small sweep", "export small out=x.json", "list runs", "sweep long.lua jobs=2 run=sweep", "tune long.lua lr=1e-5..1:log budget=3 run=tune",
+    "check small", "compare small sweep", "export small out=x.json", "list runs",
+    "sweep long.lua jobs=2 run=sweep", "tune long.lua lr=1e-5..1:log budget=3 run=tune",
     "run tmaze " .. SMALL }
   for _, name in ipairs(registry.benchmarks()) do lines[#lines + 1] = "bench " .. name end
   for i, line in ipairs(lines) do

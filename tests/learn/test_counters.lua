@@ -86,7 +86,8 @@ end
 t.test("no checkpoint holds a counter in float32 that is nowhere whole", function()
   local dir = shell.folder()
   local small = " core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=320 checkpoint_every=32 keep_checkpoints=20 threads=1 quick=1 "
-  for name, line in pairs { a2c = "tmaze" .. small .. "corridor=4 norm_obs=1 norm_reward=1", ppo = "tmaze learner=ppo minibatches=2 epochs=2" .. small .. "corridor=4",
+  for name, line in pairs { a2c = "tmaze" .. small .. "corridor=4 norm_obs=1 norm_reward=1",
+    ppo = "tmaze learner=ppo minibatches=2 epochs=2" .. small .. "corridor=4",
     recall = "recall quick=1 steps=4000 checkpoint_every=400 keep_checkpoints=20 threads=1" } do
     local said, status = shell.mneme(dir, ("run %s run=%s"):format(line, name))
     t.eq(status, 0, said)

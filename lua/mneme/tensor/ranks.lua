@@ -69,7 +69,8 @@ function ranks.compare(what, mine)
     if values[2] then unlike[#unlike + 1] = ("%s: %s"):format(name == "" and "what comes next" or name, table.concat(values, "; ")) end
     if values[2] and name == "" then break end
   end
-  if unlike[1] then errors.usage("the ranks of one training disagree: " .. table.concat(unlike, " | ", 1, math.min(4, #unlike)), "give all the same command line") end
+  if not unlike[1] then return end
+  errors.usage("the ranks of one training disagree: " .. table.concat(unlike, " | ", 1, math.min(4, #unlike)), "give all the same command line")
 end
 
 ---The last thing of a process.
