@@ -50,9 +50,11 @@ void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow 
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */
 
-/* signals: after mn_watch_signals() the first SIGINT/SIGTERM/USR1/HUP only sets a flag; the second ends the process,
-   and so does a minute (and ten times the longest span so far) without a call of mn_interrupted */
+/* signals: after mn_watch_signals() SIGINT, TERM, HUP, USR1, USR2, XCPU, PWR only set a flag, however often they come; a second SIGINT, or
+   any signal after five seconds, ends the process, and so does a minute (and ten times the longest span so far) without a call of
+   mn_interrupted */
 void        mn_watch_signals(bool on);
+void        mn_forked_signals(void);               /* in a child just forked */
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 
 /* tensors */

@@ -48,6 +48,7 @@ int mn_process_fork(mn_ctx *mn, const char *log) {
   if (!pid) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(143);                       /* it died before that was said */
+    mn_forked_signals();
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, 0);
     dup2(out, 1);

@@ -38,23 +38,33 @@ static const char *error(void) {
   return text;
 }
 
-/* As much address space as there is memory, or a small share of a limited one, which several arenas need; pages come when
-** touched. */
+static _Atomic size_t reserved;                       /* by all arenas of this process */
+
+/* As much address space as there is memory, or a small share of a limited one, which several arenas need, and all of them together at most
+** half of it; pages come when touched.  What is asked for may be more than that, but an eighth is left to Lua and the libraries, which do
+** not take a refusal as well. */
 static void *reserve(size_t had, size_t *bytes) {
-  double most = fmin(machine_bytes(), address_space() / 256);
-  if (had && isinf(address_space())) return NULL;
+  const double limit = address_space(), taken = (double)reserved;
+  double most = fmin(machine_bytes(), limit / 256);
+  if (had && isinf(limit)) return NULL;
+  if (taken + (double)*bytes > limit * 7 / 8) return NULL;
+  most = fmin(most, limit / 2 - taken);
   if (most < (double)*bytes) most = (double)*bytes;
   for (size_t size = (size_t)most; size >= *bytes; size /= 2) {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) continue;
     madvise(p, size, MADV_HUGEPAGE);
+    reserved += size;
     *bytes = size;
     return p;
   }
   return NULL;
 }
 
-static void give_back(void *p, size_t bytes) { munmap(p, bytes); }
+static void give_back(void *p, size_t bytes) {
+  munmap(p, bytes);
+  reserved -= bytes;
+}
 
 /* Whole vectors; large ones are pages that come when touched.  Where the block begins is kept in front. */
 static void *zeros(size_t bytes) {

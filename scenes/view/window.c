@@ -76,6 +76,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
   if (!w) { mn_fail(mn, "window: no memory"); return NULL; }
   w->ctx = mn;
   sdl.SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
+  sdl.SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");               /* it would take Ctrl-C from what reads no events */
   bool ready = !sdl.Init(SDL_INIT_VIDEO);
   /* without a display SDL would choose a driver that shows nothing; accept it only if it was requested by name */
   const char *driver = ready ? sdl.GetCurrentVideoDriver() : NULL;

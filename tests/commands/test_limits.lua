@@ -63,4 +63,44 @@ print(engine.C.mn_set_threads(engine.ctx, 4), engine.C.mn_threads(engine.ctx) ==
   t.eq(status, 0, said)
 end)
 
+t.test("a limited address space (ulimit -v): every command works, or says what is missing", function()
+  local words = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=8 num_steps=32 steps=2000 threads=1"
+  t.eq(select(2, shell.mneme(dir, "run tmaze quick=1 run=there " .. words)), 0)
+  t.eq(select(2, shell.mneme(dir, "sweep tmaze quick=1 seeds=2 estimate=0 jobs=1 run=study " .. words)), 0)
+  local commands = { "help", "help run", "doctor", "list", "list runs", "complete list ''", "check there", "check study", "report there out=r.html",
+    "report study out=s.html", "compare there study",
+    "view there out=v.png", "view there out=v.html wait=1", "eval there episodes=16", "export there out=e.safetensors",
+    "where there episodes=4 every=4",
+    "probe there episodes=48", "credit there episodes=2", "intervene there erase=all at=1 episodes=4", "diff there there",
+    "run tmaze quick=1 run=new " .. words, "run resume=there steps=4000", "sweep tmaze quick=1 seeds=2 estimate=0 jobs=1 run=study " .. words,
+    "run tmaze quick=1 run=large num_envs=2048 num_steps=256 core=agalite steps=1e6 threads=1" }
+  for _, limit in ipairs { 246000, 300000, 1000000, 3000000 } do
+    for _, command in ipairs(commands) do
+      local said, status = shell.run(dir, ("(rm -rf new large; ulimit -v %d; ulimit -t 60; exec timeout 100 '%s' %s)"):format(limit, shell.program, command))
+      local large = command:find("large", 1, true) ~= nil
+      if not (large and limit >= 1000000) then
+        t.ok(status == 0 or status == 1 and (said:find "memory" or large),
+          ("ulimit -v %d; mneme %s: %d %s"):format(limit, command, status, said))
+      end
+      if limit >= 300000 and not large then t.eq(status, 0, ("ulimit -v %d; mneme %s: %s"):format(limit, command, said)) end
+    end
+  end
+end)
+
+t.test("arenas together reserve at most half of a limited address space", function()
+  files.write(dir .. "/arenas.lua", { ("package.path = '%slua/?.lua;%slua/?/init.lua;' .. package.path\n"):format(shell.root, shell.root) .. [[
+local mn = require "mneme"
+local function addresses() return io.open "/proc/self/statm":read "*n" * 4096 end
+local x, before, kept = mn.tensor { shape = { 64 } }, nil, {}
+before = addresses()
+for i = 1, 400 do
+  kept[i] = require("mneme.tensor.plan")(function() return x * i end)
+  kept[i]()
+end
+print(addresses() - before)]] })
+  local said, status = shell.run(dir, ("(ulimit -v 2000000; MNEME_BUILD='%s' luajit arenas.lua)"):format(shell.build))
+  t.eq(status, 0, said)
+  t.ok(tonumber(said:match "(%d+)%s*$") < 1.05e9, said)
+end)
+
 files.remove_folder(dir)

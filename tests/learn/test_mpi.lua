@@ -180,6 +180,32 @@ t.test("what cannot be is said once, and ends all", function()
   t.ok(said:find("one1 already holds a run", 1, true), said)
 end)
 
+t.test("ranks that disagree end, and the message names what differs and the ranks", function()
+  need_mpi()
+  files.write(folder .. "/s2.lua", { files.read(folder .. "/s.lua") .. "\n" })
+  files.write(folder .. "/nothing.lua", { "print 'nothing'\n" })
+  files.write(folder .. "/twice.lua", { (files.read(folder .. "/s.lua"):gsub("(mn%[cfg.learner%]%(cfg, env, agent%):train%(%))",
+    'if rank == 0 then %1 end\nif rank == 1 then return end')) })
+  local line = MPIRUN:gsub("%-n %%d .*$", ""):gsub("^env ", "timeout 120 env ")
+  local function two(a, b)
+    local words = " -n 1 " .. (preload and ("env LD_PRELOAD='%s' "):format(preload) or "") .. "'" .. shell.program .. "' run %s run=differ "
+    return shell.run(folder, "rm -rf differ; " .. line .. words:format(a) .. ":" .. words:format(b))
+  end
+  for _, case in ipairs { { "lr", "0.001", "0.002" }, { "seed", "1", "2" }, { "steps", "2048", "4096" }, { "num_envs", "4", "8" }, { "learner", "a2c", "ppo" },
+    { "core.d_model", "16", "32", "core" }, { "core", "gru", "lstm" }, { "target_kl", "0", "0.5" } } do
+    local said, status = two(("s.lua %s=%s"):format(case[1], case[2]), ("s.lua %s=%s"):format(case[1], case[3]))
+    t.eq(status, 2, case[1] .. ": " .. said)
+    t.ok(said:find(("disagree: .*%%f[%%w]%s: [^|]-%s[^|]* on rank 0; [^|]-%s[^|]* on rank 1"):format(case[4] or case[1], case[2]:gsub("%p", "%%%0"),
+      case[3]:gsub("%p", "%%%0"))), said)
+  end
+  local said, status = two("s.lua", "s2.lua")
+  t.ok(status == 2 and said:find "disagree: .*s2.lua: nothing on rank 0; checksum %x+ on rank 1", said)
+  for _, other in ipairs { "nothing.lua", "twice.lua" } do
+    said, status = two(other == "twice.lua" and other or "s.lua", other)
+    t.ok(status == 2 and said:find "what comes next: training on rank 0; the end on rank 1", said)
+  end
+end)
+
 -- Begin an endless run with two ranks; once it has a checkpoint, do something to it: what it says, and its status.
 local function meanwhile(name, line)
   local begin = MPIRUN:format(2, shell.program, ("run=%s steps=1e12 checkpoint_every=512"):format(name))

@@ -8,6 +8,8 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 F32, I32, U8 = 0, 1, 2
 MOST_AXES = 6
 
@@ -104,6 +106,16 @@ def check(ctx, result):
     if result is None or result == -1:
         raise Error(lib.mn_error(ctx).decode())
     return result
+
+
+def number(value, otherwise):
+    """A number that the engine takes, as a float; what it is not is an Error, which says `otherwise`."""
+    try:
+        if isinstance(value, (int, float, np.integer, np.floating)):
+            return float(value)
+    except OverflowError:
+        pass
+    raise Error(otherwise)
 
 
 def params_of(number):

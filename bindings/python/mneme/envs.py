@@ -1,6 +1,8 @@
 """envs.py -- environments as Gymnasium's Env and VectorEnv.  One engine call steps all environments."""
 import ctypes as c
 import difflib
+import functools
+import threading
 import weakref
 
 import gymnasium
@@ -45,6 +47,28 @@ def _remade(made, state):
     return envs
 
 
+def _alone(f):
+    """Of a method: an Error while another thread is in one of the same environments, instead of waiting for it."""
+
+    @functools.wraps(f)
+    def call(self, *arguments, **named):
+        envs = getattr(self, "_envs", self)
+        if not envs.lock.acquire(blocking=False):
+            raise engine.Error(f"{envs.name}: another thread steps it")
+        try:
+            return f(self, *arguments, **named)
+        finally:
+            envs.lock.release()
+
+    return call
+
+
+def _buffer(shape, dtype):
+    """Zeros whose memory belongs to no array, so that nobody who was lent one can resize what the engine writes to."""
+    n = int(np.prod(shape))
+    return np.frombuffer(bytearray(max(1, n) * np.dtype(dtype).itemsize), dtype)[:n].reshape(shape)
+
+
 class _Envs:
     """Environments in the engine that are stepped together, and the buffers that a step fills."""
 
@@ -65,17 +89,16 @@ class _Envs:
         for i, (key, (default, choices)) in enumerate(params.items()):
             value = settings.get(key, default)
             if choices:
-                if value not in choices:
+                if not isinstance(value, str) or value not in choices:
                     raise _unknown(f"value of {name}: {key}", value, choices)
                 values[i] = choices.index(value)
             elif isinstance(default, str):
                 if not isinstance(value, str) or "\0" in value:
                     raise engine.Error(f"{name}: {key}={value!r}, expected a text")
                 text = value.encode()
-            elif isinstance(value, (int, float, np.integer, np.floating)):
-                values[i] = value
             else:
-                raise engine.Error(f"{name}: {key}={value!r}, expected a number")
+                values[i] = engine.number(value, f"{name}: {key}={value!r:.80}, expected a number")
+        self.lock = threading.RLock()
         self.made = (name, num_envs, time_limit, settings)
         self.ctx = engine.new_ctx()
         self.vec = lib.mn_vec_new(self.ctx, number, num_envs, 1, values, text, -1 if time_limit is None else time_limit)
@@ -87,11 +110,11 @@ class _Envs:
         axes = lib.mn_vec_space(self.vec, c.byref(dtype), shape)
         self.shape, self.dtype = tuple(shape[:axes]), _DTYPES[dtype.value]
         self.codes, self.actions = lib.mn_vec_codes(self.vec), lib.mn_vec_actions(self.vec)
-        self.obs = np.zeros((num_envs, *self.shape), self.dtype)
+        self.obs = _buffer((num_envs, *self.shape), self.dtype)
         self.reward, self.action = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.int32)
         self.terminated, self.truncated = np.zeros(num_envs, np.uint8), np.zeros(num_envs, np.uint8)
 
-        self.final_obs = np.zeros_like(self.obs)  # of the engine's memory nothing is lent: it may be freed
+        self.final_obs = _buffer(self.obs.shape, self.dtype)  # of the engine's memory nothing is lent: it may be freed
         self.score, self.returned = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.float32)
         self.length = np.zeros(num_envs, np.int32)
         self.outcome_names = (lib.mn_env_outcomes(number) or b"").decode().split()
@@ -104,6 +127,7 @@ class _Envs:
     def check(self, result):
         return engine.check(self.ctx, result)
 
+    @_alone
     def state(self):
         """Every environment as bytes; None before the first reset."""
         if not self.begun:
@@ -119,6 +143,7 @@ class _Envs:
         f, arguments = self.__reduce__()
         return f(*arguments)
 
+    @_alone
     def outcomes(self):
         """Copies what the engine keeps of the episodes that ended in this step."""
         for f, into in ((lib.mn_vec_final_obs, self.final_obs), (lib.mn_vec_score, self.score),
@@ -143,15 +168,18 @@ class _Envs:
             raise engine.Error(f"{self.name}: seed={seed!r}, expected a whole number from 0 to 2**53")
         return float(seed)
 
+    @_alone
     def reset(self, seed):
         self.check(lib.mn_vec_reset(self.need(), -1 if seed is None else self.seed_of(seed), self.obs.ctypes.data))
         self.begun = True
 
+    @_alone
     def reset_each(self, seeds):
         list_of = (c.c_double * self.n)(*[self.seed_of(s) for s in seeds])
         self.check(lib.mn_vec_reset_each(self.need(), list_of, self.obs.ctypes.data))
         self.begun = True
 
+    @_alone
     def reset_part(self, mask, seeds):
         """New episodes where mask is true, by seeds[i] or, where that is None, by the environment's own stream; the others stay."""
         before = self.state()
@@ -166,6 +194,7 @@ class _Envs:
             if data is not None:
                 self.restore(i, data)
 
+    @_alone
     def step(self, actions):
         actions = np.asarray(actions)
         if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
@@ -177,23 +206,31 @@ class _Envs:
         self.check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
                               self.terminated.ctypes.data, self.truncated.ctypes.data))
 
+    @_alone
     def save(self, i):
         data = c.create_string_buffer(lib.mn_vec_bytes(self.need()))
         self.check(lib.mn_vec_save(self.vec, i, data))
         return data.raw
 
+    @_alone
     def restore(self, i, data):
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise engine.Error(f"{self.name}: restore: a {type(data).__name__}, expected the bytes of a saved state")
         data = bytes(data)
         self.check(lib.mn_vec_restore(self.need(), i, data, len(data), self.obs[i:].ctypes.data))
 
+    @_alone
     def set(self, i, fact, value):
-        if not isinstance(fact, str) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise engine.Error(f"{self.name}: set({fact!r}, {value!r}), expected the name of a fact and a number")
+        otherwise = f"{self.name}: set({fact!r}, {value!r:.80}), expected the name of a fact and a number"
+        if not isinstance(fact, str):
+            raise engine.Error(otherwise)
+        value = engine.number(value, otherwise)
         return self.check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
 
+    @_alone
     def truth(self, i):
+        if not isinstance(i, (int, np.integer)) or not 0 <= i < self.n:
+            raise engine.Error(f"{self.name}: environment {i!r}, expected 0 to {self.n - 1}")
         names, values = c.c_char_p(), c.POINTER(c.c_float)()
         self.check(lib.mn_vec_truth(self.need(), i, c.byref(names), c.byref(values)))
         facts, at = {}, 0
@@ -206,6 +243,7 @@ class _Envs:
                 facts[name], at = values[at], at + 1
         return facts
 
+    @_alone
     def picture(self, i, width, height):
         vec, view = self.need(), engine.view()
         if self.raster is None:
@@ -219,6 +257,7 @@ class _Envs:
         pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
         return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()
 
+    @_alone
     def close(self):
         self.free()                               # once: later calls do nothing
         self.vec = self.raster = self.page = None
@@ -242,6 +281,7 @@ class MnemeEnv(gymnasium.Env):
         self.render_mode, self.size = render_mode, size
         self._fresh = False                       # the engine has begun an episode that nobody has seen yet
 
+    @_alone
     def reset(self, *, seed=None, options=None):
         known_options(options)
         super().reset(seed=seed)
@@ -250,6 +290,7 @@ class MnemeEnv(gymnasium.Env):
         self._fresh = False
         return self._envs.obs[0].copy(), {}
 
+    @_alone
     def step(self, action):
         envs = self._envs
         envs.step(action)
@@ -294,6 +335,7 @@ class MnemeVectorEnv(VectorEnv):
 
     An environment whose episode ends begins the next in the same step (AutoresetMode.SAME_STEP): infos["final_obs"] has the last
     observations, infos["final_info"] score, return and length.  ``copy=False`` lends the buffers instead of copies of them.
+    One thread at a time: a call, also of close, while another thread is in one is an Error.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"], "render_fps": 8}
@@ -307,8 +349,9 @@ class MnemeVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def _out(self, array):
-        return array.copy() if self._copy else array
+        return array.copy() if self._copy else array.view()
 
+    @_alone
     def reset(self, *, seed=None, options=None):
         """seed: one for all (environment i gets its own stream), or a list with one for each, None: go on with its own stream.
         options={"reset_mask": booleans [num_envs]}: only these environments begin an episode."""
@@ -335,6 +378,7 @@ class MnemeVectorEnv(VectorEnv):
             self._envs.reset_each(seeds)
         return self._out(self._envs.obs), {}
 
+    @_alone
     def step(self, actions):
         envs = self._envs
         envs.step(actions)
@@ -350,6 +394,7 @@ class MnemeVectorEnv(VectorEnv):
                 infos["final_info"]["outcomes"] = {name: envs.reached[:, k].copy() for k, name in enumerate(envs.outcome_names)}
         return self._out(envs.obs), envs.reward.astype(np.float64), terminated, truncated, infos
 
+    @_alone
     def render(self):
         if self.render_mode != "rgb_array":
             return None

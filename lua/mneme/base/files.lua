@@ -45,6 +45,27 @@ function files.read(path)
   return text, owner
 end
 
+---A stretch of a file, piece by piece: no more than that is in memory.
+---@param path string
+---@param from number bytes before it
+---@param upto number? bytes before its end; nil: all that is there
+---@param at_once integer bytes of a piece
+---@return fun(): string?
+function files.pieces(path, from, upto, at_once)
+  upto = upto or lfs.attributes(path, "size") or 0
+  if from >= upto then return function() end end
+  local f, why = io.open(path, "rb")
+  if not f then errors.fail(path .. ": cannot be read: " .. why:match "[^:]*$":sub(2)) end
+  f:seek("set", from)
+  return function()
+    collectgarbage("step", at_once / 1024)         -- what reads much and allocates little would collect the pieces too late
+    local text = from < upto and f:read(math.min(at_once, upto - from)) or nil
+    from = from + #(text or "")
+    if not text then f:close() end
+    return text
+  end
+end
+
 ---Write a file that appears whole or not at all.
 ---@param path string
 ---@param pieces (string|{[1]: ffi.cdata*, [2]: number})[] strings, or { pointer, bytes }

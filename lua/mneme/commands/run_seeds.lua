@@ -113,7 +113,8 @@ local function run(path, words, seeds, run_one)
         end
       end
       io.stdout:flush()
-      if about.signal ~= 0 then terminal.note(("mneme: seed %.0f: its process was killed by signal %d"):format(job.seed, about.signal)) end
+      local killed = about.signal ~= 0 and not about.stopped
+      if killed then terminal.note(("mneme: seed %.0f: its process was killed by signal %d"):format(job.seed, about.signal)) end
       os.remove(job.log)
       lfs.rmdir(job.folder)                      -- which only removes an empty one, of a run that never began
       done = done + 1

@@ -58,7 +58,7 @@ end
 ---Put the sequences in a new order, a function of (seed, number).
 function Sequences:shuffle(seed, number)
   local order, dice, n = self.order, self.dice, self.count
-  C.mn_random_uniform(seed, number, 3, dice, n)
+  C.mn_random_uniform(seed, number % 2 ^ 32, 3 + 2 ^ 16 * math.floor(number / 2 ^ 32), dice, n)          -- a stream has 32 bits
   for i = 0, n - 1 do order[i] = i end
   for i = n - 1, 1, -1 do
     local k = math.min(i, math.floor(dice[i] * (i + 1)))

@@ -77,7 +77,7 @@ function trainer.restore(learner, checkpoint)
     local name, mine = item[1], item[2]
     local stored = checkpoint.tensors[name]
     if not stored and not item.optional then errors.fail(("%s has no %s: it belongs to another experiment"):format(checkpoint.path, name)) end
-    if not item.own then
+    if stored and not item.own then
       local a, b = table.concat(ranks.shape(item), ","), table.concat(stored:shape(), ",")
       if a ~= b or mine:dtype() ~= stored:dtype() then
         errors.fail(("%s: %s is [%s], expected [%s]"):format(checkpoint.path, name, b, a))
@@ -169,6 +169,7 @@ function trainer.train(learner)
   if learner.env then rehearsal.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
+  if ranks.size > 1 then ranks.compare("training", run_folder.alike(cfg, about)) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()

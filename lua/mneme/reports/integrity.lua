@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local manifest = require "mneme.runs.manifest"
+local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local settings = require "mneme.study.settings_diff"
@@ -21,6 +22,7 @@ local values = require "mneme.base.setting_types"
 local C = engine.C
 local MOST_OF_A_RUN, MOST_RUNS = 3, 8               -- sentences of a report
 local integrity = {}
+local AT_ONCE = 2 ^ 20             -- bytes of a log
 
 ---@class Findings what was found in one run: `bad`, what is wrong; `notes`, what has changed since, or cannot be checked
 ---@field bad string[]
@@ -33,21 +35,28 @@ local integrity = {}
 ---@param found Findings
 ---@return number[] steps of its lines
 function integrity.log(path, found)
-  local steps, text = {}, files.is_file(path .. "/metrics.jsonl") and files.read(path .. "/metrics.jsonl") or ""
-  local n = 0
-  for line, stop in text:gmatch "([^\n]*)(\n?)" do
-    if line ~= "" then
-      n = n + 1
-      local entry = stop ~= "" and json.decode(line)
-      local step = type(entry) == "table" and entry.step
-      if type(step) ~= "number" and stop == "" and found.unfinished then n = n - 1
-      elseif type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
-      elseif steps[1] and step <= steps[#steps] then
-        found.bad[#found.bad + 1] = ("metrics.jsonl: line %d: step %.0f comes after step %.0f"):format(n, step, steps[#steps])
-      end
-      steps[#steps + 1] = type(step) == "number" and step or steps[#steps] or 0
+  local steps, rest, row = {}, "", {}
+  local function line_of(line, whole)
+    local plain = whole and metrics_reader.plain(line, row)
+    local entry = whole and not plain and json.decode(line)
+    local step, before = plain and row[2] or type(entry) == "table" and entry.step, steps[#steps]
+    local n = #steps + 1
+    if type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
+    elseif before and step <= before then
+      found.bad[#found.bad + 1] = ("metrics.jsonl: line %d: step %.0f comes after step %.0f"):format(n, step, before)
     end
+    steps[n] = type(step) == "number" and step or before or 0
   end
+  for text in files.pieces(path .. "/metrics.jsonl", 0, nil, AT_ONCE) do
+    rest = rest .. text
+    local upto = 0
+    for line, at in rest:gmatch "([^\n]*)\n()" do
+      if line ~= "" then line_of(line, true) end
+      upto = at - 1
+    end
+    rest = rest:sub(upto + 1)
+  end
+  if rest ~= "" and not found.unfinished then line_of(rest, false) end
   return steps
 end
 

@@ -39,6 +39,9 @@ end
 ---@param after string[] files that reach the disk before the checkpoint appears: see files.write
 function checkpoints.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
+  if files.is_folder(path) and files.make_folder(path .. "/checkpoints") then          -- somebody removed it
+    for i = #list, 1, -1 do list[i] = nil end
+  end
   safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) }, after)
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = { step = state.step, path = file, score = state.score }

@@ -77,6 +77,19 @@ local function settings_of(cfg)
   return settings
 end
 
+local may_differ = { device = true, threads = true, view = true }
+
+---What several ranks of one training have alike, for ranks.compare: settings, the model, code and data, and the program.
+---@param cfg table from mn.config
+---@param about table of the learner
+---@return table<string, string>
+function run.alike(cfg, about)
+  local of = { program = run_sources.program(), parameters = values.show(about.parameters), model = json.encode { about.core } }
+  for key, value in pairs(cfg) do if not may_differ[key] then of[key] = values.show(value) end end
+  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. run_sources.checksum(file.text) end
+  return of
+end
+
 -- An entry of `history`, one for each start or resume: who went on from which step, and with what.
 local function session(step, cfg)
   local at, entry = run.made_at(), {}

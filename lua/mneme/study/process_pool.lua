@@ -24,7 +24,7 @@ function pool.seconds(seconds, n, jobs, longest) return n > 0 and math.max(secon
 ---Do the jobs.
 ---@param o table jobs = how many at a time; patience = seconds after which one is killed (nil: none is);
 ---  next() -> a job, nil: none now; log(job) -> file for what it prints;
----  run(job) -> status, in a child process; ended(job, about), about = { status, signal, cpu, peak, wall };
+---  run(job) -> status, in a child process; ended(job, about), about = { status, signal, cpu, peak, wall, stopped = a signal to all ended it };
 ---  tick(running) now and then, running = list of { job, since }; none_left() -> no more will come
 ---@return integer signal that ended it early; 0: none did
 function pool.run(o)
@@ -34,7 +34,6 @@ function pool.run(o)
     io.stderr:flush()
     local pid = check(C.mn_process_fork(nil, o.log(job)))
     if pid == 0 then
-      C.mn_watch_signals(false)
       local ok, status = pcall(o.run, job)
       io.stdout:flush()
       io.stderr:flush()
@@ -61,8 +60,9 @@ function pool.run(o)
       local r = running[ended.pid]
       if r then
         running[ended.pid], n = nil, n - 1
+        local stopped = ended.status == 130 or ended.status == 143 or ended.signal ~= 0 and C.mn_interrupted() ~= 0
         o.ended(r.job, { status = ended.status, signal = ended.signal, cpu = ended.cpu, peak = ended.peak,
-          wall = C.mn_clock(false) - r.since })
+          wall = C.mn_clock(false) - r.since, stopped = stopped })
       end
     end
     for pid, r in pairs(running) do

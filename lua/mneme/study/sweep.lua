@@ -270,7 +270,7 @@ local function run_queue(o, plan, queue)
       if result and result.status == "done" then
         count.done = count.done + 1
         shown:ended(c, about, "done")
-      elseif about.status == 130 or about.status == 143 then shown:ended(c, about, "stopped")
+      elseif about.stopped then shown:ended(c, about, "stopped")
       elseif about.status == one_run.TAKEN then
         count.taken = count.taken + 1
         shown:ended(c, about, "another process runs it")

@@ -475,7 +475,7 @@ function Tuning:work(fresh)
       local what, why = "done", nil
       if about.status == one_run.TAKEN then
         job.later[job.name], what = C.mn_clock(false) + LATER, nil
-      elseif about.status == 130 or about.status == 143 then what = "stopped"
+      elseif about.stopped then what = "stopped"
       elseif not result or result.status ~= "done" then
         why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or job.path .. "/log.txt"
         one_run.failed(job.path, job, { exit = about.status, error = why })

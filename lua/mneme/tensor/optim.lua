@@ -1,4 +1,5 @@
 -- optim.lua -- optimisers as in torch.optim: Adam, AdamW, SGD, RMSprop, with clipping by the global norm, in place on leaves.
+local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local module = require "mneme.tensor.module"
@@ -74,6 +75,8 @@ local function new(what, kind, parameters, o, options)
   end
   self.hyper = tensor.new(kind.hyper(o))
   self.hyper_data = self.hyper:data()
+  self.steps = tensor.new { shape = { 2 }, dtype = "i32" }         -- the same count, whole: low 31 bits, high; float32 ends at 2^24
+  self.steps_data = self.steps:data()
   if kind == adam_kind and (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
   self.sum, self.norm, self.own = tensor.new { 0, 0 }, tensor.new { 0 }, {}
   self.own_norms = tensor.new { shape = { #parameters } }
@@ -130,9 +133,9 @@ function Optimiser:tick(lr)
   if lr ~= nil and (type(lr) ~= "number" or lr ~= lr) then errors.raise(("%s: lr of a step is %s, expected a number"):format(self.kind.name, tostring(lr))) end
   self:look_back()
   self.due = true
-  local hyper = self:settings()
-  local last = self.hyper:size() - 1
-  hyper[last] = hyper[last] + 1
+  local hyper, n = self:settings(), self:updates() + 1
+  hyper[self.hyper:size() - 1] = n
+  self.steps_data[0], self.steps_data[1] = n % 2 ^ 31, math.floor(n / 2 ^ 31)
   if lr then hyper[0] = lr end
 end
 
@@ -206,14 +209,21 @@ function Optimiser:metrics(m, names)
   for name, norm in pairs(self:grad_norms(names)) do m["grad/" .. name] = norm end
 end
 
----How many updates were counted, and the learning rate of the last.
+local as_float = ffi.new "float[1]"
+
+---How many updates were counted.
 ---@return integer
-function Optimiser:updates() return self:settings()[self.hyper:size() - 1] end
+function Optimiser:updates()
+  local about = self:settings()[self.hyper:size() - 1]
+  local n = self.steps_data[0] + self.steps_data[1] * 2 ^ 31
+  as_float[0] = n
+  return as_float[0] == about and n or about          -- a checkpoint of an earlier version has the float alone
+end
 ---The learning rate of the last step.
 ---@return number
 function Optimiser:lr() return self:settings()[0] end
 
----What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ... and adam.hyper.
+---What a checkpoint holds of it, { name, tensor } each: adam.m.000, adam.v.000 ..., adam.hyper and adam.steps.
 ---@return table[]
 function Optimiser:contents()
   local list, kind = {}, self.kind.name
@@ -221,6 +231,7 @@ function Optimiser:contents()
     for _, name in ipairs(self.state) do list[#list + 1] = { ("%s.%s.%03d"):format(kind, name, i - 1), self[name][i] } end
   end
   list[#list + 1] = { kind .. ".hyper", self.hyper }
+  list[#list + 1] = { kind .. ".steps", self.steps, optional = true }
   return list
 end
 
@@ -236,7 +247,9 @@ end
 ---@param dict table<string, Tensor> such as mn.load(path)
 function Optimiser:load_state_dict(dict)
   engine.wait()
-  module.load(self.kind.name .. ":load_state_dict", self:state_dict(), dict, true)
+  local mine, steps = self:state_dict(), self.kind.name .. ".steps"
+  if type(dict) == "table" and not dict[steps] then mine[steps] = nil end          -- of an earlier version
+  module.load(self.kind.name .. ":load_state_dict", mine, dict, true)
 end
 
 return { adam = adam, adamw = adamw, sgd = sgd, rmsprop = rmsprop }

@@ -4,7 +4,9 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 local tensor_bytes = { f32 = 4, i32 = 4, u8 = 1 }
 local C, check = engine.C, engine.check
 
@@ -35,10 +37,51 @@ function ranks.speaker()
   return ("rank %d: "):format(ranks.rank)
 end
 
+---What all ranks must have alike; an error on each of them names what differs, and the ranks.  Every rank comes here before it trains and
+---before it ends, so none waits for one that does something else.
+---@param what string what the rank does next
+---@param mine table<string, string>? name -> value in words
+function ranks.compare(what, mine)
+  if ranks.size == 1 then return end
+  mine = mine or {}
+  mine[""] = what
+  local text, names, unlike = json.encode(mine), {}, {}
+  local most = ranks.most(#text)
+  local all, own = ffi.new("char[?]", most * ranks.size), ffi.new("char[?]", most)
+  ffi.fill(own, most, 32)
+  ffi.copy(own, text, #text)
+  check(C.mn_ranks_gather(engine.ctx, own, all, most, true))
+  local of = {}
+  for r = 0, ranks.size - 1 do
+    of[r] = json.decode(ffi.string(all + r * most, most), "what a rank has")
+    for name in pairs(of[r]) do names[name] = true end
+  end
+  for _, name in ipairs(tables.keys(names)) do
+    local values, who = {}, {}
+    for r = 0, ranks.size - 1 do
+      local value = of[r][name] or "nothing"
+      if not who[value] then values[#values + 1], who[value] = value, {} end
+      table.insert(who[value], r)
+    end
+    for i, value in ipairs(values) do
+      values[i] = ("%s on rank%s %s"):format(value, who[value][2] and "s" or "", table.concat(who[value], ", "))
+    end
+    if values[2] then unlike[#unlike + 1] = ("%s: %s"):format(name == "" and "what comes next" or name, table.concat(values, "; ")) end
+    if values[2] and name == "" then break end
+  end
+  if not unlike[1] then return end
+  errors.usage("the ranks of one training disagree: " .. table.concat(unlike, " | ", 1, math.min(4, #unlike)), "give all the same command line")
+end
+
 ---The last thing of a process.
 ---@param together boolean all ranks end here with the same status; else the others are ended
 ---@param status integer
-function ranks.finish(together, status) C.mn_ranks_end(together, status) end
+function ranks.finish(together, status)
+  local ok, problem = true, nil
+  if together then ok, problem = pcall(ranks.compare, "the end") end
+  if not ok then terminal.note(ranks.speaker() .. "mneme: " .. tostring(problem)) end
+  C.mn_ranks_end(together and ok, ok and status or 2)
+end
 
 -- ---- a few numbers ----
 

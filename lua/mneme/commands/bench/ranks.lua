@@ -17,7 +17,10 @@ local LEAST = 40000                            -- steps, so that the log has lin
 local function speed(run, ranks, num_envs, updates)
   local line = ("mpirun --oversubscribe -n %d %s run tmaze num_envs=%d threads=1 steps=%d checkpoint_every=1e9 run=%s > %s 2>&1"):format(ranks,
     word(lfs.symlinkattributes("/proc/self/exe", "target")), num_envs, math.max(LEAST, updates * num_envs * STEPS), word(run), word(run .. ".txt"))
-  if os.execute("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " .. line) ~= 0 then
+  local pipe = io.popen("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " .. line .. "; echo $?")            -- os.execute ignores Ctrl-C
+  local status = pipe:read "*n"
+  pipe:close()
+  if status ~= 0 then
     errors.fail("bench ranks: '" .. line .. "' failed: " .. files.read(run .. ".txt"))
   end
   local sps = metrics_reader.read(run)["charts/SPS"]

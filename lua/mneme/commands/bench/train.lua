@@ -47,7 +47,9 @@ local function all()
   local n = ffi.C.readlink("/proc/self/exe", program, 4095)
   if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
   for _, setup in progress.each(published_agents.list, "agents") do              -- bound: each thread stays on its own processor
-    os.execute(("OMP_PROC_BIND=true '%s' bench train one=%s"):format(ffi.string(program, n), setup[1]))
+    local pipe = io.popen(("OMP_PROC_BIND=true exec '%s' bench train one=%s"):format(ffi.string(program, n), setup[1]))     -- os.execute ignores Ctrl-C
+    for line in pipe:lines() do print(line) end
+    pipe:close()
   end
 end
 
