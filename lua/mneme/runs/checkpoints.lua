@@ -39,10 +39,15 @@ end
 ---@param after string[] files that reach the disk before the checkpoint appears: see files.write
 function checkpoints.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
-  if files.is_folder(path) and files.make_folder(path .. "/checkpoints") then          -- somebody removed it
-    for i = #list, 1, -1 do list[i] = nil end
+  local metadata, folder = { format = "mneme-checkpoint-1", state = json.encode(state) }, path .. "/checkpoints"
+  for attempt = 1, 3 do
+    if files.is_folder(path) and files.make_folder(folder) then          -- somebody removed it
+      for i = #list, 1, -1 do list[i] = nil end
+    end
+    local ok, problem = pcall(safetensors.write, file, tensors, metadata, after)
+    if ok then break end
+    if attempt == 3 or files.is_folder(folder) then error(problem, 0) end          -- or it went meanwhile
   end
-  safetensors.write(file, tensors, { format = "mneme-checkpoint-1", state = json.encode(state) }, after)
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = { step = state.step, path = file, score = state.score }
   checkpoints.prune(list, kept)
