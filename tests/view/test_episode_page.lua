@@ -283,6 +283,11 @@ t.test("a report has an episode of its best run, and episode=0 leaves it out", f
   said, status = shell.mneme(folder, "report r1 r2 out=without.html episode=0")
   t.eq(status, 0, said)
   t.ok(not files.read(folder .. "/without.html"):find("mn-episode", 1, true))
+  said, status = shell.mneme(folder, "where r1")
+  t.eq(status, 0, said)
+  said, status = shell.mneme(folder, "view r1 seed=9 wait=1 out=seeded.html")
+  t.eq(status, 0, said)
+  t.ok(files.read(folder .. "/seeded.html"):find("64 episodes: ", 1, true), "a stored map serves any episode")
 end)
 
 os.execute("rm -r '" .. folder .. "'")

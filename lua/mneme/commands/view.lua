@@ -118,14 +118,14 @@ local function opener(o, run, what)
   end
 end
 
--- The map of a checkpoint of a run: see episodes/causal_map.lua.
+-- The map of a checkpoint of a run: see episodes/causal_map.lua.  It is of the agent, whichever episode is shown.
 local function map_of(o, run)
   local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
   return function(step, test)
     local function agent()
-      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
+      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
     end
-    local map = causal_map.new(agent(), agent(), { seed = o.seed or MAP_SEED, test = test })
+    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
     require("mneme.episodes.causal_map_file").attach(map, run, true)
     return map
   end
