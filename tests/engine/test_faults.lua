@@ -209,7 +209,7 @@ end)
 t.test("a loop of a script that never ends: one signal ends it after a while", function()
   local said, status = stuck(("MNEME_FAULT='hurry 0' LD_PRELOAD='%s %s'"):format(preloaded, library), "")
   t.eq(status, 143, said)
-  t.ok(said:find "mneme: finishing first; a second signal %(Ctrl%-C%) stops at once, without saving\nmneme: it did not finish", said)
+  t.ok(said:find "mneme: finishing first; another signal %(Ctrl%-C%) stops at once, without saving\nmneme: it did not finish", said)
 end)
 
 t.test("what is printed goes nowhere: the run does not mind", function()
