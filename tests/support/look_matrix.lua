@@ -107,7 +107,7 @@ matrix.tools = {
   { "view png", "view R out=R.png", out = "R.png" },
   { "view html", "view R erase=all at=1 wait=0 out=R.html", out = "R.html" },
   { "view episode", "view E out=R-e.png", out = "R-e.png" },
-  { "eval", "eval R episodes=7", finds = "at %d+ steps, 7 episodes" },
+  { "eval", "eval R episodes=7", finds = "at %d+ steps, 7 fresh episodes" },
   { "eval num_envs", "eval R episodes=5 num_envs=1 greedy=1 threads=1 time_limit=3", finds = "length  3%.0" },
   { "where", "where R episodes=5 every=2", finds = "all" },
   { "intervene", "intervene R erase=all at=1 episodes=7", finds = "7 " },
