@@ -9,9 +9,9 @@ return {
     .. "max_iterations",
     "steps=N: environment steps, summed over all environments" },
   { "setting", "nsteps n_steps rollout rollout_length rollout_fragment_length unroll unroll_length n_rollout_steps horizon_length "
-    .. "num_rollout_steps rollout_steps bptt seq_len sequence_length train_batch_size",
+    .. "num_rollout_steps rollout_steps seq_len sequence_length train_batch_size",
     "num_steps=N: steps of a rollout, in every environment" },
-  { "setting", "truncated_bptt tbptt bptt_horizon bptt_steps", "horizon=N: steps through which gradients flow back" },
+  { "setting", "bptt truncated_bptt tbptt bptt_horizon bptt_steps", "horizon=N: steps through which gradients flow back" },
   { "setting", "n_envs copies nenvs n_env num_env num_actors num_envs_per_worker vec_envs parallel_envs num_environments env_num",
     "num_envs=N: environments that are stepped together" },
   { "setting", "batch_size minibatch_size mini_batch_size batch sgd_minibatch_size",
@@ -31,7 +31,7 @@ return {
   { "setting", "grad_clip clip_grad clip_grad_norm max_grad gradient_clipping clip_norm",
     "max_norm=X: clip gradients to this global norm" },
   { "setting", "anneal_lr lr_decay lr_scheduler scheduler use_linear_lr_decay learning_rate_schedule lr_anneal",
-    "lr_schedule=linear: the learning rate falls to 0 (the values: mneme help lr_schedule)" },
+    "lr_schedule=linear: the learning rate falls to 0; also cosine, ... (mneme help lr_schedule)" },
   { "setting", "warmup_steps lr_warmup num_warmup_steps warmup_ratio", "warmup=N: updates during which the learning rate grows from 0" },
   { "setting", "optimizer optim opt",
     "not here: every learner uses Adam; weight_decay=X makes it AdamW; nearest: beta1=, beta2=, adam_eps=; an own loop "
@@ -68,7 +68,7 @@ return {
     "keep_checkpoints=N: newest checkpoints that stay, besides the best" },
   { "setting", "load load_model pretrained init_from from warm_start load_checkpoint checkpoint_path restore restore_from finetune",
     "not here: a run does not start from another one's parameters; nearest: resume=FOLDER resumes that run with its "
-    .. "settings; in a script mn.load and load_state_dict (docs/write-a-loop.md)" },
+    .. "settings; in a script agent:load_state_dict (docs/from-another-run.md)" },
   { "setting", "restart continue_from resume_from resume_path", "resume=FOLDER: resume that run" },
   { "setting", "overwrite force_overwrite exist_ok",
     "not here: a run is never overwritten; nearest: run=FOLDER names another; without it there is a new one each time" },

@@ -74,7 +74,10 @@ end
 local function name_of(slot, functions)
   local seen = {}
   local function look(name, x, depth)
-    if tensor.is(x) then return x.slot == slot and name or nil end
+    if type(x) == "cdata" then                     -- a type of tensors is one, too, and has no slot
+      local known, at = pcall(function() return tensor.is(x) and x.slot end)
+      return known and at == slot and name or nil
+    end
     if depth == 0 or (type(x) ~= "table" and type(x) ~= "function") or seen[x] then return end
     seen[x] = true
     if type(x) == "table" then
@@ -90,7 +93,7 @@ local function name_of(slot, functions)
       if found then return found end
     end
   end
-  for _, f in ipairs(functions) do
+  for _, f in ipairs(functions) do                 -- what the user wrote first
     local found = look("loss", f, 5)
     if found then return found end
   end
@@ -103,12 +106,13 @@ function extra_losses.check_trained(learner)
   for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
   while engine.C.mn_plan_graded(learner.learn.handle, i, leaf) do
     if not moved[leaf.slot] then
-      local functions = { learner.loss or learner.model }
+      local functions = {}
       for _, term in ipairs(learner.extra and learner.extra.terms or {}) do functions[#functions + 1] = term[2] end
+      functions[#functions + 1] = learner.loss or learner.model
       for _, part in ipairs { "policy", "value", "torso" } do functions[#functions + 1] = learner.agent and learner.agent[part] end
       local name = name_of(leaf.slot, functions)
       errors.raise(("%s: %s [%s] has a gradient in the loss, but belongs to no module, so that it would be neither trained nor saved"):format(
-        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = learner.loss and errors.position_of(learner.loss),
+        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = functions[1] and errors.position_of(functions[1]),
         hint = ("modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
           .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
     end

@@ -61,7 +61,8 @@ end
 ---  losses/NAME.  self has every setting (self.gamma) and the fields of OnPolicy, batch those of Batch;
 ---  config = { NAME = default } its settings, over those that are shared; about = { NAME = "meaning" or { "meaning", range = {lo, hi},
 ---  whole = true, choices = {...} } } of those that are its own alone;
----  doc, source: texts for help; base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
+---  doc, source: texts for help; objective: what is minimised, with LaTeX equations, for reports;
+---  base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
 ---  modules = function(self): { NAME = module, or leaf with a gradient } that are trained and saved besides the agent; in self.modules then;
 ---  setup = function(self): runs once, when all buffers are there, after the base's; update = function(self): the update after each rollout, by default
 ---  one step of the optimiser (self:optimiser_step()), returns false if a value is not finite; more methods of OnPolicy may be replaced

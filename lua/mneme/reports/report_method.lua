@@ -131,8 +131,10 @@ function method.objective(out, runs, defaults, words)
         local list = distinct(runs, function(r) return r.flat[key] end)
         if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
       end
+      local weights = distinct(runs, function(r) return r.flat.aux_coef end)
+      if #weights > 0 then out:paragraphs(words.own_terms:format(table.concat(weights, ", "))) end
       if #values_of > 0 then out:paragraphs(words.objective_note:format(table.concat(values_of, "; ")), "dim") end
-    end
+    else out:paragraphs(words.no_objective:format(name)) end
   end
 end
 

@@ -39,6 +39,8 @@ return {
   verdict_verbs = { holds = { "holds", "hold" }, fails = { "does not hold", "do not hold" }, undecided = { "is undecided", "are undecided" } },
   one_value = "%s: %s in all %d places, so there is nothing to draw.",
   differences = "Differences between points", difference_of = "difference in %s", p_first = "p (corrected), then p alone",
+  no_objective = "The learner %s does not say what it minimises (`objective = \"...\"` in mn.on_policy does).",
+  own_terms = "The script adds terms of its own to this loss, with the weight aux_coef %s.",
   objective_note = "With these runs' values: %s.", settings = "Settings and their sources", points = "Points: every metric of each",
   resources_of = "Resources of each point",
   of_runs = "All %d runs",

@@ -103,6 +103,11 @@ function manifest.check(path, info, found)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
     elseif problem then bad(("%s: %s"):format(file.name, problem)) end
   end
+  local listed = {}
+  for _, file in ipairs(held.files) do listed[file.name] = true end
+  for _, name in ipairs(stale and {} or names_of(path)) do
+    if name:find "^checkpoints/" and not listed[name] then bad(name .. ": was not there when the run ended: it is another run's") end
+  end
   if #gone > 0 and #gone == checkpoints then note "its checkpoints were removed"
   else for _, name in ipairs(gone) do bad(name .. ": is not there, and was when the run ended") end end
   found.unfinished = stale

@@ -350,7 +350,8 @@ function Tuning:count(point)
     end
   end
   if count.failed >= HOPELESS and count.failed == count.measured then
-    errors.fail(("tune: %s: the first %d trials all failed; %s/log.txt says why"):format(self.run, count.failed, point.proposals[1].runs[1].path))
+    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, count.failed,
+      self.by, point.proposals[1].runs[1].path), "where an environment gives no score: by=mean_return")
   end
   return count
 end
