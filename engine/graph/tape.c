@@ -158,7 +158,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   mn_memory *memory = mn_current_memory(mn);
   mn_mark before = { memory->numbers.used, memory->records.used, mn->n_computed };
   mn_node here = { .place = mn->place, .made = mn->changes,
-                   .call = { .op = e->op, .ctx = mn, .name = e->name, .input_name = e->input_name, .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
+                   .call = { .op = e->op, .ctx = mn, .name = e->name, .input_name = e->input_name,
+                             .time = e->op->time, .n_in = e->sig.n_in, .n_out = e->sig.n_out } };
   mn_call *c = &here.call;
   bool wants_grad = false;
   for (int i = 0; i < c->n_in; i++) {

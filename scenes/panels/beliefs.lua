@@ -6,7 +6,7 @@ local canvas = mn.ui.canvas
 local NOTHING = 0.05               -- read so little: chance
 
 -- Green above even odds, red below; hatched where nothing was read.
-local function light(view, now, said, options, job)
+local function light(view, now, said, options)
   local place = options.place
   local cells, order = {}, {}                      -- the last that was said in each
   for _, entry in ipairs(now.history) do
@@ -29,7 +29,7 @@ local function light(view, now, said, options, job)
 end
 
 -- Frames as strong as the share of the numbers' variance that is read beyond chance; none where nothing is.
-local function frames(view, now, said, options, _, worth)
+local function frames(view, now, said, options, worth)
   local value, places = {}, 0
   if worth <= NOTHING then return end
   for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
@@ -39,13 +39,14 @@ local function frames(view, now, said, options, _, worth)
     local x, y = value[2 * k - 1], value[2 * k]
     if x and y then
       local px, py, scale = options.place(x + 0.5, y + 0.5)
-      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, canvas.fade(options.colour(k), worth), math.max(1.5 * view.unit, 0.08 * scale))
+      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, canvas.fade(options.colour(k), worth),
+        math.max(1.5 * view.unit, 0.08 * scale))
     end
   end
 end
 
 -- What the memory says of each of many places: the likeliest class, as strong as it is sure beyond even odds.
-local function marks(view, now, said, options, _, worth)
+local function marks(view, now, said, options, worth)
   if worth <= NOTHING then return end
   for _, one in ipairs(said[now.step] and said[now.step].list or {}) do
     local best, most, others = nil, 0, 0
@@ -81,7 +82,7 @@ return function(view, inner, now, options)
     if fact.name == options.fact then
       local draw = options.at and light or options.cells and marks or frames
       local worth = readings.worth(job, now.step, fact, 1)
-      draw(view, now, readings.episode(job, now, fact, 1), options, job, worth or 0)
+      draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
       if worth and draw ~= light then
         view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
           inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)

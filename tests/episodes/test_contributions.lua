@@ -213,7 +213,7 @@ for _, core in ipairs { "agalite core.n_layers=2 core.d_model=32 core.d_head=16 
   local name = core:match "%S+"
   t.test(name .. ", trained: the panel ranks the parts of the memory as the causal map does", function()
     local run, said = learn.train("demo", small .. core, "contributions-" .. name)
-    t.ok(said:find "is reached", said)
+    t.ok(said:find "first reached", said)
     local panel = shown_by_panel(run, 12)
     local words, x, y = {}, {}, {}
     local kl, success = by_erasing(run, "kl", panel), by_erasing(run, "success", panel)

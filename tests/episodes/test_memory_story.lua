@@ -47,7 +47,7 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
   local at, whole = case[2], nil
 
   t.test(name .. ", trained: what is said of it is what holds the cue", function()
-    t.ok(said:find "is reached", said)
+    t.ok(said:find "first reached", said)
     local text, _, kept = told(of_run(run), true)
     whole = case.gate and costs_most(kept, "head") or "all"
     if case.gate then t.ok(text:find "^Layer %d, head %d holds the cue", text)

@@ -76,7 +76,7 @@ t.test("debug and profile: other words are refused; a run from when they were tr
   local path = dir .. "/plain/config.json"
   local text = files.read(path):gsub('"debug": "0"', '"debug": false'):gsub('"profile": "0"', '"profile": false')
   files.write(path, { text })
-  said, status = mneme "run demo resume=plain steps=1280"
+  said, status = mneme "run demo resume=plain steps=1280 use=altered"
   t.eq(status, 0, said)
 end)
 

@@ -275,7 +275,7 @@ end)
 
 t.test("what was trained on normalised observations is evaluated to the same score", function()
   local said = fine("run noisy_cartpole quick=1 noise=0 velocities=1 core=feedforward size=published norm_obs=1 norm_reward=1 stop_score=0.9 run=pole")
-  local score = tonumber(said:match "score (%S+) over the last")
+  local score = tonumber(said:match "fresh episodes: (%S+) sampled")
   t.ok(score > 0.8, said)
   local evaluated = tonumber(fine("eval pole episodes=200"):match "s[cu][oc]%w+ +(%S+)")
   t.ok(math.abs(evaluated - score) < 0.1, ("trained to %g, evaluated at %g"):format(score, evaluated))

@@ -62,7 +62,7 @@ for _, core in ipairs { "gtrxl core.memory=3", "rmt" } do
     t.ok(not mneme(("eval %s-new episodes=4"):format(name)):find "sees")
     t.ok(mneme(("view %s-old out=old.png"):format(name)):find(SAYS))
     t.ok(mneme(("intervene %s-old erase=all at=2 episodes=4"):format(name)):find(SAYS))
-    t.ok(mneme(("run corridor.lua resume=%s-old steps=900"):format(name)):find(SAYS))
+    t.ok(mneme(("run corridor.lua resume=%s-old steps=900 use=altered"):format(name)):find(SAYS))
     t.ok(not mneme(("run corridor.lua resume=%s-known steps=900"):format(name)):find(SAYS))
     t.ok(checkpoint(name .. "-old", 900) == checkpoint(name .. "-known", 900), "other bits after resuming")
   end)
@@ -76,10 +76,10 @@ t.test("a run whose core and environment are written in its script likewise", fu
   local known = mneme "eval own-known episodes=30"
   forget "own-old"
   files.write(dir .. "/own.lua", { (text:gsub("SEES", "")) })
-  local old = mneme "eval own-old episodes=30"
+  local old = mneme "eval own-old episodes=30 trust=1"
   t.ok(old:find(SAYS), old)
   t.eq(numbers_of(old), numbers_of(known))
-  t.ok(mneme("run own.lua resume=own-old steps=900"):find(SAYS))
+  t.ok(mneme("run own.lua resume=own-old steps=900 use=altered trust=1"):find(SAYS))
 end)
 
 os.execute("rm -r '" .. dir .. "'")

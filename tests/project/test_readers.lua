@@ -41,7 +41,6 @@ local readers = {
   ["lua/mneme/runs/folder.lua"] = "run_info config",
   ["lua/mneme/runs/manifest.lua"] = "manifest",
   ["lua/mneme/runs/metrics_log.lua"] = "metrics events",
-  ["lua/mneme/runs/metrics_reader.lua"] = "metrics",
   ["lua/mneme/runs/outcome.lua"] = "outcome",
   ["lua/mneme/runs/resources.lua"] = "resources",
   ["lua/mneme/runs/run_sources.lua"] = "run_info",
@@ -63,6 +62,7 @@ local readers = {
   ["engine/base/process.c"] = "(/dev/null)",
   ["engine/graph/context.c"] = SYSTEM,
   ["engine/graph/device_cpu.c"] = "(memory, by mmap)",
+  ["engine/base/open_file.c"] = "(opens for all others)",
   ["engine/io/file.c"] = "(reads for all others)",
   ["engine/io/live_channel.c"] = "live",
   ["engine/io/png.c"] = "image",
@@ -71,7 +71,8 @@ local readers = {
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
 local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
   ["lua/mneme/runs/run_sources.lua"] = true, ["lua/mneme/runs/script.lua"] = true,
-  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true }
+  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true,
+  ["lua/mneme/reports/integrity.lua"] = true }
 
 local function found(folder, kind, calls, list)
   for _, name in ipairs(files.list(shell.root .. folder)) do

@@ -105,7 +105,7 @@ t.test("a stored run keeps its size, also one that was stored before there was o
   local path = folder .. "/config.json"
   info.config.size, info.config.core.d_model, info.size = nil, nil, nil
   files.write(path, { (files.read(path):gsub('"size": "script",?%s*', "")) })
-  local said, status = shell.mneme(here, ("run own.lua resume=%s steps=128"):format(folder))
+  local said, status = shell.mneme(here, ("run own.lua resume=%s steps=128 use=altered"):format(folder))
   t.eq(status, 0, said)
   said, status = shell.mneme(here, ("eval %s episodes=2"):format(folder))
   t.eq(status, 0, said)

@@ -4,11 +4,11 @@ A library is looked for next to $MNEME_LIBRARY, next to this file (where pip put
 generation of CPUs), in the build folder of a checkout, and where the system keeps libraries.
 """
 import ctypes as c
+import numbers
 import os
 import re
 from pathlib import Path
 
-import numpy as np
 
 F32, I32, U8 = 0, 1, 2
 MOST_AXES = 6
@@ -111,7 +111,7 @@ def check(ctx, result):
 def number(value, otherwise):
     """A number that the engine takes, as a float; what it is not is an Error, which says `otherwise`."""
     try:
-        if isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, numbers.Real):
             return float(value)
     except OverflowError:
         pass

@@ -150,8 +150,10 @@ end
 function manifest.before_resume(path, info)
   local found = { bad = {}, notes = {} }
   manifest.files(path, info, found)
-  local bad = {}                                         -- a result that was removed is asked for again
-  for _, text in ipairs(found.bad) do bad[#bad + 1] = not text:find "^result%.json: is not there" and text or nil end
+  local bad = {}            -- a result that was removed is asked for again; without its last checkpoints a run goes on from one before
+  for _, text in ipairs(found.bad) do
+    bad[#bad + 1] = not (text:find "^result%.json: is not there" or text:find "^checkpoints/%S+: is not there") and text or nil
+  end
   if #bad == 0 then return nil end
   local said = ("%s is not as it was written: %s"):format(path, table.concat(bad, "; "))
   if not run_sources.altered then

@@ -2,6 +2,7 @@
 local canvas = require "mneme.base.canvas"
 local GAP = 7                      -- between two lines
 
+---Draw oblique lines over a box: nothing was measured there.
 ---@param view Canvas
 ---@param x number
 ---@param y number

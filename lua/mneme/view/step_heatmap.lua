@@ -61,15 +61,12 @@ function step_heatmap.draw(view, box, b, look)
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
   view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL, false)
-  local col = 0
-  while col < b.used do                            -- what was not measured is hatched
-    local first = col
-    while col < b.used and not b.known[col] do col = col + 1 end
-    if col > first then
-      local x, w = plot.x + first / b.cols * plot.w, (col - first) / b.cols * plot.w
-      hatch(view, x, plot.y, w, plot.h)
-    end
-    col = col + 1
+  local from = 0
+  while from < b.used do                           -- what was not measured is hatched
+    local upto = from
+    while upto < b.used and not b.known[upto] do upto = upto + 1 end
+    if upto > from then hatch(view, plot.x + from / b.cols * plot.w, plot.y, (upto - from) / b.cols * plot.w, plot.h) end
+    from = upto + 1
   end
   if look.now and look.now < b.steps - 1 then                -- what is to come is pale
     local x = plot.x + (look.now + 1) / b.steps * plot.w
