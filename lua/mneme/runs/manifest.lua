@@ -4,6 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local lfs = require "lfs"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
@@ -101,12 +102,9 @@ function manifest.check(path, info, found)
     local checkpoint = file.name:find "^checkpoints/"
     checkpoints = checkpoints + (checkpoint and 1 or 0)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
+    elseif problem and file.name == "log.txt" and (lfs.attributes(path .. "/log.txt", "size") or 0) < file.bytes then
+      note "log.txt: is shorter than when the run ended: a crash, or its study asked for it again"
     elseif problem then bad(("%s: %s"):format(file.name, problem)) end
-  end
-  local listed = {}
-  for _, file in ipairs(held.files) do listed[file.name] = true end
-  for _, name in ipairs(stale and {} or names_of(path)) do
-    if name:find "^checkpoints/" and not listed[name] then bad(name .. ": was not there when the run ended: it is another run's") end
   end
   if #gone > 0 and #gone == checkpoints then note "its checkpoints were removed"
   else for _, name in ipairs(gone) do bad(name .. ": is not there, and was when the run ended") end end
