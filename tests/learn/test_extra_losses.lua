@@ -108,7 +108,8 @@ for name, make in pairs(makers) do
     local function aux(f) return with { aux = f } end
     t.raises(aux(function() end), "aux: aux gave nothing, expected a tensor of one element")
     local temperature = mn.tensor { data = { 1 }, grad = true }
-    t.raises(aux(function(batch) return (batch.values * temperature):square():mean() end), "temperature %[1%] has a gradient in the loss, but belongs to no module")
+    t.raises(aux(function(batch) return (batch.values * temperature):square():mean() end),
+      "temperature %[1%] has a gradient in the loss, but belongs to no module")
     t.raises(aux(function() return 3 end), "aux: aux gave a number, expected a tensor of one element")
     t.raises(with { aux = { mine = function(batch) return batch.values end } },
       "aux: mine gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)")

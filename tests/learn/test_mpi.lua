@@ -183,7 +183,7 @@ end)
 t.test("ranks that disagree end, and the message names what differs and the ranks", function()
   need_mpi()
   files.write(folder .. "/s2.lua", { files.read(folder .. "/s.lua") .. "\n" })
-  files.write(folder .. "/nothing.lua", { "print 'nothing'\n" })
+  files.write(folder .. "/nothing.lua", { "print(require('mneme').config { num_envs = 4 }.run)\n" })
   files.write(folder .. "/twice.lua", { (files.read(folder .. "/s.lua"):gsub("(mn%[cfg.learner%]%(cfg, env, agent%):train%(%))",
     'if rank == 0 then %1 end\nif rank == 1 then return end')) })
   local line = MPIRUN:gsub("%-n %%d .*$", ""):gsub("^env ", "timeout 120 env ")

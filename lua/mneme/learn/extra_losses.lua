@@ -75,8 +75,8 @@ local function name_of(slot, functions)
   local seen = {}
   local function look(name, x, depth)
     if type(x) == "cdata" then                     -- a type of tensors is one, too, and has no slot
-      local known, at = pcall(function() return tensor.is(x) and x.slot end)
-      return known and at == slot and name or nil
+      local readable, at = pcall(function() return tensor.is(x) and x.slot end)
+      return readable and at == slot and name or nil
     end
     if depth == 0 or (type(x) ~= "table" and type(x) ~= "function") or seen[x] then return end
     seen[x] = true
