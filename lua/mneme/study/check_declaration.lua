@@ -243,7 +243,7 @@ local function labels_there(o)
       for axis, label in pairs(c.labels) do add(axis, label) end
     end
   end
-  for _, name in ipairs(o.import and archive.names(o.import) or {}) do
+  for _, name in ipairs(o.import and tables.keys(archive.lines(o.import)) or {}) do
     for axis, label in name:gmatch "([%w_.]+)=([^,]*)" do add(axis, label) end
   end
   return there, seen

@@ -4,6 +4,7 @@
 -- gives it the same settings.
 --   { run, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
 --   { tuned = what a study's tuning picked, study }
+--   { usual = what most of the lines after it have: they leave it out, and have null for what they lack of it }
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -66,7 +67,7 @@ end
 
 -- Is this a line that archive.write wrote?
 local function is_line(entry)
-  if type(entry) ~= "table" or type(entry.run or entry.cell) ~= "string" then return false end          -- cell: files of earlier versions
+  if type(entry) ~= "table" or type(entry.run) ~= "string" then return false end
   if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
   if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
   for _, key in ipairs { "resources", "series", "estimate" } do if type(entry[key] or {}) ~= "table" then return false end end
@@ -75,29 +76,78 @@ local function is_line(entry)
   return true
 end
 
+-- A table with keys, in which values are looked for one by one.
+local function is_object(v) return type(v) == "table" and not json.is_array(v) and next(v) ~= nil end
+
+-- Of the values of each key what more than half of the tables have.
+local function usual_of(list)
+  local out, keys = {}, {}
+  for _, entry in ipairs(list) do for key in pairs(entry) do keys[key] = true end end
+  for key in pairs(keys) do
+    local objects, times = {}, {}
+    for _, entry in ipairs(list) do
+      local v = entry[key]
+      if is_object(v) then objects[#objects + 1] = v
+      elseif v ~= nil then
+        local text = json.encode(v)
+        times[text] = (times[text] or 0) + 1
+        if times[text] > #list / 2 then out[key] = v end
+      end
+    end
+    local inner = #objects > #list / 2 and usual_of(objects) or {}
+    if next(inner) then out[key] = inner end
+  end
+  return out
+end
+
+-- A table without what is usual; and with it again.
+local function unusual(entry, usual)
+  local out = {}
+  for key, v in pairs(entry) do
+    local of = usual[key]
+    if is_object(v) and is_object(of) then
+      local rest = unusual(v, of)
+      if next(rest) then out[key] = rest end
+    elseif of == nil or is_object(of) or is_object(v) or json.encode(v) ~= json.encode(of) then out[key] = v end
+  end
+  for key in pairs(usual) do if entry[key] == nil then out[key] = json.null end end
+  return out
+end
+local function filled(entry, usual)
+  local out = {}
+  for key, v in pairs(entry) do
+    if v ~= json.null then out[key] = is_object(v) and is_object(usual[key]) and filled(v, usual[key]) or v end
+  end
+  for key, v in pairs(usual) do if entry[key] == nil then out[key] = v end end
+  return out
+end
+
 -- The lines of a file, by the names of their runs; and the line of a tuning.
 local function read(path)
-  local runs, n, tuned = {}, 0, nil
+  local runs, n, tuned, usual = {}, 0, nil, {}
   for line in files.read(path):gmatch "([^\n]*)\n?" do
     n = n + 1
     if line:find "%S" then
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
-      local tuning = type(entry) == "table" and journal.is_tuned(entry.tuned)
-      if tuning then tuned = { entry = entry, text = line }
-      elseif not is_line(entry) then
-        errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
+      if is_object(entry) and is_object(entry.usual) then usual = entry.usual
+      elseif type(entry) == "table" and journal.is_tuned(entry.tuned) then tuned = entry
+      else
+        entry = type(entry) == "table" and filled(entry, usual)
+        if not is_line(entry) then
+          errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
+        end
+        runs[entry.run] = entry
       end
-      if not tuning then runs[entry.run or entry.cell] = { entry = entry, text = line } end
     end
   end
   return runs, tuned
 end
 
----The names of a file's runs, sorted.
+---The runs of a file, by their names.
 ---@param path string
----@return string[]
-function archive.names(path) return tables.keys((read(path))) end
+---@return table<string, table>
+function archive.lines(path) return (read(path)) end
 
 ---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
 ---@param path string
@@ -106,15 +156,27 @@ function archive.about(path)
   local lines = read(path)
   local names = tables.keys(lines)
   if not names[1] then errors.fail(path .. ": it has no runs") end
-  local first = lines[names[1]].entry
+  local first = lines[names[1]]
   for _, name in ipairs(names) do
-    local study = lines[name].entry.study
+    local study = lines[name].study
     if study ~= first.study then
       errors.fail(("%s: it has runs of two studies, %s and %s"):format(path, values.show(first.study), values.show(study)))
     end
   end
   local cfg = first.info.config
   return { names = names, study = first.study, script = first.info.script, size = cfg.quick == true and "quick" or cfg.full == true and "full" or nil }
+end
+
+-- Write lines, by the names of their runs, and the line of a tuning.
+local function write(path, lines, tuned)
+  local names, list = tables.keys(lines), {}
+  for i, name in ipairs(names) do list[i] = lines[name] end
+  local usual = #list > 1 and usual_of(list) or {}
+  local out = next(usual) and { json.encode { usual = usual } .. "\n" } or {}
+  for _, entry in ipairs(list) do out[#out + 1] = json.encode(unusual(entry, usual)) .. "\n" end
+  out[#out + 1] = tuned and json.encode(tuned) .. "\n"
+  files.write(path, out)
+  return #names
 end
 
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
@@ -128,24 +190,17 @@ function archive.write(path, study, names)
   local name, tuned, lines, other = stem(study.info), journal.tuned(study.path), {}, nil
   if files.is_file(path) then lines, other = read(path) end
   for run, line in pairs(lines) do
-    if line.entry.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.entry.study), run), "export=ANOTHER") end
+    if line.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.study), run), "export=ANOTHER") end
   end
   for _, c in ipairs(study.runs) do
     local info = c.status == "done" and c:info()
     if info then
-      lines[c.name] = { text = json.encode { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series,
-        resources = c.resources, estimate = c.estimate, curves = thinned(c, names) } }
+      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series, resources = c.resources,
+        estimate = c.estimate, curves = thinned(c, names) }
     end
   end
-  local out = {}
-  for i, run in ipairs(tables.keys(lines)) do out[i] = lines[run].text .. "\n" end
-  local n = #out
-  if tuned then
-    tuned.kept = nil
-    out[n + 1] = json.encode { study = name, tuned = tuned } .. "\n"
-  elseif other then out[n + 1] = other.text .. "\n" end
-  files.write(path, out)
-  return n
+  if tuned then tuned.kept, other = nil, { study = name, tuned = tuned } end
+  return write(path, lines, other)
 end
 
 ---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
@@ -166,7 +221,7 @@ function archive.written_about(path, study)
   for _, c in ipairs(study.runs) do
     local same = false
     for _, of in ipairs(lines) do
-      local there, equal = of[c.name] and of[c.name].entry.metrics, true
+      local there, equal = of[c.name] and of[c.name].metrics, true
       for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
       same = same or there and equal
     end
@@ -183,12 +238,16 @@ local function by_default(info, thing, option)
   return settings.flat(core)[option]
 end
 
--- What a run's settings are now and were otherwise then; settings that came since are not compared.
-local function difference(path, c, info)
-  local cfg, now = script.survey(path, c.words, true).cfg, {}
-  for key, value in pairs(cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
+-- The settings that a script gives a run now.
+local function settings_now(path, words)
+  local now = {}
+  for key, value in pairs(script.survey(path, words, true).cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
+  return settings.flat(now)
+end
+
+-- What of the settings is and was otherwise then; settings that came since are not compared.
+local function otherwise(now, info)
   local then_ = settings.flat(info.config)
-  now = settings.flat(now)
   for _, key in ipairs(tables.keys(now)) do
     local thing, option = key:match "^([^.]+)%.(.+)$"
     if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
@@ -203,6 +262,19 @@ local function difference(path, c, info)
       return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
     end
   end
+end
+
+-- What a run's settings are now and were otherwise then.  The script is asked once for all seeds of a point; where that says something, for
+-- the run itself.
+local function difference(path, c, info, surveys)
+  local others = {}
+  for _, word in ipairs(c.words) do others[#others + 1] = not word:find "^seed=" and word or nil end
+  local point = table.concat(others, "\n")
+  surveys[point] = surveys[point] or settings_now(path, c.words)
+  local now = {}
+  for key, value in pairs(surveys[point]) do now[key] = value end
+  now.seed = c.seed
+  return otherwise(now, info) and otherwise(settings_now(path, c.words), info)
 end
 
 -- Has training begun in a run's folder?
@@ -255,16 +327,16 @@ end
 ---@return table[] wanted { run of the plan, line of the file }
 ---@return integer held runs in the file
 function archive.wanted(run, file, path, runs)
-  local lines, same, wanted = read(file), {}, {}
+  local lines, same, wanted, surveys = read(file), {}, {}, {}
   for _, name in ipairs(tables.keys(lines)) do same[grid.same_name(name, {})] = lines[name] end
   for _, c in ipairs(runs) do
     local line = lines[c.name] or same[grid.same_name(c.name, {})]
     if line and (folder.result(folder.run_path(run, c.name)) or {}).status ~= "done" then
-      local other = difference(path, c, line.entry.info)
+      local other = difference(path, c, line.info, surveys)
       if other then
         errors.usage(("%s: %s is another run than this script's: %s"):format(file, c.name, other), "without import= it is run again")
       end
-      wanted[#wanted + 1] = { c, line.entry }
+      wanted[#wanted + 1] = { c, line }
     end
   end
   return wanted, #tables.keys(lines)
@@ -296,8 +368,8 @@ end
 function archive.tuned(file)
   local _, tuned = read(file)
   if not tuned then return nil end
-  tuned.entry.tuned.kept = file
-  return tuned.entry.tuned
+  tuned.tuned.kept = file
+  return tuned.tuned
 end
 
 ---Put them where a sweep would have left them.  Runs that have begun there are set aside; an error, before anything is put, where one of
