@@ -1,4 +1,4 @@
--- test_readme.lua -- what the README prints works as printed: its experiment with its commands, its recipes.
+-- test_readme.lua -- what the README prints works as printed: its experiment with its commands; and the recipes of CONTRIBUTING.md.
 local t = require "tests.harness"
 local lfs = require "lfs"
 local files = require "mneme.base.files"
@@ -9,6 +9,7 @@ local shell = require "tests.support.shell"
 
 local root = shell.root
 local readme = files.read(root .. "/README.md")
+local recipes = files.read(root .. "/CONTRIBUTING.md")
 local dir = shell.folder()
 for _, folder in ipairs { "/cores", "/scenes", "/engine/ops", "/engine/envs" } do files.make_folder(dir .. folder) end
 
@@ -19,9 +20,9 @@ local function works(line)
 end
 
 -- The text that names a file, `NAME`: and the block of code below it, written where the name says.
-local function block(name)
-  local code = readme:match("`" .. name:gsub("%p", "%%%0") .. "`:\n```%a+\n(.-)```")
-  t.ok(code, "the README has no block below `" .. name .. "`:")
+local function block(name, page)
+  local code = (page or readme):match("`" .. name:gsub("%p", "%%%0") .. "`:\n```%a+\n(.-)```")
+  t.ok(code, "the page has no block below `" .. name .. "`:")
   files.write(dir .. "/" .. name, { code })
   return code
 end
@@ -61,9 +62,9 @@ t.test("README: what guessing gives, as the runs say it", function()
   end
 end)
 
-t.test("README: the op and the environment compile", function()
-  block "engine/ops/cube.c"
-  local copy = readme:match "\n(sed [^\n]*mymaze%.c)\n"
+t.test("CONTRIBUTING: the op and the environment compile", function()
+  block("engine/ops/cube.c", recipes)
+  local copy = recipes:match "\n(sed [^\n]*mymaze%.c)\n"
   works((copy:gsub("engine/envs/tmaze_bakker%.c", "'" .. root .. "/%0'")))
   local cc = "unset LD_PRELOAD; cc -std=gnu11 -fopenmp -Wall -Wextra -Wshadow -Werror -c -o /dev/null"
   for _, source in ipairs { "engine/ops/cube.c", "engine/envs/mymaze.c" } do
@@ -71,13 +72,18 @@ t.test("README: the op and the environment compile", function()
   end
 end)
 
-t.test("README: the memory learns and the scene is drawn", function()
-  block "cores/ungated.lua"
-  block "scenes/thoughts.lua"
+t.test("CONTRIBUTING: the memory learns and the scene is drawn", function()
+  block("cores/ungated.lua", recipes)
+  block("scenes/thoughts.lua", recipes)
   local run = "build/mneme run '" .. root .. "/experiments/demo.lua' core=ungated steps=2048 run=mine"
   t.ok(works(run .. " core.n_layers=1 core.d_model=16 core.d_head=8 core.d_ffn=16"):find "ungated on tmaze")
   t.eq(works "build/mneme view mine scene=thoughts out=thoughts.png", "thoughts.png\n")
   t.eq(files.read(dir .. "/thoughts.png"):sub(2, 4), "PNG")
+end)
+
+t.test("README: at most 1,700 words", function()
+  local _, n = readme:gsub("%S+", "")
+  t.ok(n <= 1700, n .. " words")
 end)
 
 t.test("README: every folder and picture that it names is there", function()
@@ -96,10 +102,10 @@ t.test("README, docs: every experiment and environment has its place", function(
     t.ok(environments:find("\n| `" .. e.name .. "` |", 1, true), "docs/environments.md has no row of " .. e.name)
   end
   t.eq(tonumber(readme:match "; (%d+) environments"), count)
-  local asked = readme:match "\n## Try\n(.-)\n## The tree\n"
+  local asked = readme:match "\n## Try\n(.-)\n## Install\n" .. "\n" .. files.read(root .. "/docs/results/README.md"):match "\n## All studies\n(.-)\n## "
   local experiments = find.names "experiments"
   for _, name in ipairs(experiments) do
-    t.ok(name == "demo" or asked:find("\n| `" .. name .. "` |", 1, true), "no table of the README has " .. name)
+    t.ok(name == "demo" or asked:find("\n| `" .. name .. "` |", 1, true), "no table of the README or of the results has " .. name)
   end
   for name in asked:gmatch "\n| `([%w_]+)` |" do
     t.ok(table.concat(experiments, " "):find(name, 1, true), "there is no experiment " .. name)
