@@ -204,8 +204,8 @@ int mn_canvas_magnify(mn_canvas *c, float scale, float dx, float dy) {
   return 0;
 }
 
-/* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h. */
-int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h) {
+/* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h; without texts that nobody could read. */
+int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h, float least) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
   if (!(w > 0 && h > 0))
     return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
@@ -220,7 +220,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
     mn_shape s = placed(from->shapes[i], scale, dx, dy);
     int bad;
     if (s.kind == MN_TEXT) {
-      bad = mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));
+      bad = s.h < least ? 0 : mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));
     } else if (s.kind == MN_HEAT) {
       const mn_heat heat = mn_canvas_heat_at(from, s.text);
       bad = mn_canvas_heat(c, s.x, s.y, s.w, s.h, heat.rows, heat.cols, heat.values, heat.lo, heat.hi, heat.map);

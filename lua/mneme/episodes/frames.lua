@@ -101,7 +101,7 @@ local function copy_canvas(from)
   local canvas = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_bounds(from, box)
   local w, h = box[2] - box[0], box[3] - box[1]
-  if w > 0 and h > 0 then engine.check(C.mn_canvas_append(canvas, from, box[0], box[1], w, h)) end
+  if w > 0 and h > 0 then engine.check(C.mn_canvas_append(canvas, from, box[0], box[1], w, h, 0)) end
   return canvas
 end
 
