@@ -67,16 +67,16 @@ local function marks(view, now, said, options, worth)
   end
 end
 
----options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
+---below: x, y, w of the line on which it says how much is read.  options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
 ---numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
-return function(view, inner, now, options)
+return function(view, below, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end
   view.unfinished = view.unfinished or not job.done and job
   if not job.done then
     local text = "what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")
-    view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+    view:text(text, below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit)
   end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
@@ -85,7 +85,7 @@ return function(view, inner, now, options)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
       if worth and draw ~= light then
         view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
-          inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+          below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit)
       end
     end
   end

@@ -1,4 +1,5 @@
--- observation.lua -- the observation that the agent receives: its named groups of values, a picture, or one cell per value.
+-- observation.lua -- the observation that the agent receives: as the environment draws it, where it is made of codes; its named groups of values,
+-- a picture, or one cell per value.
 -- options.credit = true: of a picture, warm are the pixels on which the value depends now (credit_pixels).
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
@@ -15,6 +16,7 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   local one = group.n == 1
   view:text(group.name, box.x, box.y + box.h / 2 + 4 * u, SIZE, theme.dim, "left", wide)
   local place = { x = box.x + wide + 8 * u, y = box.y + u, w = box.w - wide - 8 * u, h = box.h - 2 * u }
+  if place.w < 4 * u or place.h < 2 * u then return end
   local rows, cols = heads.fold(1, group.n, place.w / place.h)
   local side = math.min(place.w / cols, (one and 1 or 2.5) * place.h / rows)
   place.w = side * cols
@@ -61,6 +63,11 @@ return function(view, box, now, options)
   if not seen then
     local inner = view:card(box, "observation")
     return view:text("no observation", inner.x, inner.y + 16 * u, 12, theme.dim)
+  end
+  if now.seen then
+    local inner = view:card(box, "observation")
+    view:rect(inner.x, inner.y, inner.w, inner.h, theme.ground)
+    return view:append(now.seen, inner)
   end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)

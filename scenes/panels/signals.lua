@@ -36,6 +36,8 @@ local function range(now, options)
     end
   end
   for _, value in pairs { options.level, options.holds } do least, most = math.min(least, value), math.max(most, value) end
+  local room = known and ((options.span or 0) - (most - least)) / 2 or 0
+  if room > 0 then least, most = least - room, most + room end
   return least, most, last, known
 end
 
@@ -57,7 +59,7 @@ end
 
 ---options: title, note, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on
 ---the name }, ... }, level = value of a horizontal line, holds = a value that the y axis reaches, empty = text where there are no values,
----least = the y axis begins there or below, x_name = "step", x_least = 10: the x axis reaches at least this far
+---least = the y axis begins there or below, span = it is at least as long as that, x_name = "step", x_least = 10: the x axis reaches at least this far
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, options.title, options.note)

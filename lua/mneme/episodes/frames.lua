@@ -14,6 +14,7 @@ local methods = {}
 ---@field canvas ffi.cdata* the environment's drawing
 ---@field actions string[] names in order
 ---@field observation table { shape, values }
+---@field seen ffi.cdata*? the observation as the environment draws it, where its numbers are codes
 ---@field observation_groups ObservationGroup[]? what its numbers are, where the environment declares it
 ---@field action integer the action of this step, from 0
 ---@field policy number[] probability of each action; empty where unknown
@@ -242,6 +243,8 @@ function methods:add(now)
   local memory_bytes, probe_bytes
   if now.ended or now.step == 0 then frame.reward = 0 end
   frame.canvas = copy_canvas(now.canvas)
+  local picture = now.sight and now.sight()
+  frame.sight, frame.seen = nil, picture and copy_canvas(picture) or nil
   frame.memory, memory_bytes = copy_arrays(now.memory)
   frame.probes, probe_bytes = copy_arrays(now.probes)
   local seen_bytes
