@@ -82,6 +82,7 @@ local parts = {
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
     contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
+    patching = { "mneme.episodes.patching", fields = { "new", "of_frames", "play" } },
     heads = { "mneme.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
     attention_history = { "mneme.view.attention_history" } } },
   ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "number", "theme" } },

@@ -10,6 +10,7 @@ local about = {
     what = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" } },
   hold = { title = "where it is lost", below = "kept as it is before step", click = "click a cell: the episode with it kept",
     what = { success = "success gained", ["return"] = "return gained" } },
+  patch = { title = "what the other episode's memory does here", below = "its state before step", what = { policy = "of the policy moved" } },
 }
 
 local LEAST = 0.2                  -- end of the scale at least, so that episodes can be compared
@@ -21,6 +22,7 @@ end
 local function notes(state, most)
   local map = state.map
   local scale = ("%s 0 … %.2g"):format(about[map.test_of].what[map.measure], most)
+  if map.test_of == "patch" then return { ("at step %d %s; rows with an arrow: through the second part alone"):format(state.decision, scale), scale } end
   local cells, all = map:progress()
   if cells < all then return { ("%s, %d of %d cells"):format(scale, cells, all), ("%d of %d"):format(cells, all) } end
   local rest = state.test and (", %d of %d stand out of the noise"):format(state.test.clear, state.test.of) or ""
@@ -42,6 +44,7 @@ local function words_for(state, row, at, cell)
   local of = about[state.map.test_of]
   if not cell then return ("%s, %s %d: not measured yet"):format(row.text, of.below, at) end
   local text = ("%s, %s %d: %s %.2f"):format(row.text, of.below, at, of.what[state.map.measure], cell.loss)
+  if cell.greedy then return ("%s, log-odds %+.2f"):format(text, cell.log_odds) end
   text = ("%s%s, %d episodes"):format(text, cell.low and (" [%.2f, %.2f]"):format(cell.low, cell.high) or "", cell.n)
   if state.test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise of all cells") end
   return (text:gsub("%-(%d)", "−%1"))
@@ -56,7 +59,8 @@ local function spots(view, plot, state, erased)
       local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
       local box = { x = x, y = y, w = wide, h = high }
       if not state.cells[r][c] then mn.ui.hatch(view, x, y, wide, high) end
-      view:spot(box, { [test] = row.word, at = at })
+      if test ~= "patch" then view:spot(box, { [test] = row.word, at = at })
+      elseif row.layer then view:spot(box, { select = { layer = row.layer, head = row.head } }) end
       view:tip(box, words_for(state, row, at, state.cells[r][c]))
       if erased and erased.test == test and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
     end
@@ -70,7 +74,7 @@ local function draw(view, box, now, state, why)
     local inner, text = view:card(box, of.title), map and map.steps and "the episodes end at step 0" or why or "the untouched episodes are played …"
     return view:paragraph(text, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  local most = math.max(state.most, map.measure == "success" and LEAST or 1e-6)
+  local most = math.max(state.most, (map.measure == "success" or map.test_of == "patch") and LEAST or 1e-6)
   local inner = view:card(box, of.title .. (state.title and ", " .. state.title or ""), notes(state, most), canvas.SEQUENTIAL)
   local names, wide = {}, 0
   for r, row in ipairs(map.rows) do names[r] = row.text:gsub("^layer %d+, ", "  ") end          -- heads are set in below their layer

@@ -63,9 +63,9 @@ return function(view, box, now, options)
       local x1, y1 = at(now.history[i])
       if x0 and x1 then
         local age = math.max(0.15, 1 - (n - i) / 60)
-        if on_letter(letters, x0, y0) then x0, y0 = (x0 + x1) / 2, (y0 + y1) / 2 end          -- it can be read
-        if on_letter(letters, x1, y1) then x1, y1 = (x0 + x1) / 2, (y0 + y1) / 2 end
-        view:line(x0, y0, x1, y1, canvas.fade(canvas.theme.warm, age), math.max(1, scale * 0.12))
+        local from, to = on_letter(letters, x0, y0), on_letter(letters, x1, y1)              -- it can be read
+        if from then x0, y0 = (x0 + x1) / 2, (y0 + y1) / 2 elseif to then x1, y1 = (x0 + x1) / 2, (y0 + y1) / 2 end
+        if not (from and to) then view:line(x0, y0, x1, y1, canvas.fade(canvas.theme.warm, age), math.max(1, scale * 0.12)) end
       end
     end
     mark_read(view, now, at)

@@ -123,7 +123,8 @@ end
 local function add_paths(self)
   table.sort(self.paths, function(a, b)
     if a.loss ~= b.loss then return a.loss > b.loss end
-    return a.from.word .. a.through.word .. a.step < b.from.word .. b.through.word .. b.step
+    if a.step ~= b.step then return a.step < b.step end
+    return a.from.word .. ">" .. a.through.word < b.from.word .. ">" .. b.through.word
   end)
   local rows, column_of = {}, {}
   for c, step in ipairs(self.map.steps) do column_of[step] = c end
@@ -209,6 +210,25 @@ function patching.new(agent, A, B, options)
   self.run = function(n) return contributions.runner(agent, agent.observation_space, n) end
   self.routine = coroutine.create(work)
   return self
+end
+
+local recent, RECENT = {}, 4                     -- jobs of the pairs shown last, the newest first
+
+---What the memory of a frame's episode does to the episode of another one: see contributions.of_frame.
+---@param other Frame of the episode whose memory is taken
+---@param now Frame
+---@param deadline number? of engine.C.mn_clock(false)
+---@return Patching
+function patching.of_frames(other, now, deadline)
+  local A, B, job = other.episode_history or other.history, now.episode_history or now.history, nil
+  for k, known in ipairs(recent) do
+    if known.agent == now.agent and known.A[#known.A] == A[#A] and known.B[#known.B] == B[#B] then job = table.remove(recent, k) break end
+  end
+  job = job or patching.new(not now.changed and now.agent or nil, A, B)
+  table.insert(recent, 1, job)
+  recent[RECENT + 1] = nil
+  job:work(deadline)
+  return job
 end
 
 return patching
