@@ -83,6 +83,10 @@ return function(view, below, now, options)
       local draw = options.at and light or options.cells and marks or frames
       local worth = readings.worth(job, now.step, fact, 1)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
+      if draw == light and job.done then
+        view:text("green: the memory knows the " .. fact.name .. " there; orange: it would say another", below.x + 4 * view.unit, below.y - 4 * view.unit, 11,
+          view.theme.dim, "left", below.w - 8 * view.unit)
+      end
       if worth and draw ~= light then
         view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
           below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit)
