@@ -1,8 +1,7 @@
 -- causes.lua -- where it is remembered: what the agent loses when each part of its memory (a row) is erased at each step (a column).
 -- The map is measured in the background; a click on a cell opens that episode without and with the part erased.  Next to it, of failures, where it
 -- is lost: what the agent gains when each part keeps, from each step on, what it holds there.
-local ffi = require "ffi"
-local mn = require "mneme"
+local ffi, mn = require "ffi", require "mneme"
 local canvas = mn.ui.canvas
 local about = {
   erase = { title = "where it is remembered", below = "erased at step", click = "click a cell: the episode with it erased",
