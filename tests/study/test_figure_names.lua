@@ -66,8 +66,8 @@ t.test("in all figures of docs a memory has its colour", function()
   for _, folder in ipairs { "docs/results", "docs/figures" } do
     for _, name in ipairs(files.list(shell.root .. "/" .. folder)) do
       for _, item in ipairs(name:find "%.svg$" and drawn((files.read(("%s/%s/%s"):format(shell.root, folder, name)))) or {}) do
-        local plain = item[1]:match "[^,]*$":gsub("^ ", "")
-        local style = look.is_memory(plain) and look.styles({ plain, plain == "gru" and "lstm" or "gru" })[plain]
+        local plain = item[1]
+        local style = look.is_memory(plain) and look.styles({ plain, plain:find "gru" and "lstm" or "gru" })[plain]
         if style then
           n = n + 1
           t.eq("c" .. item[2], color(style), ("%s, %s"):format(name, plain))

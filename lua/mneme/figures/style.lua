@@ -39,10 +39,13 @@ performer_relu longshort   delta_released     rwkv7  rfa_gate]]):gmatch "%S+" do
   place[#place + 1], place[name] = name, #place + 1
 end
 
--- The memory that a name begins with: "gru" of "gru chrono".
-local function memory_of(name) return name:match "^[%w_]+" or name end
+-- The memory that a name is about: "gru" of "gru chrono" and of "T-Maze, gru"; of one that is not the library's the first word.
+local function memory_of(name)
+  for word in name:gmatch "[%w_]+" do if place[word] then return word end end
+  return name:match "^[%w_]+" or name
+end
 
----Is a name that of a memory of the library, or does it begin with one: "gtrxl 256"?
+---Is a name that of a memory of the library, or about one: "gtrxl 256"?
 ---@return boolean
 function look.is_memory(name) return place[memory_of(name)] ~= nil end
 
@@ -69,7 +72,7 @@ function look.styles(names, memories)
     local memory, sum = memory_of(name), 0
     for i = 1, #memory do sum = (sum * 31 + memory:byte(i)) % 65521 end
     local k = place[memory] or sum % COLORS + 1
-    for n = 0, COLORS * ROUNDS - 1 do                      -- other dashes first, then other colours
+    for n = 0, (place[memory] and 1 or COLORS) * ROUNDS - 1 do       -- other dashes first, then, of your own, other colours
       local try = ((k - 1) % COLORS + math.floor(n / ROUNDS)) % COLORS + 1 + COLORS * ((math.floor((k - 1) / COLORS) + n) % ROUNDS)
       if not taken[try] then k = try break end
     end
