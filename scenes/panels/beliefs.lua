@@ -84,7 +84,7 @@ return function(view, below, now, options)
       local worth = readings.worth(job, now.step, fact, 1)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
       if draw == light and job.done then
-        view:text("green: the memory knows the " .. fact.name .. " there; orange: it would say another", below.x + 4 * view.unit, below.y - 4 * view.unit, 11,
+        view:text(("green: the %s can be read there; orange: another one"):format(fact.name), below.x + 4 * view.unit, below.y - 4 * view.unit, 11,
           view.theme.dim, "left", below.w - 8 * view.unit)
       end
       if worth and draw ~= light then
