@@ -276,7 +276,7 @@ end
 ---@param other ffi.cdata*
 ---@param place function as append returned it
 ---@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
-function methods:letters(other, place) return labels.letters(other, place) end
+methods.letters = labels.letters
 
 ---Make a box clickable.
 ---@param box table { x, y, w, h }

@@ -100,10 +100,11 @@ function labels.appended(view, from)
 end
 
 ---The letters of a drawing that lies on the page, and the boxes that they stand in: what is written on a card.
+---@param _ Canvas
 ---@param drawing ffi.cdata* mn_canvas *
----@param place function of Canvas.append
+---@param on_page function of Canvas.append
 ---@return table[] letters { word, x, y, w, h, box = { x, y, w, h } or nil }
-function labels.letters(drawing, place)
+function labels.letters(_, drawing, on_page)
   local list, boxes, shapes = {}, {}, C.mn_canvas_shapes(drawing)
   for i = 0, C.mn_canvas_count(drawing) - 1 do
     local s = shapes[i]
@@ -116,10 +117,10 @@ function labels.letters(drawing, place)
         local inside = s.x >= b.x and s.x + 0.5 * wide <= b.x + b.w and s.y <= b.y + b.h and s.y - 0.5 * s.h >= b.y
         if inside and (not around or b.w * b.h < around.w * around.h) then around = b end
       end
-      local x0, y0, scale = place(s.x, s.y - 0.85 * s.h)
+      local x0, y0, scale = on_page(s.x, s.y - 0.85 * s.h)
       local letter = { word = word, x = x0, y = y0, w = wide * scale, h = s.h * scale }
       if around then
-        local x, y = place(around.x, around.y)
+        local x, y = on_page(around.x, around.y)
         letter.box = { x = x, y = y, w = around.w * scale, h = around.h * scale }
       end
       list[#list + 1] = letter

@@ -16,7 +16,9 @@ local MOST = 12                    -- rows of the table of paths
 ---The words of patch=A:B: numbers of episodes, from 0.
 function command.read(text)
   local a, b = text:match "^(%d+):(%d+)$"
-  if not a then errors.usage(("intervene: patch=%s, expected the numbers of two episodes, from 0"):format(text), "patch=0:1 puts memory of episode 0 into episode 1") end
+  if not a then
+    errors.usage(("intervene: patch=%s, expected the numbers of two episodes, from 0"):format(text), "patch=0:1 puts memory of episode 0 into episode 1")
+  end
   return { tonumber(a), tonumber(b) }
 end
 

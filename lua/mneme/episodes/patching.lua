@@ -144,12 +144,12 @@ local function work(self)
   local wrong = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, or it acts on more than "
     .. "its memory (core.sees=rollout)"
   if not self.decision and not find_decision(self, one) then self.problem = wrong return end
-  local d, every, steps = self.decision + 1, nil, self.map.steps
+  local d, steps = self.decision + 1, self.map.steps
   if d > #self.A then
     self.problem = ("not shown: step %d is decided, and episode A has %d steps"):format(self.decision, #self.A)
     return
   end
-  every = self.every or math.max(1, math.ceil((d - 1) / COLUMNS))
+  local every = self.every or math.max(1, math.ceil((d - 1) / COLUMNS))
   for step = self.decision, 1, -every do if not self.at or step == self.at then table.insert(steps, 1, step) end end
   if self.at and #steps == 0 then steps[1] = self.at end
   if #steps == 0 then self.problem = "not shown: nothing is remembered before the first step" return end
@@ -192,8 +192,8 @@ end
 ---@return Patching
 function patching.new(agent, A, B, options)
   local o = options or {}
-  local self = setmetatable({ agent = agent, A = A, B = B, decision = o.decision, at = o.at, every = o.every, cells = {}, paths = {}, most = 0, deadline = math.huge,
-    problem = contributions.problem_of(agent, A) or contributions.problem_of(agent, B) }, Job)
+  local self = setmetatable({ agent = agent, A = A, B = B, decision = o.decision, at = o.at, every = o.every, cells = {}, paths = {}, most = 0,
+    deadline = math.huge, problem = contributions.problem_of(agent, A) or contributions.problem_of(agent, B) }, Job)
   self.map = { rows = {}, steps = {}, test_of = "patch", measure = "policy", outcomes = {}, progress = function()
     return self.cells[1] and #self.map.steps > 0 and self.done and 1 or 0, 1
   end }

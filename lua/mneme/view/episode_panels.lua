@@ -398,8 +398,9 @@ function seenPanel(e) {
   const seen = e.data.seen;
   if (seen.as === "nothing") return { title: "observation", name: "seen", define: "What the agent receives.",
     text: seen.shape.join("×") + " values a step: too many to be kept in this file" };
-  if (seen.as === "drawing") return { title: "observation", name: "seen", define: "What the agent receives at this step, as the environment draws it.", height: 150,
-    note: () => seen.shape.join("×") + " codes", at: () => ({}), rows: 0, tell: () => "codes, as the environment draws them",
+  if (seen.as === "drawing") return { title: "observation", name: "seen", height: 150,
+    define: "What the agent receives at this step, as the environment draws it.", note: () => seen.shape.join("×") + " codes", at: () => ({}),
+    rows: 0, tell: () => "codes, as the environment draws them",
     draw(g, w, h) { twice(g, e, w, h, (v, box) => drawWorld(g, e.theme, seen, v.drawings[v.clip(e.step)], box)); } };
   const groups = seen.groups || [], below = groups.length ? 16 : 0;
   const place = box => {
