@@ -1,10 +1,8 @@
--- observation.lua -- the observation that the agent receives: as the environment draws it, where it is made of codes; its named groups of values,
--- a picture, or one cell per value.
+-- observation.lua -- the observation that the agent receives: codes as the environment draws them, named groups of values, a picture, or cells.
 -- options.credit = true: of a picture, warm are the pixels on which the value depends now (credit_pixels).
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
-local canvas = mn.ui.canvas
-local panels = mn.scene.panels
+local canvas, panels = mn.ui.canvas, mn.scene.panels
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
@@ -29,8 +27,7 @@ end
 
 -- Is there room for the names and values of the groups in this number of columns?
 local function fits(view, box, groups)
-  local per = math.max(1, math.floor(box.h / (LINE * view.unit)))
-  return box.w / math.ceil(#groups / per) >= NARROW * view.unit
+  return box.w / math.ceil(#groups / math.max(1, math.floor(box.h / (LINE * view.unit)))) >= NARROW * view.unit
 end
 
 -- Groups one below the other, in columns where they are many; a large group gets more room.
@@ -60,14 +57,11 @@ end
 
 return function(view, box, now, options)
   local theme, u, seen = view.theme, view.unit, now.observation
-  if not seen then
-    local inner = view:card(box, "observation")
-    return view:text("no observation", inner.x, inner.y + 16 * u, 12, theme.dim)
-  end
+  local plain = (now.seen or not seen) and view:card(box, "observation")
+  if not seen then return view:text("no observation", plain.x, plain.y + 16 * u, 12, theme.dim) end
   if now.seen then
-    local inner = view:card(box, "observation")
-    view:rect(inner.x, inner.y, inner.w, inner.h, theme.ground)
-    return view:append(now.seen, inner)
+    view:rect(plain.x, plain.y, plain.w, plain.h, theme.ground)
+    return view:append(now.seen, plain)
   end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)
