@@ -85,7 +85,8 @@ local function largest(job, r)
 end
 
 local function cells_of(job, cell, names)
-  return ("%.2f"):format(cell.loss), ("%.2f → %.2f"):format(job.was[job.action], cell.probability), ("%+.2f"):format(cell.log_odds):gsub("-", "−"),
+  local before = job.B[job.decision + 1].policy[job.action + 1]
+  return ("%.2f"):format(cell.loss), ("%.2f → %.2f"):format(before, cell.probability), ("%+.2f"):format(cell.log_odds):gsub("-", "−"),
     names[cell.greedy + 1] or tostring(cell.greedy)
 end
 

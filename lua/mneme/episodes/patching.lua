@@ -1,7 +1,6 @@
 -- patching.lua -- which part of the memory carries what decides between two episodes: the state of a part before a step of episode A is put into
 -- episode B, whose observations stay as they were, and what B decides at one later step is compared (activation patching).  And by which way: the
 -- change reaches the decision through one other part alone, while all others are there as B left them (path patching).
-local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local contributions = require "mneme.episodes.contributions"
 local frames = require "mneme.episodes.frames"
@@ -41,9 +40,10 @@ local function pause(self)
   if C.mn_clock(false) > self.deadline then coroutine.yield() end
 end
 
-local function distance(p, was, n)
+-- The share of a policy's probability that is elsewhere than in an entry.
+local function distance(p, entry)
   local sum = 0
-  for a = 0, n - 1 do sum = sum + math.abs(p[a] - was[a]) / 2 end
+  for a, was in ipairs(entry.policy) do sum = sum + math.abs(p[a - 1] - was) / 2 end
   return sum
 end
 
@@ -74,9 +74,7 @@ local function find_decision(self, one)
   if not again(self, self.A, one, last, function(i, state) memory[i] = tensor.keep(state) end) then return false end
   for i = 1, last do
     tensor.keep(memory[i], probe.state)
-    local p = probe.step(self.B[i], self.B[i - 1])
-    local moved = 0
-    for a = 0, self.actions - 1 do moved = moved + math.abs(p[a] - self.B[i].policy[a + 1]) / 2 end
+    local moved = distance(probe.step(self.B[i], self.B[i - 1]), self.B[i])
     if moved > best + 1e-6 then best, self.decision = moved, self.B[i].step end
     pause(self)
   end
@@ -85,10 +83,11 @@ end
 
 -- A policy at the decision, compared with B's own.
 local function cell_of(self, p)
-  local b, o, was = self.action, self.other, self.was
-  local function odds(q) return math.log(math.max(q[b], TINY)) - math.log(math.max(q[o], TINY)) end
-  return { loss = distance(p, was, self.actions), probability = p[b], log_odds = odds(p) - odds(was), greedy = greedy_of(p, self.actions), n = 1,
-    clear = distance(p, was, self.actions) >= contributions.LITTLE }
+  local b, o, entry = self.action, self.other, self.B[self.decision + 1]
+  local function odds(one, other) return math.log(math.max(one, TINY) / math.max(other, TINY)) end
+  local moved = distance(p, entry)
+  return { loss = moved, probability = p[b], log_odds = odds(p[b], p[o]) - odds(entry.policy[b + 1], entry.policy[o + 1]), greedy = greedy_of(p, self.actions),
+    clear = moved >= contributions.LITTLE }
 end
 
 local function column(self, all, c, from, B_at, B_end)
@@ -161,8 +160,7 @@ local function work(self)
       if i == d then b_end = tensor.keep(state) end
     end)
   if not fine then self.problem = wrong return end
-  self.was, self.action = ffi.new("float[?]", self.actions), self.B[d].action
-  for a = 0, self.actions - 1 do self.was[a] = self.B[d].policy[a + 1] end
+  self.action = self.B[d].action
   local all = self.run(#self.parts)
   for c = #steps, 1, -1 do column(self, all, c, a_at[steps[c] + 1], b_at[steps[c] + 1], b_end) end
   add_paths(self)
