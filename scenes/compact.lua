@@ -5,7 +5,7 @@ local panels = mn.scene.panels
 
 local function draw(view, now)
   local u = view.unit
-  local header, world, below = view:split(view:inset(view.box, 10), "rows", { 36, "2*", "5*" }, 8)
+  local header, world, below = view:split(view:inset(view.box, 10), "rows", { 36, "3*", "5*" }, 8)
   local name, agent = (now.title or ""):match "^(.-) – (.*)"           -- of one of two
   view:text(name or now.title or "", header.x, header.y + 15 * u, 15, view.theme.text, "left", header.w - 150 * u)
   view:text(agent or "", header.x, header.y + 32 * u, 11.5, view.theme.dim, "left", header.w - 150 * u)

@@ -8,7 +8,7 @@ local ranks = { [0] = "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q"
 
 local function draw(view, now)
   local body = mn.scene.body(view, now)
-  local world, mind, memory = view:split(body, "rows", { "4*", "3*", "3*" })
+  local world, mind, memory = view:split(body, "rows", { "6*", "3*", "2*" })
   local kinds = 0
   for _, card in ipairs(now.truth.cards or {}) do kinds = math.max(kinds, card) end
   panels.world(view, world, now, {

@@ -6,15 +6,17 @@ local panels = mn.scene.panels
 local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
 
-  local left, right = view:split(body, "columns", { "2*", "5*" })
-  local world, seen, policy, value = view:split(left, "rows", { "4*", "2*", "3*", "4*" })
+  local left, right = view:split(body, "columns", { "1*", "1*" })
+  local world, seen = view:split(left, "rows", { "5*", "2*" })
   panels.world(view, world, now)
   panels.observation(view, seen, now)
+  local mind, memory = view:split(right, "rows", { "3*", "8*" })
+  local policy, value = view:split(mind, "columns", { "1*", "1*" })
   panels.policy(view, policy, now)
   panels.value(view, value, now)
 
-  if #now.gates == 0 then return panels.memory(view, right, now) end
-  local state, gates = view:split(right, "rows", { "5*", "2*" })
+  if #now.gates == 0 then return panels.memory(view, memory, now) end
+  local state, gates = view:split(memory, "rows", { "5*", "3*" })
   panels.memory(view, state, now)
   panels.gates(view, gates, now)
 end

@@ -2,6 +2,7 @@
 ** that the second shows now?  The memory must count.  CountRecall of POPGym: easy 1 deck of two
 ** colours, medium 2 of four suits, hard 4 of thirteen ranks.
 ** Observation: the card that is dealt, the card that is asked for.  Action: the count. */
+#include <stdio.h>
 #include "worlds/cards.h"
 
 enum { LEVEL, DECKS, CARDS };    /* parameters */
@@ -54,12 +55,21 @@ MN_FN void step(count_recall *m, mn_io *io) {
   deal(m, io);
 }
 
-/* A column for each kind: how often it was shown.  Blue: dealt now; yellow: asked for. */
+/* A card, by its colour, suit or rank. */
+static inline void card_show(int kinds, int kind, float x, float y, mn_canvas *c) {
+  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" };
+  if (kinds == CARDS_SUITS) cards_show(c, x, y, kind);
+  else quiz_tile(c, x, y, 0xE8EDF4FF, kinds == CARDS_COLORS && kind ? 0xC8321EFF : 0x14181FFF,
+                 kinds == CARDS_COLORS ? "\xE2\x97\x8F" : ranks[kind]);
+}
+
+/* A column for each kind, over its card: how often it was shown.  Blue: dealt now; yellow: asked for. */
 static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
   (void)io;
   const float wide = (float)QUIZ_ROW / (float)m->kinds, tall = 5;
   for (int k = 0; k < m->kinds; k++) {
     const float x = wide * (float)k, high = tall * (float)(m->each - m->left[k]) / (float)m->each;
+    char count[16];
     mn_canvas_add(c, MN_RECT, 0x2C3645FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
     mn_canvas_add(c, MN_RECT, k == m->query ? 0xF0E442FF : 0x6B7A90FF, x + 0.06f * wide, tall - high,
                   0.88f * wide, high);
@@ -69,8 +79,13 @@ static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
       mn_canvas_add(c, MN_FRAME, 0x56B4E9FF, x + 0.06f * wide, 0, 0.88f * wide, tall);
       mn_canvas_data(c, 0.12f);
     }
+    snprintf(count, sizeof count, "%d", m->each - m->left[k]);
+    mn_canvas_text(c, 0x14181FFF, x + 0.12f * wide, tall - 0.12f, 0.4f, high > 0.5f ? count : "");
+    if (k == m->card) mn_canvas_text(c, 0x56B4E9FF, x + 0.12f * wide, 0.55f, 0.4f, "dealt");
+    if (k == m->query) mn_canvas_text(c, 0xF0E442FF, x + 0.12f * wide, k == m->card ? 1.05f : 0.55f, 0.4f, wide < 2 ? "?" : "how often?");
+    card_show(m->kinds, k, x + 0.5f * wide - 0.5f, tall + 0.3f, c);
   }
-  quiz_bar(&m->q, tall + 0.3f, c);
+  quiz_bar(&m->q, tall + 1.9f, c);
 }
 
 /* counts: how often each kind was shown; 0 for kinds there are not. */
@@ -91,15 +106,11 @@ static inline bool valid(const count_recall *m, const mn_io *io) {
 
 /* The card that is dealt, and the one that is asked for. */
 static inline void see(const mn_io *io, mn_canvas *c) {
-  static const char *const ranks[] = { "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" };
   const int kinds = kinds_of(io->param);
   quiz_table(c);
   for (int i = 0; i < 2; i++) {
     const float x = i ? 1.6f : -1.6f;
-    const int kind = io->pixels[i];
-    if (kinds == CARDS_SUITS) cards_show(c, x, 0, kind);
-    else quiz_tile(c, x, 0, 0xE8EDF4FF, kinds == CARDS_COLORS && kind ? 0xC8321EFF : 0x14181FFF,
-                   kinds == CARDS_COLORS ? "\xE2\x97\x8F" : ranks[kind]);
+    card_show(kinds, io->pixels[i], x, 0, c);
     if (i) quiz_frame(c, x, 0, 0xF0E442FF);
     mn_canvas_text(c, i ? 0xF0E442FF : 0xE8EDF4FF, x, 1.8f, 0.3f, i ? "how often?" : "dealt");
   }

@@ -94,6 +94,34 @@ int mn_canvas_text(mn_canvas *c, uint32_t color, float x, float y, float size, c
   return 0;
 }
 
+/* Colour maps, as points to interpolate between, for a dark and for a light page.  Nothing is the colour of the cards that
+** heat maps lie on (lua/mneme/base/canvas.lua), and what there is stands out: sequential in one hue, on a light page more is
+** darker; diverging in blue and orange.  Lightness is monotone from nothing on, for every kind of colour vision. */
+enum { POINTS = 9 };
+static const uint32_t sequential[2][POINTS] = {
+  { 0x181E28, 0x1A3247, 0x1C4A6E, 0x216496, 0x2E80BD, 0x56A3DC, 0x86C3EC, 0xB8DDF6, 0xEAF6FF },
+  { 0xFFFFFF, 0xDCEBF6, 0xB4D5EC, 0x86BBDF, 0x559CCB, 0x2A7CB2, 0x0F5D92, 0x05416C, 0x032846 } };
+static const uint32_t diverging[2][POINTS] = {
+  { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x181E28, 0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 },
+  { 0x032846, 0x0F5D92, 0x3D8BC0, 0xA5CDE8, 0xFFFFFF, 0xF7CB97, 0xDD8434, 0xA95208, 0x552400 } };
+
+/* The colour (0xRRGGBBAA) of a share, 0 .. 1, of a map's range: the window, figures and pages of episodes all use it.
+** `light`: of the page; not a number: grey. */
+uint32_t mn_map_color(int map, bool light, float share) {
+  if (isnan(share)) return 0x808080FF;
+  const uint32_t *points = map == MN_MAP_DIVERGING ? diverging[light] : sequential[light];
+  int last = POINTS - 1;
+  float at = fminf(fmaxf(share, 0), 1) * (float)last;
+  int i = at >= (float)last ? last - 1 : (int)at;
+  float part = at - (float)i;
+  uint32_t color = 255;
+  for (int shift = 0; shift < 24; shift += 8) {
+    float a = (float)(points[i] >> shift & 255), b = (float)(points[i + 1] >> shift & 255);
+    color |= (uint32_t)(a + (b - a) * part + 0.5f) << (shift + 8);
+  }
+  return color;
+}
+
 /* Append a heat map of values[rows, cols] (copied; row 0 on top): `lo` and `hi` are the ends of the map. */
 int mn_canvas_heat(mn_canvas *c, float x, float y, float w, float h, int rows, int cols,
                    const float *values, float lo, float hi, int map) {
@@ -176,8 +204,8 @@ int mn_canvas_magnify(mn_canvas *c, float scale, float dx, float dy) {
   return 0;
 }
 
-/* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h. */
-int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h) {
+/* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h; without texts that nobody could read. */
+int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h, float least) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");
   if (!(w > 0 && h > 0))
     return mn_fail(c->ctx, "canvas: appending into a box of %g x %g", (double)w, (double)h);
@@ -192,7 +220,7 @@ int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, floa
     mn_shape s = placed(from->shapes[i], scale, dx, dy);
     int bad;
     if (s.kind == MN_TEXT) {
-      bad = mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));
+      bad = s.h < least ? 0 : mn_canvas_text(c, s.color, s.x, s.y, s.h, mn_canvas_string(from, s.text));
     } else if (s.kind == MN_HEAT) {
       const mn_heat heat = mn_canvas_heat_at(from, s.text);
       bad = mn_canvas_heat(c, s.x, s.y, s.w, s.h, heat.rows, heat.cols, heat.values, heat.lo, heat.hi, heat.map);

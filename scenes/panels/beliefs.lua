@@ -67,25 +67,24 @@ local function marks(view, now, said, options, worth)
   end
 end
 
----options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
----numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none,
+---below: x, y, w of the line on which it says how much is read.  options: fact; place = function(x, y) -> where that is on the page, and how long 1 is;
+---of a class: at = function(entry) -> x, y; of a list of numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells
+---= function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
-return function(view, inner, now, options)
+return function(view, below, now, options)
   local job = readings.job(now, view.deadline)
   if not job then return end
   view.unfinished = view.unfinished or not job.done and job
-  if not job.done then
-    local text = "what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")
-    view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
-  end
+  local function say(text) view:text(text, below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit) end
+  if not job.done then say("what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")) end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
       local draw = options.at and light or options.cells and marks or frames
       local worth = readings.worth(job, now.step, fact, 1)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
+      if draw == light and job.done then say(("green: the %s can be read there; orange: another one"):format(fact.name)) end
       if worth and draw ~= light then
-        view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
-          inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+        say(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""))
       end
     end
   end

@@ -1,30 +1,26 @@
 -- causes.lua -- where it is remembered: what the agent loses when each part of its memory (a row) is erased at each step (a column).
--- The map is measured in the background; a click on a cell opens that episode without and with the part erased.  Next to it, where episodes
--- fail, where it is lost: what the agent gains when each part keeps, from each step on, what it holds there.
-local ffi = require "ffi"
-local mn = require "mneme"
+-- The map is measured in the background; a click on a cell opens that episode without and with the part erased.  Next to it, of failures, where it
+-- is lost: what the agent gains when each part keeps, from each step on, what it holds there.
+local ffi, mn = require "ffi", require "mneme"
 local canvas = mn.ui.canvas
-
 local about = {
   erase = { title = "where it is remembered", below = "erased at step", click = "click a cell: the episode with it erased",
     what = { success = "success lost", ["return"] = "return lost", kl = "nats of policy" } },
   hold = { title = "where it is lost", below = "kept as it is before step", click = "click a cell: the episode with it kept",
     what = { success = "success gained", ["return"] = "return gained" } },
+  patch = { title = "what the other episode's memory does here", below = "its state before step", click = "click a row: that part alone",
+    what = { policy = "of the policy moved" } },
 }
-
 local LEAST = 0.2                  -- end of the scale at least, so that episodes can be compared
--- The value of a cell as drawn: noise (until all cells are asked at once: an interval with 0) and what is not measured have no colour.
-local function value_of(state, cell)
-  return cell and (cell.clear or not state.test and (cell.low or 0) > 0) and math.max(0, cell.loss) or 0
-end
 
 local function notes(state, most)
   local map = state.map
   local scale = ("%s 0 … %.2g"):format(about[map.test_of].what[map.measure], most)
+  if map.test_of == "patch" then return { ("%s at step %d; arrows: through the second part alone"):format(scale, state.decision), scale } end
   local cells, all = map:progress()
   if cells < all then return { ("%s, %d of %d cells"):format(scale, cells, all), ("%d of %d"):format(cells, all) } end
-  local rest = state.test and (", %d of %d stand out of the noise"):format(state.test.clear, state.test.of) or ""
-  return { ("%s, %d episodes%s"):format(scale, #map.outcomes, rest), scale }
+  return { ("%s, %d episodes"):format(scale, #map.outcomes)
+    .. (state.test and (", %d of %d stand out of the noise"):format(state.test.clear, state.test.of) or ""), scale }
 end
 
 -- The steps below the columns, as many as have room.
@@ -42,7 +38,8 @@ local function words_for(state, row, at, cell)
   local of = about[state.map.test_of]
   if not cell then return ("%s, %s %d: not measured yet"):format(row.text, of.below, at) end
   local text = ("%s, %s %d: %s %.2f"):format(row.text, of.below, at, of.what[state.map.measure], cell.loss)
-  text = ("%s%s, %d episodes"):format(text, cell.low and (" [%.2f, %.2f]"):format(cell.low, cell.high) or "", cell.n)
+  text = cell.greedy and ("%s, log-odds %+.2f"):format(text, cell.log_odds)
+    or ("%s%s, %d episodes"):format(text, cell.low and (" [%.2f, %.2f]"):format(cell.low, cell.high) or "", cell.n)
   if state.test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise of all cells") end
   return (text:gsub("%-(%d)", "−%1"))
 end
@@ -56,7 +53,7 @@ local function spots(view, plot, state, erased)
       local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
       local box = { x = x, y = y, w = wide, h = high }
       if not state.cells[r][c] then mn.ui.hatch(view, x, y, wide, high) end
-      view:spot(box, { [test] = row.word, at = at })
+      view:spot(box, test == "patch" and { select = { layer = row.layer, head = row.head } } or { [test] = row.word, at = at })
       view:tip(box, words_for(state, row, at, state.cells[r][c]))
       if erased and erased.test == test and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
     end
@@ -70,14 +67,17 @@ local function draw(view, box, now, state, why)
     local inner, text = view:card(box, of.title), map and map.steps and "the episodes end at step 0" or why or "the untouched episodes are played …"
     return view:paragraph(text, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  local most = math.max(state.most, map.measure == "success" and LEAST or 1e-6)
+  local most = math.max(state.most, (map.measure == "success" or map.test_of == "patch") and LEAST or 1e-6)
   local inner = view:card(box, of.title .. (state.title and ", " .. state.title or ""), notes(state, most), canvas.SEQUENTIAL)
   local names, wide = {}, 0
-  for r, row in ipairs(map.rows) do names[r] = row.text:gsub("^layer %d+, ", "  ") end          -- heads are set in below their layer
+  for r, row in ipairs(map.rows) do names[r] = row.path and row.text or row.text:gsub("^layer %d+, ", "  ") end     -- heads are set in below their layer
   for _, name in ipairs(names) do wide = math.min(inner.w / 3, math.max(wide, view:text_width(name, 11))) end
   local plot, n = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 34 * u }, #map.steps
   local values = ffi.new("float[?]", #map.rows * n)
-  for i = 0, #map.rows * n - 1 do values[i] = value_of(state, state.cells[math.floor(i / n) + 1][i % n + 1]) end
+  for i = 0, #map.rows * n - 1 do              -- noise (until all cells are asked at once: an interval with 0) and what is not measured have no colour
+    local cell = state.cells[math.floor(i / n) + 1][i % n + 1]
+    values[i] = cell and (cell.clear or not state.test and (cell.low or 0) > 0) and math.max(0, cell.loss) or 0
+  end
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   view:heat(plot, #map.rows, n, values, 0, most, canvas.SEQUENTIAL, false)
   local high, size = plot.h / #map.rows, math.min(11, plot.h / #map.rows / u * 0.8)

@@ -37,7 +37,7 @@ return function(view, box, now, options)
   local height = (inner.y + inner.h - top - gap * (#layers - 1)) / #layers
   for head = first, columns > 1 and last or -1 do
     local place = { x = left + (head - first) * (width + gap), y = inner.y, w = width, h = 13 * u }
-    view:text("head " .. head, place.x, inner.y + 9 * u, 11, theme.dim, "left", width)
+    view:text(view:text_width("head " .. head, 11) <= width and "head " .. head or tostring(head), place.x, inner.y + 9 * u, 11, theme.dim, "left", width)
     selection.spot(view, place, now, { head = head })
   end
   for i, layer in ipairs(layers) do

@@ -1,9 +1,8 @@
--- observation.lua -- the observation that the agent receives: its named groups of values, a picture, or one cell per value.
+-- observation.lua -- the observation that the agent receives: codes as the environment draws them, named groups of values, a picture, or cells.
 -- options.credit = true: of a picture, warm are the pixels on which the value depends now (credit_pixels).
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
-local canvas = mn.ui.canvas
-local panels = mn.scene.panels
+local canvas, panels = mn.ui.canvas, mn.scene.panels
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
@@ -15,6 +14,7 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   local one = group.n == 1
   view:text(group.name, box.x, box.y + box.h / 2 + 4 * u, SIZE, theme.dim, "left", wide)
   local place = { x = box.x + wide + 8 * u, y = box.y + u, w = box.w - wide - 8 * u, h = box.h - 2 * u }
+  if place.w < 4 * u or place.h < 2 * u then return end
   local rows, cols = heads.fold(1, group.n, place.w / place.h)
   local side = math.min(place.w / cols, (one and 1 or 2.5) * place.h / rows)
   place.w = side * cols
@@ -27,8 +27,7 @@ end
 
 -- Is there room for the names and values of the groups in this number of columns?
 local function fits(view, box, groups)
-  local per = math.max(1, math.floor(box.h / (LINE * view.unit)))
-  return box.w / math.ceil(#groups / per) >= NARROW * view.unit
+  return box.w / math.ceil(#groups / math.max(1, math.floor(box.h / (LINE * view.unit)))) >= NARROW * view.unit
 end
 
 -- Groups one below the other, in columns where they are many; a large group gets more room.
@@ -58,9 +57,11 @@ end
 
 return function(view, box, now, options)
   local theme, u, seen = view.theme, view.unit, now.observation
-  if not seen then
-    local inner = view:card(box, "observation")
-    return view:text("no observation", inner.x, inner.y + 16 * u, 12, theme.dim)
+  local plain = (now.seen or not seen) and view:card(box, "observation")
+  if not seen then return view:text("no observation", plain.x, plain.y + 16 * u, 12, theme.dim) end
+  if now.seen then
+    view:rect(plain.x, plain.y, plain.w, plain.h, theme.ground)
+    return view:append(now.seen, plain)
   end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)

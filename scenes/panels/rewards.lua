@@ -25,5 +25,5 @@ return function(view, box, now)
   local shown = setmetatable({ history = history, episode_history = now.episode_history and history, step = beyond and beyond.step or now.step },
     { __index = now })
   panels.signals(view, box, shown, { title = "return", note = (("now %+.2f"):format(now.ret or 0):gsub("-", "−")), y_name = "sum of rewards",
-    least = 0, holds = 1, lines = { { name = "return", of = function(entry) return entry == beyond and beyond.ret or sums[entry] end } } })
+    least = 0, span = 0.2, lines = { { name = "return", of = function(entry) return entry == beyond and beyond.ret or sums[entry] end } } })
 end

@@ -1,7 +1,6 @@
 -- signals.lua -- any values over the steps of an episode, as lines.  What is to come is pale, where it is known; a click goes to a step.
 local mn = require "mneme"
 local canvas, selection = mn.ui.canvas, mn.ui.selection
-
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
 -- The names of the lines in their colours, from the right; a click on a name selects its row.
@@ -35,8 +34,10 @@ local function range(now, options)
       last = math.max(last, entry.step)
     end
   end
-  for _, value in pairs { options.level, options.holds } do least, most = math.min(least, value), math.max(most, value) end
-  return least, most, last, known
+  if options.level then least, most = math.min(least, options.level), math.max(most, options.level) end
+  local room = known and math.max(0, (options.span or 0) - (most - least)) or 0
+  if least == options.least then return least, most + room, last, known end
+  return least - room / 2, most + room / 2, last, known
 end
 
 -- The values at the step that the pointer is nearest to.
@@ -56,8 +57,8 @@ local function tip(view, plot, history, x0, last, options)
 end
 
 ---options: title, note, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on
----the name }, ... }, level = value of a horizontal line, holds = a value that the y axis reaches, empty = text where there are no values,
----least = the y axis begins there or below, x_name = "step", x_least = 10: the x axis reaches at least this far
+---the name }, ... }, level = value of a horizontal line, empty = text where there are no values,
+---least = the y axis begins there or below, span = it is at least as long as that, x_name = "step", x_least = 10: the x axis reaches at least this far
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, options.title, options.note)

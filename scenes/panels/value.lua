@@ -4,6 +4,6 @@ local panels = mn.scene.panels
 
 return function(view, box, now)
   panels.signals(view, box, now, { title = "value", note = now.value and (("now %+.2f"):format(now.value):gsub("-", "−")) or nil,
-    y_name = "expected return", least = 0, holds = 1, empty = "no value estimate",
+    y_name = "expected return", span = 0.2, empty = "no value estimate",
     lines = { { name = "value", of = function(entry) return entry.value end } } })
 end

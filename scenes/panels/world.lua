@@ -6,6 +6,11 @@ local panels = mn.scene.panels
 
 local LITTLE = 0.02                              -- share of attention: less is not marked
 
+-- Does a point lie on a letter?
+local function on_letter(letters, x, y)
+  for _, b in ipairs(letters) do if x > b.x - b.w and x < b.x + 2 * b.w and y > b.y - b.h and y < b.y + 2 * b.h then return true end end
+end
+
 -- Marks the positions at the steps that the selected head attends to; larger for a larger share.
 local function mark_read(view, now, at)
   if implicit_attention.problem(now) then return end
@@ -27,18 +32,26 @@ end
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local title, note, outcome = options and options.title or "world", options and options.note, now.outcome
+  local facts = now.run and options and (options.known or options.believed)
   local score = outcome and outcome.score
   local solved = score and score >= 1
   local verdict = outcome and (solved and "solved" or score and ("score %.2f"):format(score) or "over")
   local used = view:text_width(title, 13) + 36 * u
   local function room() return box.w - 2 * math.max(used, note and view:text_width(note, 11.5) + 36 * u or 0) - 24 * u end
   if outcome and view:text_width(verdict, 14) > room() then note = nil end
+  if outcome and view:text_width(verdict, 14) > room() then title, used = "", 0 end
   local inner = view:card(box, title, note)
+  local below = { x = inner.x, y = inner.y + inner.h, w = inner.w }            -- where it says what is read
+  if facts and inner.h > 40 * u then inner.h = inner.h - 17 * u end
   view:rect(inner.x, inner.y, inner.w, inner.h, theme.ground)
   local place = view:append(now.canvas, inner)
+  local letters = (now.rules or options and options.place) and view:letters(now.canvas, place) or {}
+  for i, name in ipairs(now.rules and not now.outcome and now.actions or {}) do          -- a person plays: what is named like an action takes it
+    for _, letter in ipairs(letters) do if letter.word == name and letter.box then view:spot(letter.box, { action = i - 1 }) end end
+  end
 
   -- where positions are known in the units of the drawing: the path, fading with age
-  if options and options.known and now.run then panels.beliefs(view, inner, now, { fact = options.known, at = options.place, place = place }) end
+  if options and options.known and now.run then panels.beliefs(view, below, now, { fact = options.known, at = options.place, place = place }) end
   if options and options.place then
     local n = #now.history
     local function at(entry)
@@ -50,7 +63,9 @@ return function(view, box, now, options)
       local x1, y1 = at(now.history[i])
       if x0 and x1 then
         local age = math.max(0.15, 1 - (n - i) / 60)
-        view:line(x0, y0, x1, y1, canvas.fade(canvas.theme.warm, age), math.max(1, scale * 0.12))
+        local from, to = on_letter(letters, x0, y0), on_letter(letters, x1, y1)              -- it can be read
+        if from then x0, y0 = (x0 + x1) / 2, (y0 + y1) / 2 elseif to then x1, y1 = (x0 + x1) / 2, (y0 + y1) / 2 end
+        if not (from and to) then view:line(x0, y0, x1, y1, canvas.fade(canvas.theme.warm, age), math.max(1, scale * 0.12)) end
       end
     end
     mark_read(view, now, at)
@@ -62,7 +77,7 @@ return function(view, box, now, options)
   end
 
   if options and options.believed and now.run then
-    panels.beliefs(view, inner, now, { fact = options.believed, colour = options.colour, cells = options.cells, mark = options.mark, place = place })
+    panels.beliefs(view, below, now, { fact = options.believed, colour = options.colour, cells = options.cells, mark = options.mark, place = place })
   end
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")

@@ -183,32 +183,10 @@ double mn_raster_text_width(mn_raster *r, const char *utf8, float size) {
   return (double)text(r, NULL, 0, 0, size, utf8);
 }
 
-/* Colour maps, as points to interpolate between, for a dark and for a light page.  Nothing is the colour of the cards that
-** heat maps lie on (lua/mneme/base/canvas.lua), and what there is stands out: sequential in one hue, diverging in blue and
-** orange.  Lightness is monotone from nothing on, for every kind of colour vision. */
-enum { POINTS = 9 };
-static const uint32_t sequential[2][POINTS] = {
-  { 0x181E28, 0x1A3247, 0x1C4A6E, 0x216496, 0x2E80BD, 0x56A3DC, 0x86C3EC, 0xB8DDF6, 0xEAF6FF },
-  { 0xFFFFFF, 0xDCEBF6, 0xB4D5EC, 0x86BBDF, 0x559CCB, 0x2A7CB2, 0x0F5D92, 0x05416C, 0x032846 } };
-static const uint32_t diverging[2][POINTS] = {
-  { 0xC9E6FF, 0x6DB8F2, 0x2E7FC4, 0x1E4A75, 0x181E28, 0x7A3B12, 0xC9691C, 0xF5A245, 0xFFE1B0 },
-  { 0x032846, 0x0F5D92, 0x3D8BC0, 0xA5CDE8, 0xFFFFFF, 0xF7CB97, 0xDD8434, 0xA95208, 0x552400 } };
-
 /* `light`: of the page */
 static uint32_t map_color(const mn_heat *heat, bool light, float value) {
-  if (isnan(value)) return 0x808080FF;
-  const uint32_t *points = heat->map == MN_MAP_DIVERGING ? diverging[light] : sequential[light];
-  int last = POINTS - 1;
-  float range = heat->hi - heat->lo, at = range != 0 ? (value - heat->lo) / range : 0.5f;
-  at = fminf(fmaxf(at, 0), 1) * (float)last;
-  int i = at >= (float)last ? last - 1 : (int)at;
-  float part = at - (float)i;
-  uint32_t color = 255;
-  for (int shift = 0; shift < 24; shift += 8) {
-    float a = (float)(points[i] >> shift & 255), b = (float)(points[i + 1] >> shift & 255);
-    color |= (uint32_t)(a + (b - a) * part + 0.5f) << (shift + 8);
-  }
-  return color;
+  float range = heat->hi - heat->lo;
+  return mn_map_color(heat->map, light, isnan(value) ? NAN : range != 0 ? (value - heat->lo) / range : 0.5f);
 }
 
 /* What a grid of cells shows under one pixel: the mean of cells r0..r1-1, c0..c1-1, where cells are

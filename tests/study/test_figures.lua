@@ -175,7 +175,7 @@ end)
 t.test("many lines: a panel each, the largest end first, the others in grey", function()
   local fig = latency(28)
   local svg = figures.svg(fig)
-  t.eq(select(2, svg:gsub('class="line c1"', "")), 28)
+  t.eq(select(2, svg:gsub('class="line c%d"', "")), 28)
   t.eq(select(2, svg:gsub('class="mn%-other"', "")), 28) t.eq(select(2, svg:gsub('<use href="#figure%-all"', "")), 28)
   local order = {}
   for name in svg:gmatch 'font%-weight="600">(core%d+)<' do order[#order + 1] = name end

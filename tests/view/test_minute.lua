@@ -9,8 +9,9 @@ local shell = require "tests.support.shell"
 local view = require "mneme.commands.view"
 local viewer_rig = require "tests.support.viewer_rig"
 
-local W, H = 1280, 800
 local record, recorded_run = os.getenv "MNEME_RECORD", os.getenv "MNEME_RECORD_RUN"
+local W, H, SCALE = 1280, 800, 1
+if record then W, H, SCALE = 800, 620, 1.25 end        -- as wide as a page of documentation, so that letters stay as large as they are
 recorded_run = recorded_run and shell.absolute(recorded_run)
 local folder = shell.folder()
 
@@ -27,6 +28,7 @@ end
 local function twin_of(words)
   local twin = { v = view.open(view.parse(words)), clock = 0 }
   local painter = viewer_rig.painter
+  painter.view.scale = SCALE
   twin.v.canvas, twin.v.playing = painter.view, false
   function twin.paint()
     local what, frame = twin.v:page()
@@ -56,7 +58,7 @@ local function walk_of(screen, at, twin)
     pause(1)
   end
   local function move(x, y)
-    local from, path = walk.from or { 640, 400 }, {}
+    local from, path = walk.from or { W / 2, H / 2 }, {}
     for i = record and 1 or 12, 12 do
       path[#path + 1] = ("mousemove %d %d"):format(at.x + from[1] + (x - from[1]) * i / 12, at.y + from[2] + (y - from[2]) * i / 12)
     end
@@ -93,7 +95,7 @@ local function film()
     :format(W, H, os.getenv "DISPLAY", path)):read "*l"
   return function()
     os.execute("kill -INT " .. pid .. "; sleep 3")
-    os.execute(("ffmpeg -loglevel error -y -i %s -vf 'fps=4,scale=800:-1:flags=area,split[a][b];[a]palettegen=max_colors=48:stats_mode=full[p];"
+    os.execute(("ffmpeg -loglevel error -y -i %s -vf 'fps=4,split[a][b];[a]palettegen=max_colors=48:stats_mode=full[p];"
       .. "[b][p]paletteuse=dither=none:diff_mode=rectangle' '%s'"):format(path, record))
   end
 end
@@ -110,7 +112,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
   end
   local list = require("mneme.runs.folder").load(run).checkpoints
   local begin = list[math.max(1, #list - 1)].step
-  local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H) }
+  local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H), SCALE > 1 and "scale=" .. SCALE or nil }
   local ok, why = pcall(function()
     local twin = twin_of(words)
     twin.settle()

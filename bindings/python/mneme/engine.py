@@ -58,7 +58,7 @@ _SIGNATURES = {
     "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_outcomes": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),
     "mn_vec_restore": (_I, _P, _I, _P, _I, _P), "mn_vec_set": (_I, _P, _I, _S, _D, _P), "mn_vec_draw": (_P, _P, _I),
     "mn_vec_truth": (_I, _P, _I, _P, _P), "mn_canvas_new": (_P, _P), "mn_canvas_free": (None, _P), "mn_canvas_clear": (None, _P),
-    "mn_canvas_append": (_I, _P, _P, c.c_float, c.c_float, c.c_float, c.c_float),
+    "mn_canvas_append": (_I, _P, _P, c.c_float, c.c_float, c.c_float, c.c_float, c.c_float),
 }
 _VIEW = {
     "mn_raster_new": (_P, _P, _S), "mn_raster_free": (None, _P), "mn_raster_paint": (_I, _P, _P, c.c_uint32, _I, _I), "mn_raster_pixels": (_P, _P),

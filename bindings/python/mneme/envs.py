@@ -252,7 +252,7 @@ class _Envs:
             self.page = self.check(lib.mn_canvas_new(self.ctx))
             self.drawing.append((lib.mn_canvas_free, self.page))
         lib.mn_canvas_clear(self.page)
-        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(vec, i)), 0, 0, width, height))
+        self.check(lib.mn_canvas_append(self.page, self.check(lib.mn_vec_draw(vec, i)), 0, 0, width, height, 0))
         self.check(view.mn_raster_paint(self.raster, self.page, 0x0F131AFF, width, height))
         pixels = c.cast(view.mn_raster_pixels(self.raster), c.POINTER(c.c_uint8))
         return np.ctypeslib.as_array(pixels, (height, width, 4))[:, :, :3].copy()

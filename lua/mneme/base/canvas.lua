@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local labels = require "mneme.base.canvas_labels"
 local numbers = require "mneme.base.format"
 local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
@@ -63,6 +64,7 @@ function methods:clear(width, height)
   self.n_spots, self.n_tips, self.unfinished, self.about = 0, 0, false, nil
   self.panels, self.noting, self.full = {}, false, nil
   self.width, self.height = width, height
+  labels.clear(self)
   self.unit = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
 end
@@ -88,7 +90,10 @@ end
 ---@param w number
 ---@param h number
 ---@param color integer? 0xRRGGBBAA; nil: the theme's text colour
-function methods:rect(x, y, w, h, color) add(self, RECT, color, x, y, w, h) end
+function methods:rect(x, y, w, h, color)
+  add(self, RECT, color, x, y, w, h)
+  if self.n_labels and w > 40 and h > 14 and (color or 255) % 256 == 255 then labels.cover(self, x, y, w, h) end
+end
 
 ---A filled disc.
 ---@param x number centre
@@ -154,10 +159,10 @@ end
 ---@return number
 function methods:text_width(text, size)
   check_text(text)
-  return self.raster:text_width(text, size * self.unit)
+  return self.raster:text_width(text, labels.height(self, size) or size * self.unit)
 end
 
----Write a text on one line.
+---Write a text on one line; not where it cannot be read, lies over another one, or leaves its card.
 ---@param text string
 ---@param x number
 ---@param y number of the baseline
@@ -167,10 +172,13 @@ end
 ---@param room number? maximal width in pixels: a longer text ends in an ellipsis
 function methods:text(text, x, y, size, color, align, room)
   check_text(text)
+  if not self.raster then return C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, size * self.unit, text) end
+  local high = labels.height(self, size)
   if room then text = self:fit(text, size, room) end
-  if align == "right" then x = x - self:text_width(text, size)
-  elseif align == "center" then x = x - self:text_width(text, size) / 2 end
-  C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, size * self.unit, text)
+  if not high or text == "" then return end
+  local wide = self:text_width(text, size)
+  x = align == "right" and x - wide or align == "center" and x - wide / 2 or x
+  if labels.fits(self, x, y, wide, high) then C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, high, text) end
 end
 
 ---Write a text on several lines, broken between words.
@@ -253,7 +261,9 @@ local bounds = ffi.new "float[4]"
 ---@param box table { x, y, w, h }
 ---@return function place (x, y) of it -> x, y on this page, and the scale
 function methods:append(other, box)
-  engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h))
+  local from = C.mn_canvas_count(shapes_of(self))
+  engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h, labels.least(self)))
+  labels.appended(self, from)
   C.mn_canvas_bounds(other, bounds)
   local x0, y0 = bounds[0], bounds[1]
   local w, h = math.max(bounds[2] - x0, 1e-6), math.max(bounds[3] - y0, 1e-6)
@@ -261,6 +271,12 @@ function methods:append(other, box)
   local left, top = box.x + (box.w - w * scale) / 2, box.y + (box.h - h * scale) / 2
   return function(x, y) return left + (x - x0) * scale, top + (y - y0) * scale, scale end
 end
+
+---The letters of a drawing that was appended: see canvas_labels.lua.
+---@param other ffi.cdata*
+---@param place function as append returned it
+---@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
+methods.letters = labels.letters
 
 ---Make a box clickable.
 ---@param box table { x, y, w, h }
@@ -351,6 +367,7 @@ end
 ---@param x number pixels to the right
 ---@param y number pixels down
 function methods:magnify(scale, x, y)
+  labels.clear(self)
   engine.check(C.mn_canvas_magnify(shapes_of(self), scale, x, y))
   for list, n in pairs { [self.spots] = self.n_spots, [self.tips] = self.n_tips } do
     for i = 1, n do
@@ -407,6 +424,7 @@ for i = 0, 31 do ramp[i] = i / 31 end
 ---@return table box the space left for the panel
 function methods:card(box, title, note, map)
   self:rect(box.x, box.y, box.w, box.h, self.theme.card)
+  self.cards[#self.cards + 1] = box
   if self.about then self:tip({ x = box.x, y = box.y, w = box.w, h = 32 * self.unit }, self.about) end
   local inner = self:inset(box, 12)
   local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
@@ -427,30 +445,6 @@ function methods:card(box, title, note, map)
   return { x = inner.x, y = inner.y + top, w = inner.w, h = math.max(1, inner.h - top) }
 end
 
--- A step of 1, 2 or 5 times a power of ten, so that about `n` fit into the range.
-local function nice_step(range, n)
-  local raw = range / n
-  local power = 10 ^ math.floor(math.log10(raw))
-  for _, factor in ipairs { 1, 2, 5 } do
-    if factor * power >= raw then return factor * power end
-  end
-  return 10 * power
-end
-
--- A range in which steps can be told apart, around one that is narrower than its numbers have digits for.
-local function widened(lo, hi)
-  local size = math.max(math.abs(lo), math.abs(hi))
-  if hi - lo > math.max(1e-9 * size, 1e-90) then return lo, hi end
-  local room = math.max(1e-6 * size, 1e-3)
-  return lo - room, hi + room
-end
-
-local function tick_text(value, step)
-  if math.abs(value) < step / 1e6 then value = 0 end
-  local digits = step < 1 and math.ceil(-math.log10(step) - 1e-9) or 0
-  return (("%." .. digits .. "f"):format(value):gsub("^-", "−"))
-end
-
 ---Axes with grid lines and tick labels.
 ---@param box table { x, y, w, h }
 ---@param x0 number left end
@@ -463,13 +457,13 @@ end
 ---@return function place (x, y) in data -> x, y on the page
 function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   local u, size, gutter = self.unit, 11, 0
-  x0, x1 = widened(x0, x1)
-  y0, y1 = widened(y0, y1)
-  local y_step = nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
-  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
-  local x_step = nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
+  x0, x1 = labels.widened(x0, x1)
+  y0, y1 = labels.widened(y0, y1)
+  local y_step = labels.nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
+  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
+  local x_step = labels.nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
-    gutter = math.max(gutter, self:text_width(tick_text(value, y_step), size))
+    gutter = math.max(gutter, self:text_width(labels.tick_text(value, y_step), size))
   end
   local left, right = box.x + gutter + 8 * u, box.x + box.w - 8 * u
   local top, bottom = box.y + 18 * u, box.y + box.h - 20 * u
@@ -481,13 +475,13 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     local _, y = place(x0, value)
     self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and self.theme.line or self.theme.grid)
-    self:text(tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
+    self:text(labels.tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
   end
   local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
     local x = place(value, y0)
     self:line(x, top, x, bottom, self.theme.grid)
-    local text = tick_text(value, x_step)
+    local text = labels.tick_text(value, x_step)
     if x + self:text_width(text, size) / 2 < clear then
       self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
     end

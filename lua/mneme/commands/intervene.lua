@@ -12,6 +12,8 @@
 --   episodes=200 greedy=1 seed=N num_envs=N
 --   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
 --   erase=each at=each               every part at every step: mneme where
+--   patch=A:B                        memory of episode A in episode B, part by part and step by step, and by which way it changes a
+--                                    decision; decision=STEP every=STEPS out=FILE.svg|csv|json
 --   record=FOLDER                    keep all episodes as trajectories
 --   threads=N                        CPU threads; default: all processors
 -- Other keys are settings of the environment.
@@ -21,6 +23,7 @@ local errors = require "mneme.base.errors"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
 local paired_episodes = require "mneme.episodes.paired_episodes"
+local patching = require "mneme.commands.patching"
 local stepper = require "mneme.episodes.stepper"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
@@ -33,13 +36,21 @@ local intervene = {}
 -- ---- the command line ----
 
 local command = { name = "intervene", usage = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]", other = {},
-  whole = { at = 0, ["for"] = 1, episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0 } }
+  whole = { at = 0, ["for"] = 1, episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, decision = 0, every = 1 } }
 for kind in pairs(interventions.kinds) do
   command.other[kind] = function(o, text) intervention_args.read(o.list, kind, text, "intervene") end
 end
 function command.other.record(o, text)
   if text == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
   o.record = text
+end
+
+function command.other.patch(o, text) o.patch = patching.read(text) end
+function command.other.out(o, text)
+  if not (text:find "%.svg$" or text:find "%.csv$" or text:find "%.json$") then
+    errors.usage(("intervene: out=%s, expected FILE.svg, FILE.csv or FILE.json"):format(text))
+  end
+  o.out = text
 end
 
 ---Read the command line.
@@ -49,9 +60,16 @@ end
 ---@return table environment settings
 function intervene.parse(words)
   local o, env = arguments.read(command, words, { episodes = 200, greedy = false, best = false, seed = 12345, list = {} })
+  for key in pairs { out = 1, decision = 1, every = 1 } do
+    if o[key] and not o.patch then errors.usage(("intervene: %s= is for patch=A:B"):format(key)) end
+  end
+  if o.patch then
+    if #o.list > 0 then errors.usage "intervene: patch= is a map of its own, without another intervention" end
+    return o, o.list, env
+  end
   if #o.list == 0 then
     arguments.check_settings(command, o.folder, env)           -- noise=: it is not one, and what is
-    errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip=; mneme help intervene")
+    errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip= patch=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end
   intervention_args.time(o.list, o.at, o["for"], "intervene")
@@ -131,6 +149,7 @@ function intervene.main(words)
   local o, list, env = intervene.parse(words)
   local num_envs = o.num_envs or math.min(o.episodes, 64)
   arguments.check(command, o, env, "to intervene in")
+  if o.patch then return patching.main(o, env) end
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = env })
   local made = interventions.new(p, list)

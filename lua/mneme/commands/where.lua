@@ -200,7 +200,16 @@ local function page(o, result, most)
   end }
 end
 
+-- The maps of a film: from the first on of which a cell stands out.
+local function born(results)
+  for i, result in ipairs(results) do
+    for _, row in ipairs(result.cells) do for _, cell in pairs(row) do if cell and cell.clear then return { unpack(results, i) } end end end
+  end
+  return { results[#results] }
+end
+
 local function draw(o, results)
+  if o.kind == "film" then results = born(results) end
   local painter, most = scene.painter(nil, o), 0
   for _, result in ipairs(results) do most = math.max(most, result.most) end
   local function paint(result) return painter:paint(page(o, result, most), {}, o.width, o.height) end

@@ -400,6 +400,11 @@ function Env:see(obs)
   return open(self):see(obs)
 end
 
+---How to draw an observation of codes, which say nothing by themselves: nil where its numbers are no codes.
+---@param obs ffi.cdata* one observation
+---@return (fun(): ffi.cdata*?)? see as Env.see of it
+function Env:sight(obs) return self.observation_space.codes and function() return self:see(obs) end or nil end
+
 ---The hidden state, for probes and scenes: { cue = 0, position = 3, ... }.
 ---@param i integer the environment, from 0
 ---@return table<string, number|number[]>

@@ -14,7 +14,7 @@ local C = engine.C
 local contributions = {}
 local COLUMNS = 32                 -- steps in which parts are changed, of a longer episode
 local MOST_ROWS = 64               -- parts: of more, whole layers
-local TOLERANCE = 5e-3             -- of a probability: the episode is computed again, and must come out
+contributions.TOLERANCE = 5e-3     -- of a probability: the episode is computed again, and must come out
 contributions.LITTLE = 0.02        -- of a policy's probability: less counts as nothing
 
 ---@class Contributions
@@ -45,8 +45,12 @@ end
 
 -- ---- the agent, some environments at a time ----
 
--- An agent that is run a step at a time on given observations: { set = state, step(entry, entry before) -> policies }.
-local function runner(agent, space, B)
+---An agent that is run a step at a time on given observations.
+---@param agent Agent
+---@param space table of one observation
+---@param B integer environments
+---@return table { state, step = function(entry, entry before) -> policies [B, actions] }
+function contributions.runner(agent, space, B)
   local self = { state = agent.core:initial(B), x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype, time = true },
     done = tensor.new { shape = { 1, B }, dtype = "u8", time = true }, previous = agent:previous_leaves(1, B), B = B }
   local normaliser = agent.normaliser
@@ -100,7 +104,7 @@ local function replay(self, run, blank)
       self.policy[i] = ffi.new("float[?]", self.actions)
       ffi.copy(self.policy[i], policy, 4 * self.actions)
       for a = 0, self.actions - 1 do
-        if not (math.abs(policy[a] - entry.policy[a + 1]) < TOLERANCE) then return nil end
+        if not (math.abs(policy[a] - entry.policy[a + 1]) < contributions.TOLERANCE) then return nil end
       end
     end
     pause(self)
@@ -142,7 +146,7 @@ local function order_of(columns)
 end
 
 local function work(self)
-  local one = runner(self.agent, self.space, 1)
+  local one = contributions.runner(self.agent, self.space, 1)
   local states = replay(self, one)
   if not states then
     self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
@@ -150,7 +154,7 @@ local function work(self)
     return
   end
   local others = self.from and replay(self, one, self.from)
-  local all = runner(self.agent, self.space, #self.rows)
+  local all = contributions.runner(self.agent, self.space, #self.rows)
   for _, i in ipairs(order_of(self.columns)) do column(self, all, i, states, others) end
 end
 
@@ -245,8 +249,11 @@ end
 
 -- ---- a job ----
 
--- Why nothing can be measured.
-local function problem_of(agent, history)
+---Why nothing can be measured: nil where it can.
+---@param agent Agent?
+---@param history Entry[]
+---@return string?
+function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]
   if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
   if not next(agent.core.states) then return "this core has no memory" end
@@ -265,7 +272,7 @@ end
 ---@return Contributions
 function contributions.new(agent, history, from, after)
   local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, policy = {}, after = after,
-    first = after and after.step + 2 or 1, deadline = math.huge, done = false, problem = problem_of(agent, history) }, Job)
+    first = after and after.step + 2 or 1, deadline = math.huge, done = false, problem = contributions.problem_of(agent, history) }, Job)
   if not self.problem and self.first > self.n then self.problem = "not shown: nothing follows the step before which the memory was changed" end
   if not self.problem and from and from < self.first then self.problem = "not shown: the memory was changed after this step" end
   if self.problem then

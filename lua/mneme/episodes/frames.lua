@@ -14,6 +14,7 @@ local methods = {}
 ---@field canvas ffi.cdata* the environment's drawing
 ---@field actions string[] names in order
 ---@field observation table { shape, values }
+---@field seen ffi.cdata*? the observation as the environment draws it, where its numbers are codes
 ---@field observation_groups ObservationGroup[]? what its numbers are, where the environment declares it
 ---@field action integer the action of this step, from 0
 ---@field policy number[] probability of each action; empty where unknown
@@ -101,7 +102,7 @@ local function copy_canvas(from)
   local canvas = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_bounds(from, box)
   local w, h = box[2] - box[0], box[3] - box[1]
-  if w > 0 and h > 0 then engine.check(C.mn_canvas_append(canvas, from, box[0], box[1], w, h)) end
+  if w > 0 and h > 0 then engine.check(C.mn_canvas_append(canvas, from, box[0], box[1], w, h, 0)) end
   return canvas
 end
 
@@ -242,6 +243,8 @@ function methods:add(now)
   local memory_bytes, probe_bytes
   if now.ended or now.step == 0 then frame.reward = 0 end
   frame.canvas = copy_canvas(now.canvas)
+  local picture = now.sight and now.sight()
+  frame.sight, frame.seen = nil, picture and copy_canvas(picture) or nil
   frame.memory, memory_bytes = copy_arrays(now.memory)
   frame.probes, probe_bytes = copy_arrays(now.probes)
   local seen_bytes

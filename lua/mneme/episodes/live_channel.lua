@@ -295,7 +295,10 @@ function Reader:next()
       now[group][name] = { shape = field.shape, dims = field.dims, values = at }
     elseif field.name == "counters" then
       read_counters(self, at, now)
-    elseif field.name == "observation" then now.observation = { shape = field.shape, values = at }
+    elseif field.name == "observation" then
+      local space = self.env and self.env.observation_space
+      now.observation = { shape = field.shape, values = at }
+      if space and space.dtype == field.dtype and state_arrays.size(space.shape) == state_arrays.size(field.shape) then now.sight = self.env:sight(at) end
     elseif field.name == "policy" then now.policy = at
     elseif field.name == "history" then history = at
     elseif field.name == "world" and self.env then

@@ -282,7 +282,7 @@ function Stepper:next(before, action)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
   now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
-  now.observation_groups = self.env.observation_space.groups
+  now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
   now.reads, now.run, now.checkpoint, now.agent = rig.reading(self.agent.core), self.run, self.steps, self.agent
   return now
 end

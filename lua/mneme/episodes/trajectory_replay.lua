@@ -196,7 +196,7 @@ function Replay:next(before)
   if before then before(self, ended) end
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
     canvas = self.env:draw(0), truth = self.env:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
-    observation = { shape = t.observation.shape, values = self.obs }, reward = self.reward[0], step = self.step,
+    observation = { shape = t.observation.shape, values = self.obs }, sight = self.env:sight(self.obs), reward = self.reward[0], step = self.step,
     episode = self.episode, ret = self.ret, reads = t.about.reads, ended = ended, over = self.step_number == t.steps }
   if not now.over then
     now.action = t.actions[self.step_number]

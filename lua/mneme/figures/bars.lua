@@ -8,9 +8,9 @@ local text = require "mneme.figures.text"
 local bars = {}
 local ROW, LETTERS, SIZE = 20, 13, look.SMALL
 
--- Bars by group, in the order in which groups first appear, and the fill of each name.
+-- Bars by group, in the order in which groups first appear.
 local function groups_of(fig)
-  local groups, by_name, fills, n = {}, {}, {}, 0
+  local groups, by_name = {}, {}
   for _, bar in ipairs(fig.bars) do
     local key = bar.group or ""
     if not by_name[key] then
@@ -18,9 +18,8 @@ local function groups_of(fig)
       groups[#groups + 1] = by_name[key]
     end
     table.insert(by_name[key].bars, bar)
-    if not fills[bar.name] then n, fills[bar.name] = n + 1, look.line(bar.style or n + 1).fill end
   end
-  return groups, fills
+  return groups
 end
 
 -- Is the interval of a bar drawn, besides its seeds?
@@ -136,9 +135,11 @@ end
 ---@param narrow boolean for a page as wide as a hand
 ---@return number y below it
 function bars.draw(paper, fig, y0, narrow)
-  local groups, fills = groups_of(fig)
+  local groups, styles, fills = groups_of(fig), look.of_items(fig.bars), {}
+  local several = groups[1] and groups[1].name ~= nil
   local widest, digits, values = 0, 0, {}
-  for _, bar in ipairs(fig.bars) do
+  for i, bar in ipairs(fig.bars) do
+    fills[bar] = (several or bar.style or look.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
     widest = math.max(widest, text.width(bar.name, SIZE))
     values[#values + 1] = bar.y
   end
@@ -154,7 +155,7 @@ function bars.draw(paper, fig, y0, narrow)
   local rows, spans, y = {}, {}, box.y + 2             -- what stands where, before lines are drawn below it
   for _, group in ipairs(groups) do
     if group.name then
-      for _, line in ipairs(text.wrap((fig.x.label and fig.x.label .. " " or "") .. group.name, paper.width, SIZE)) do
+      for _, line in ipairs(text.wrap(text.words(fig.x.label, group.name), paper.width, SIZE)) do
         y = y + LETTERS + 3
         rows[#rows + 1] = { head = line, y = y - 2 }
       end
@@ -174,7 +175,6 @@ function bars.draw(paper, fig, y0, narrow)
   local bottom = axes.draw_x(paper, s, box, fig.y.label, spans)
   local dots = fig.kind == "dots"
   local origin = s.at((fig.y.log or dots) and s.low or math.max(s.low, math.min(s.high, 0)))
-  local several = groups[1] and groups[1].name ~= nil
   for _, row in ipairs(rows) do
     if row.head then
       paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
@@ -185,7 +185,7 @@ function bars.draw(paper, fig, y0, narrow)
           weight = bar.marked and "600" or nil })
       end
       if dots then paper:line(box.x, row.y, box.x + box.w, row.y, "grid") end
-      draw_bar(paper, fig, bar, several and fills[bar.name] or bar.marked and "f2" or "f1", s, row.y, origin)
+      draw_bar(paper, fig, bar, fills[bar], s, row.y, origin)
       if row.bar.y then
         paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
       end

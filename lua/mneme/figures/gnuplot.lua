@@ -53,8 +53,9 @@ function writers.lines(fig, out)
     row = row + n
     return ("every ::%d::%d using 3"):format(row - n + 1, row)
   end
+  local styles = look.of_items(fig.lines)
   for k, line in ipairs(fig.lines) do
-    local style = look.line(line.style or k)
+    local style = styles[k]
     local color, mine = look.color(style.color), rows(#line.y)
     if line.low then
       add(bands, "data %s:%d:%d with filledcurves fc rgb '%s' fs transparent solid 0.15 noborder notitle", mine, y + 1, y + 2, color)

@@ -9,6 +9,7 @@ local scale = require "mneme.figures.scale"
 
 local lines = {}
 local TOO_MANY = 10            -- lines: beyond, nobody can follow one among them, and each has a panel
+local MANY_BANDS = 4           -- intervals that contain other lines: beyond, nobody can see which is whose
 local MARKED = 12              -- points: up to as many are marked one by one
 
 local function spread_of(list, low, high)
@@ -51,6 +52,32 @@ function lines.ranges(fig, busy)
   return x0, x1, y0, y1
 end
 
+-- What a line has at a place, between its points.
+local function height_of(line, x)
+  for i = 2, #line.x do
+    if line.x[i - 1] <= x and x <= line.x[i] then
+      local part = line.x[i] > line.x[i - 1] and (x - line.x[i - 1]) / (line.x[i] - line.x[i - 1]) or 0
+      return line.y[i - 1] + part * (line.y[i] - line.y[i - 1])
+    end
+  end
+end
+
+-- Do so many intervals contain other lines that none of them can be followed?
+local function tangled(fig)
+  local n = 0
+  for _, line in ipairs(fig.lines) do
+    local crossed = false
+    for _, other in ipairs(line.low and not few(line) and fig.lines or {}) do
+      for i = 1, other ~= line and not crossed and #line.x or 0 do
+        local y = height_of(other, line.x[i])
+        crossed = crossed or y ~= nil and line.low[i] < y and y < line.high[i]
+      end
+    end
+    if crossed then n = n + 1 end
+  end
+  return n > MANY_BANDS
+end
+
 local function points_of(xs, ys, x, y, low)
   local points = {}
   for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
@@ -65,9 +92,11 @@ local function draw_band(paper, line, style, x, y, box, many)
   paper:path(points, "band " .. style.fill .. many, nil, true)
 end
 
--- As thin lines; of lines with few points, between which nothing was measured, as circles.
-local function draw_seeds(paper, fig, line, style, x, y, many)
-  for _, seed in ipairs(line.seeds) do
+---What surrounds a line: its band; or its seeds, where they are few, as thin lines; of lines with few points, between which nothing was
+---measured, as circles.
+function lines.spread(paper, fig, line, style, x, y, box, many)
+  if line.low and not few(line) then return draw_band(paper, line, style, x, y, box, many) end
+  for _, seed in ipairs(few(line) and line.seeds or {}) do
     local points = points_of(seed.x, seed.y, x, y)
     if fig.kind == "curves" or #line.x > MARKED then paper:path(points, "seed " .. style.color .. many)
     else
@@ -90,9 +119,9 @@ local function draw_marks(paper, fig, points, style, k)
   end
 end
 
-local function items_of(fig)
+local function items_of(fig, styles)
   local items = {}
-  for k, line in ipairs(fig.lines) do items[k] = { name = line.name, style = look.line(line.style or k) } end
+  for k, line in ipairs(fig.lines) do items[k] = { name = line.name, style = styles[k] } end
   for _, r in ipairs(fig.references or {}) do items[#items + 1] = { name = r.name, reference = r } end
   return items
 end
@@ -109,9 +138,11 @@ end
 ---@param split boolean? a panel for each line; nil: where they are many
 ---@return number y below it
 function lines.draw(paper, fig, y0, narrow, split)
-  local items, busy = items_of(fig), #fig.lines > TOO_MANY
-  local low_x, high_x, low_y, high_y = lines.ranges(fig, busy or split)
-  if #fig.lines > 1 and (split or split == nil and busy) then return panels.draw(paper, fig, y0, { low_x, high_x, low_y, high_y }) end
+  local styles, busy = look.of_items(fig.lines), #fig.lines > TOO_MANY
+  if split == nil then split = busy or tangled(fig) end
+  local low_x, high_x, low_y, high_y = lines.ranges(fig, busy and not split)
+  if #fig.lines > 1 and split then return panels.draw(paper, fig, y0, { low_x, high_x, low_y, high_y }, styles, lines.spread) end
+  local items = items_of(fig, styles)
   local right, needed = labels.room(items, paper.width)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
@@ -125,8 +156,7 @@ function lines.draw(paper, fig, y0, narrow, split)
   local many = #fig.lines > 3 and " many" or ""
   if not busy then
     for k, line in ipairs(fig.lines) do
-      if few(line) then draw_seeds(paper, fig, line, items[k].style, x, y, many)
-      elseif line.low then draw_band(paper, line, items[k].style, x, y, box, many) end
+      lines.spread(paper, fig, line, items[k].style, x, y, box, many)
     end
   end
   for _, item in ipairs(items) do

@@ -1,5 +1,7 @@
 -- style.lua -- colours, dashes, markers and fonts of figures.  Okabe and Ito's colours ("Color universal design", 2008)
 -- can be distinguished by colour-blind readers; from the seventh line on, dashes and markers distinguish lines of one colour.
+-- A memory has its colour by its name, in every figure.
+local engine = require "mneme.base.engine"
 local look = {}
 
 ---Sizes of letters.
@@ -10,17 +12,86 @@ local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4
 local dark = { paper = "#16181c", ink = "#e8eaed", dim = "#a3a9b1", grid = "#2a2e34", axis = "#6d747d", blank = "#24282d",
   c1 = "#4aa3e0", c2 = "#f0803c", c3 = "#2cc295", c4 = "#dd92bd", c5 = "#e8ae3c", c6 = "#8fd0f5" }
 local COLORS = 6
-local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2" }
+local ROUNDS = 6
+local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2", "12 4" }
 local markers = { "disc", "square", "triangle", "diamond", "cross" }
 
 ---How line k is drawn.
 ---@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, round = 0.. of the dash, marker = "square" ...,
 ---  marked = it has markers however many points there are }
 function look.line(k)
-  local round = math.floor((k - 1) / COLORS)
+  local round = math.floor((k - 1) / COLORS) % ROUNDS
   local color = (k - 1) % COLORS + 1
-  return { color = "c" .. color, fill = "f" .. color, dash = dashes[round % #dashes + 1], marker = markers[round % #markers + 1],
-    marked = round > 0, round = round % #dashes }
+  return { color = "c" .. color, fill = "f" .. color, dash = dashes[round + 1], marker = markers[round % #markers + 1],
+    marked = round > 0, round = round }
+end
+
+-- Which line each memory of the library is drawn like, by its place: a column is a colour, so that those of a family, or often compared, are
+-- told apart.  A new core goes to the end.
+local place = {}
+for name in ([[
+agalite        gtrxl       galite             lstm   gru            feedforward
+agalite_long   transformer galite_released    slstm  mingru         framestack
+agalite_paper  rmt         linear_transformer mlstm  rnn            lru
+agalite_cossin bigbird     gated_linear       rwkv4  gated_deltanet ntm
+performer      longformer  delta              rwkv6  rfa            dpfp
+performer_relu longshort   delta_released     rwkv7  rfa_gate]]):gmatch "%S+" do
+  place[#place + 1], place[name] = name, #place + 1
+end
+
+-- The memory that a name is about: "gru" of "gru chrono" and of "T-Maze, gru"; of one that is not the library's the first word.
+local function memory_of(name)
+  for word in name:gmatch "[%w_]+" do if place[word] then return word end end
+  return name:match "^[%w_]+" or name
+end
+
+---Is a name that of a memory of the library, or about one: "gtrxl 256"?
+---@return boolean
+function look.is_memory(name) return place[memory_of(name)] ~= nil end
+
+---How the lines of a figure are drawn: each memory in the colour of its name, your own cores too, whatever else the figure shows; of those with one
+---colour the dashes differ.  Names without a memory, and variants of a single one, are numbered.
+---@param names string[] without repetition
+---@param memories boolean? all are names of memories
+---@return table<string, integer> style by name: which line it is drawn like
+function look.styles(names, memories)
+  local style, taken, known, first, later = {}, {}, memories or false, nil, {}
+  local several = false
+  for k, name in ipairs(names) do
+    style[name] = k
+    known = known or look.is_memory(name)
+    first, several = first or memory_of(name), several or first ~= nil and memory_of(name) ~= first
+  end
+  if not known or #names > 1 and not several then return style end
+  for _, name in ipairs(names) do
+    style[name] = place[name]
+    if place[name] then taken[place[name]] = true else later[#later + 1] = name end
+  end
+  table.sort(later)
+  for _, name in ipairs(later) do
+    local memory, sum = memory_of(name), 0
+    for i = 1, #memory do sum = (sum * 31 + memory:byte(i)) % 65521 end
+    local k = place[memory] or sum % COLORS + 1
+    for n = 0, (place[memory] and 1 or COLORS) * ROUNDS - 1 do       -- other dashes first, then, of your own, other colours
+      local try = ((k - 1) % COLORS + math.floor(n / ROUNDS)) % COLORS + 1 + COLORS * ((math.floor((k - 1) / COLORS) + n) % ROUNDS)
+      if not taken[try] then k = try break end
+    end
+    style[name], taken[k] = k, true
+  end
+  return style
+end
+
+---How the lines or bars of a figure are drawn: as their style says, else by their names.
+---@param items table[] { name, style }
+---@return table[] of look.line, for each
+function look.of_items(items)
+  local names, seen, list = {}, {}, {}
+  for _, item in ipairs(items) do
+    if not seen[item.name] then seen[item.name], names[#names + 1] = true, item.name end
+  end
+  local styles = look.styles(names)
+  for i, item in ipairs(items) do list[i] = look.line(item.style or styles[item.name]) end
+  return list
 end
 
 ---Seeds: of fewer each is drawn in place of an interval, which would span the drawing.
@@ -78,19 +149,11 @@ function look.color(name, theme) return (theme == "dark" and dark or light)[name
 
 -- ---- shades of a heat map ----
 
--- White to navy, the window's light page: more is darker, so that on paper the smallest value is the faintest.
-local shades = { { 220, 235, 246 }, { 180, 213, 236 }, { 134, 187, 223 }, { 85, 156, 203 }, { 42, 124, 178 }, { 15, 93, 146 }, { 5, 65, 108 },
-  { 3, 40, 70 } }
-
----A share of 0 .. 1 as a colour, and one that can be read on it.
+---A share of 0 .. 1 as a colour, as the window's light page has it (more is darker), and one that can be read on it.
 ---@return string color "#rrggbb"
 ---@return string ink
 function look.shade(share)
-  local at = math.max(0, math.min(1, share)) * (#shades - 1)
-  local i = math.min(math.floor(at), #shades - 2)
-  local a, b, mix, part = shades[i + 1], shades[i + 2], {}, at - i
-  for c = 1, 3 do mix[c] = math.floor(a[c] + part * (b[c] - a[c]) + 0.5) end
-  return ("#%02x%02x%02x"):format(mix[1], mix[2], mix[3]), share > 0.5 and "#ffffff" or "#111111"
+  return ("#%06x"):format(math.floor(engine.C.mn_map_color(0, true, share) / 256)), share > 0.5 and "#ffffff" or "#111111"
 end
 
 return look

@@ -10,6 +10,22 @@ for width, letters in pairs { [280] = "ijlI'", [320] = ".,: ", [340] = "/\\;|", 
   for i = 1, #letters do widths[letters:sub(i, i)] = width end
 end
 
+-- Names of settings and of logged values that do not read as words.
+local read_as = { episodic_return = "return of an episode", episodic_length = "length of an episode", SPS = "steps a second", env = "environment",
+  num_envs = "environments", mean_return = "return", approx_kl = "KL divergence", clipfrac = "share of clipped steps",
+  ["grad/norm"] = "gradient norm", d_model = "width", n_layers = "layers", n_heads = "heads" }
+
+---A name of a setting, of a fact or of a logged value in words: "charts/episodic_return" is the return of an episode, "cue_frames" "cue frames".
+---@param name string?
+---@param value string? one value of it: "cue frames 5"
+---@return string
+function text.words(name, value)
+  if not name then return value or "" end
+  local words = read_as[name] or read_as[name:match "[^/]*$"] or name:match "[^/]*$":gsub("_", " ")
+  if not value then return words end
+  return words .. " " .. (name == "env" and value:gsub("_", " ") or value)
+end
+
 ---The width of a text in the unit of `size`.
 ---@param s string UTF-8
 ---@param size number of the letters

@@ -11,6 +11,7 @@ local aggregate = require "mneme.study.aggregate"
 local settings = require "mneme.study.settings_diff"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
+local text = require "mneme.figures.text"
 local values = require "mneme.base.setting_types"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
@@ -187,7 +188,7 @@ end
 ---@param spec table with metrics
 ---@param name string charts/score
 ---@return string
-function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or name):match "^[^,]*" end
+function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
 
 ---The specification of a study, with the usual metrics and figures where it has none.
 ---@param study table

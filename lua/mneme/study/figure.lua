@@ -21,12 +21,14 @@ local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.study.aggregate"
 local select_runs = require "mneme.study.select"
 local solved_curves = require "mneme.study.solved_curves"
+local look = require "mneme.figures.style"
 local mn_stats = require "mneme.stats"
+local text = require "mneme.figures.text"
 
 local figure = {}
 local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
-local FEW_SEEDS = require("mneme.figures.style").FEW
+local FEW_SEEDS = look.FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
 
 local makers = {}
@@ -42,7 +44,7 @@ end
 local function axis_of(spec, name, words)
   local m = about(spec, name, words)
   local unit = m.unit ~= "" and m.unit or nil
-  local label = m[1] or name:gsub("_", " ")
+  local label = m[1] or text.words(name)
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
   return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = aggregate.two_ends(m.range) and m.range or nil }
 end
@@ -112,9 +114,9 @@ end
 -- Lines of all groups, the seeds that they have, and whether a run kept its last value; nil where a group that has runs gives no line.
 local function lines_of(groups, curve_of, o, missing)
   local lines, counts, any = {}, {}, false
-  for k, group in ipairs(groups) do
+  for _, group in ipairs(groups) do
     local line, n, carried = aggregate.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
-    if line then line.style = k end
+    if line then line.style = o.styles[group.name] end
     lines[#lines + 1] = line
     if n > 0 then counts[#counts + 1] = n end
     any = any or carried
@@ -205,8 +207,11 @@ function makers.curves(pick, spec, f, o)
       table.insert(fig.other_x, { x = other.x(o.words), lines = lines, note = o.words[other.note] })
     end
   end
-  for i, line in ipairs(theirs) do
-    line.style = #pick.groups + i
+  local free, taken = 1, {}
+  for _, style in pairs(o.styles) do taken[style] = true end
+  for _, line in ipairs(theirs) do
+    while taken[free] do free = free + 1 end
+    line.style, free = free, free + 1
     table.insert(fig.lines, line)
   end
   return fig, counts
@@ -215,12 +220,10 @@ end
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references.levels(spec, f.y) }, {}
-  local style = {}
-  for k, group in ipairs(f.by and select_runs.groups(pick.runs, f.by) or {}) do style[group.name] = k end
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
     for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
-      local bar = { name = group.name, group = column.name, seeds = list, of = of, style = style[group.name] }
+      local bar = { name = group.name, group = column.name, seeds = list, of = of, style = (f.x or f.by == "core") and o.styles[group.name] or nil }
       if #list > 0 then
         counts[#counts + 1] = #list
         bar.y, bar.low, bar.high = aggregate.interval(list, o.statistic, o.range)
@@ -275,8 +278,8 @@ end
 -- Lines of a metric against numbers.
 local function against_numbers(groups, pick, f, o)
   local lines, counts = {}, {}
-  for k, group in ipairs(groups) do
-    local line, of_seed = { name = group.name, style = k, x = {}, y = {}, low = {}, high = {}, seeds = {} }, {}
+  for _, group in ipairs(groups) do
+    local line, of_seed = { name = group.name, style = o.styles[group.name], x = {}, y = {}, low = {}, high = {}, seeds = {} }, {}
     local columns, whole = group.columns, true
     table.sort(columns, function(a, b) return a.x < b.x end)
     for _, column in ipairs(columns) do
@@ -310,7 +313,7 @@ local function against_numbers(groups, pick, f, o)
 end
 
 function makers.lines(pick, spec, f, o)
-  local fig = { kind = "lines", x = { label = f.x }, y = axis_of(spec, f.y, o.words), references = references.levels(spec, f.y) }
+  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y, o.words), references = references.levels(spec, f.y) }
   local counts
   if pick.series then
     o.rule = "linear"
@@ -367,7 +370,7 @@ function makers.heat(pick, spec, f, o)
   end
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = true
-  return { kind = "heat", x = { label = f.x, categories = columns }, y = { label = f.by, categories = rows }, cells = cells,
+  return { kind = "heat", x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
     value = axis_of(spec, f.y, o.words) }, counts
 end
 
@@ -395,7 +398,7 @@ function makers.profile(pick, spec, f, o)
   for k, group in ipairs(pick.groups) do
     if scores[k][1] then
       local p = mn_stats.profile(scores[k], thresholds)
-      fig.lines[#fig.lines + 1] = { name = group.name, style = k, x = p.x, y = p.value, low = p.low, high = p.high }
+      fig.lines[#fig.lines + 1] = { name = group.name, style = o.styles[group.name], x = p.x, y = p.value, low = p.low, high = p.high }
     end
   end
   o.how = o.words.runs
@@ -458,8 +461,11 @@ function figure.new(study, spec, f, words)
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
+  local names = {}
+  for k, group in ipairs(pick.groups) do names[k] = group.name end
+  o.styles = look.styles(names, f.by == "core")
   local fig, counts = make(pick, spec, f, o)
-  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or f.y, f.by or f.x or words.seed), pick)
+  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or text.words(f.y), text.words(f.by or f.x or words.seed)), pick)
   fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f, words) end
   return fig

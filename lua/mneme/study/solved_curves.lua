@@ -39,17 +39,17 @@ end
 ---@param pick table of select.pick
 ---@param metric table what the study says of the metric f.y, with solved = from which value on it is solved
 ---@param f table the figure
----@param o table { words }; how: how the note counts
+---@param o table { words, styles }; how: how the note counts
 ---@return table fig
 ---@return integer[] counts
 return function(pick, metric, f, o)
   if not metric.solved then errors.raise(("study: figure of who solved it: metric %s has no solved = number"):format(f.y)) end
   local fig, counts = { kind = "profile", x = { label = o.words.steps }, lines = {},
     y = { label = o.words.share_solved:format(values.show(metric.solved)), range = { 0, 1 } } }, {}
-  for k, group in ipairs(pick.groups) do
+  for _, group in ipairs(pick.groups) do
     local line, n = staircase(group, f.y, metric.solved, pick.missing)
     if line then
-      line.style = k
+      line.style = o.styles[group.name]
       fig.lines[#fig.lines + 1], counts[#counts + 1] = line, n
     end
   end

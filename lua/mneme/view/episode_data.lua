@@ -92,13 +92,14 @@ local function state_cells(frame, steps)
   return list, false, at
 end
 
--- How an observation is stored: as numbers, as bytes of what a panel draws, or as a picture.
+-- How an observation is stored: as the environment draws it, as numbers, as bytes of what a panel draws, or as a picture.
 local function seen_as(frame, steps)
   local seen = frame.observation
   if not seen then return null end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local about = { shape = json.array(shape), n = n }
-  if #shape == 3 and shape[3] == 3 then
+  if frame.seen then about.as, about.rows, about.cols, about.film = "drawing", 1, n, pictures.shapes()
+  elseif #shape == 3 and shape[3] == 3 then
     about.as, about.rows, about.cols = "picture", shape[1], shape[2]
   elseif n <= FEW and #shape < 2 then about.as, about.rows, about.cols = "numbers", 1, n
   else
@@ -207,7 +208,7 @@ local function fill(shared, track, list, from, stop)
   local views = ffi.new("uint8_t[?]", view_size * n)
   local gates, sprites = {}, seen ~= null and seen.as == "picture" and pictures.sheet(seen.rows, seen.cols, n) or nil
   for g, gate in ipairs(shared.gates) do gates[g] = ffi.new("uint8_t[?]", #gate.rows * n) end
-  local numbers = {}
+  local numbers, sight = {}, seen ~= null and seen.film and seen.film:film()
   for k = from, #list - 1 do
     local frame, i = line:frame(list[k + 1]), k - from + 1
     local entry = frame.history[#frame.history]
@@ -227,6 +228,7 @@ local function fill(shared, track, list, from, stop)
     if stored[k] then put_attention(attention, frame, k, read, stored[k]) end
     if size > 0 then put_state(state, frame, cells, (i - 1) * size) end
     if view_size > 0 then put_seen(seen, frame.observation, views, (i - 1) * view_size) end
+    if sight then numbers[i] = sight(frame.seen) end
     if sprites then sprites:put(i - 1, frame.observation) end
     if seen ~= null and seen.as == "numbers" then
       local values = {}
@@ -240,7 +242,7 @@ local function fill(shared, track, list, from, stop)
   for g, gate in ipairs(shared.gates) do v.gates[g] = base64(gates[g], #gate.rows * n) end
   json.array(v.gates)
   if seen == null or seen.as == "nothing" then v.seen = null
-  elseif seen.as == "numbers" then v.seen = json.array(numbers)
+  elseif seen.as == "numbers" or sight then v.seen = json.array(numbers)
   elseif seen.as == "bytes" then v.seen = base64(views, view_size * n)
   else v.seen = sprites:write(SEEN * shared.share) end
   local last = stop and line:frame(stop)
@@ -376,6 +378,7 @@ function episode_data.of(shown, options)
   for kind, end_of_colors in pairs(shared.state.range) do range[kind] = number(end_of_colors) end
   data.state = { cells = json.array(cells), size = shared.state.size or 0, range = range, crowded = shared.state.crowded }
   data.seen = shared.seen
+  if data.seen ~= null and data.seen.film then data.seen.shapes, data.seen.bounds, data.seen.film, data.seen.groups = data.seen.film:list() end
   local ends = {}
   for k, one in ipairs(lists) do ends[k] = last_of(one) end
   local measures, story = {}, nil

@@ -1,6 +1,7 @@
 -- episode_page.lua -- an episode as one HTML file, or as a part of a page: its data, and a script that draws them.  Nothing is loaded from
 -- the network.
 local canvas = require "mneme.base.canvas"
+local engine = require "mneme.base.engine"
 local json = require "mneme.base.json"
 local panels = require "mneme.view.episode_panels"
 local player = require "mneme.view.episode_player"
@@ -57,7 +58,19 @@ local function head()
     .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark, style)
 end
 
-local function script() return ("<script>\n(() => {%s%s})();\n</script>\n"):format(panels, player) end
+-- The window's colour maps, for a dark and for a light page: [map][light], a colour for each eighth.
+local function ramps()
+  local maps = {}
+  for map = canvas.SEQUENTIAL, canvas.DIVERGING do
+    maps[map + 1] = { {}, {} }
+    for light = 0, 1 do
+      for i = 0, 8 do maps[map + 1][light + 1][i + 1] = ("#%06x"):format(math.floor(engine.C.mn_map_color(map, light == 1, i / 8) / 256)) end
+    end
+  end
+  return json.encode(maps)
+end
+
+local function script() return ("<script>\n(() => {const ramps = %s;%s%s})();\n</script>\n"):format(ramps(), panels, player) end
 
 -- The outcome of a variant in words, for readers without scripts.
 local function outcome(v)

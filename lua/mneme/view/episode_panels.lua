@@ -11,16 +11,18 @@ const percent = x => x === null || x === undefined ? "–" : (100 * x).toFixed(x
 const rowName = r => "layer " + r.layer + (r.head === null ? "" : ", head " + r.head);
 const limit = (x, lo, hi) => Math.max(lo, Math.min(hi, x));
 
-// Colours of the page's theme: zero is the page's own colour.
+// Colours of the page's theme; those of heat maps are the window's: zero is the page's own colour.
 class Theme {
   constructor(element) {
     const style = getComputedStyle(element);
     for (const name of ["card", "grid", "line", "text", "dim", "accent", "warm", "good", "bad", "violet", "ground"])
       this[name] = style.getPropertyValue("--mn-" + name).trim();
     const parts = c => [1, 3, 5].map(i => parseInt(c.slice(i, i + 2), 16));
-    const card = parts(this.card), accent = parts(this.accent), warm = parts(this.warm), text = parts(this.text);
-    this.one = t => t < 0.6 ? mix(card, accent, t / 0.6) : mix(accent, text, (t - 0.6) / 0.4);
-    this.two = t => mix(card, t < 0 ? accent : warm, Math.min(1, Math.abs(t)));
+    const card = parts(this.card), light = card[0] + card[1] + card[2] > 384 ? 1 : 0;
+    const along = (points, t) => { const at = limit(t, 0, 1) * (points.length - 1), i = Math.min(Math.floor(at), points.length - 2);
+      return mix(parts(points[i]), parts(points[i + 1]), at - i); };
+    this.one = t => along(ramps[0][light], t);
+    this.two = t => along(ramps[1][light], (t + 1) / 2);
     this.blank = parts(this.grid);
   }
 }
@@ -396,6 +398,10 @@ function seenPanel(e) {
   const seen = e.data.seen;
   if (seen.as === "nothing") return { title: "observation", name: "seen", define: "What the agent receives.",
     text: seen.shape.join("×") + " values a step: too many to be kept in this file" };
+  if (seen.as === "drawing") return { title: "observation", name: "seen", height: 150,
+    define: "What the agent receives at this step, as the environment draws it.", note: () => seen.shape.join("×") + " codes", at: () => ({}),
+    rows: 0, tell: () => "codes, as the environment draws them",
+    draw(g, w, h) { twice(g, e, w, h, (v, box) => drawWorld(g, e.theme, seen, v.drawings[v.clip(e.step)], box)); } };
   const groups = seen.groups || [], below = groups.length ? 16 : 0;
   const place = box => {
     const side = Math.min(box.w / seen.cols, box.h / seen.rows);

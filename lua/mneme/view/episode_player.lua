@@ -15,6 +15,21 @@ function bytes(text) {
   return list;
 }
 
+// Drawings from what each changed of the one before, after those that are there.
+function film(changes, drawings) {
+  let list = [];
+  for (const change of changes) {
+    if (Array.isArray(change)) list = change;
+    else if (change) {
+      list = list.slice();
+      if (change.cut) list.splice(...change.cut);
+      else for (let i = 0; i < change.at.length; i += 2) list[change.at[i]] = change.at[i + 1];
+    }
+    drawings.push(list);
+  }
+  return drawings;
+}
+
 // One of the variants: tables of its own steps, and of the first variant's before they part.
 class Variant {
   constructor(stored, first, data) {
@@ -28,17 +43,7 @@ class Variant {
       const part = (x, n) => Array.isArray(x) ? x.slice(0, n) : Array(n).fill(x === undefined ? null : x);
       this.truth[name] = part(theirs, this.from).concat(part(own, this.n - this.from));
     }
-    this.world = first ? first.world.slice(0, this.from) : [];
-    let list = [];
-    stored.world.forEach(change => {
-      if (Array.isArray(change)) list = change;
-      else if (change) {
-        list = list.slice();
-        if (change.cut) list.splice(...change.cut);
-        else for (let i = 0; i < change.at.length; i += 2) list[change.at[i]] = change.at[i + 1];
-      }
-      this.world.push(list);
-    });
+    this.world = film(stored.world, first ? first.world.slice(0, this.from) : []);
     const gates = stored.gates.map(bytes), cells = bytes(stored.state), read = bytes(stored.attention), from = this.from;
     this.gate = (i, r, k) => {
       if (k < from) return before.gate(i, r, k);
@@ -65,6 +70,7 @@ class Variant {
   setUpSeen(stored, before) {
     const { seen } = this.data, { from } = this;
     if (!seen || stored.seen === null) return;
+    if (seen.as === "drawing") this.drawings = film(stored.seen, before === this ? [] : before.drawings.slice(0, from));
     if (seen.as === "numbers") this.seenAt = (k, i) => k < from ? before.seenAt(k, i) : stored.seen[k - from][i];
     if (seen.as === "bytes") {
       const all = bytes(stored.seen), size = seen.rows * seen.cols;

@@ -46,7 +46,7 @@ local function look(self)
       title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = env.action_space.names, blind = blind,
       hint = self.types and "click one, or type its number and Enter" or "click one, or press its key", rules = env.rules or "",
       observation = { shape = env.observation_space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
-      observation_groups = env.observation_space.groups,
+      observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
       reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
     }
   end

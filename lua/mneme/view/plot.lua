@@ -32,7 +32,7 @@ local function from_run(folder, of)
   local series = require("mneme.runs.metrics_reader").read(folder)
   of = of or "charts/score"
   if not series[of] then errors.unknown("quantity of " .. folder .. ":", of, tables.keys(series)) end
-  return { x = series[of].x, y = series[of].y, name = of, title = folder }
+  return { x = series[of].x, y = series[of].y, name = require("mneme.figures.text").words(of), title = folder }
 end
 
 local known = { x = "table", name = "string", title = "string", of = "string", window = "boolean", out = "string" }

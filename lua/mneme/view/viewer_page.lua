@@ -153,7 +153,9 @@ return function(Viewer, help)
     return { draw = function(view, now)
       local body, bar, contents = view.box, nil, self.bar and bar_of(self, status)
       if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end
+      view.zoom = self.zoom
       view:with_panels(self.full, function() pages(self, view, body, now) end)
+      view.zoom = nil
       if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
       if bar then scene.panels.controls(view, bar, now, contents) end
       if status and status.note then scene.panels.toast(view, body, now, { text = status.note }) end

@@ -1,0 +1,148 @@
+-- patching.lua -- mneme intervene RUN patch=A:B: which part of episode A's memory, before which step, changes a decision of episode B, and through
+-- which other part it does.  As a table, and as JSON, CSV or SVG.
+local contributions = require "mneme.episodes.contributions"
+local errors = require "mneme.base.errors"
+local figures = require "mneme.figures"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local patching = require "mneme.episodes.patching"
+local stepper = require "mneme.episodes.stepper"
+local columns = require("mneme.base.layout").table
+
+local command = {}
+local LONGEST = 2000               -- steps of an episode
+local MOST = 12                    -- rows of the table of paths
+
+---The words of patch=A:B: numbers of episodes, from 0.
+function command.read(text)
+  local a, b = text:match "^(%d+):(%d+)$"
+  if not a then
+    errors.usage(("intervene: patch=%s, expected the numbers of two episodes, from 0"):format(text), "patch=0:1 puts memory of episode 0 into episode 1")
+  end
+  return { tonumber(a), tonumber(b) }
+end
+
+---A figure of the map.
+---@param job Patching
+---@param title string
+---@return table
+function command.figure(job, title)
+  local cells, faint, x, y = {}, {}, {}, {}
+  for c, step in ipairs(job.map.steps) do x[c] = tostring(step) end
+  for r, row in ipairs(job.map.rows) do
+    cells[r], faint[r], y[r] = {}, {}, row.text
+    for c in ipairs(x) do
+      local cell = job.cells[r][c]
+      cells[r][c], faint[r][c] = cell and cell.loss or false, cell ~= nil and not cell.clear
+    end
+  end
+  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = "state before step", categories = x }, y = { categories = y },
+    value = { label = ("share of the policy at step %d that moves"):format(job.decision), range = { 0, 1 } },
+    note = ("Rows with an arrow: the change of the first part that reaches step %d through the second alone, the strongest. Cells without colour move less "
+      .. "than %.0f %%."):format(job.decision, 100 * contributions.LITTLE) }
+end
+
+-- Every number, row by row: from, step, through ("" for every way), what it does.
+local function numbers(job)
+  local list = {}
+  for r, row in ipairs(job.parts) do
+    for c, step in ipairs(job.map.steps) do list[#list + 1] = setmetatable({ from = row, step = step }, { __index = job.cells[r][c] }) end
+  end
+  for _, path in ipairs(job.paths) do list[#list + 1] = path end
+  local out = json.array {}
+  for i, p in ipairs(list) do
+    out[i] = { from = p.from.word, step = p.step, through = p.through and p.through.word or "", moved = p.loss, probability = p.probability,
+      log_odds = p.log_odds, greedy = p.greedy }
+  end
+  return out
+end
+
+local function write(job, o, about)
+  if o.out:find "%.json$" then
+    about.values = numbers(job)
+    files.write(o.out, { json.encode(about, " "), "\n" })
+  elseif o.out:find "%.csv$" then
+    local keys, lines = { "from", "step", "through", "moved", "probability", "log_odds", "greedy" }, {}
+    lines[1] = table.concat(keys, ",")
+    for _, row in ipairs(numbers(job)) do
+      local cells = {}
+      for k, key in ipairs(keys) do cells[k] = type(row[key]) == "number" and ("%.9g"):format(row[key]) or row[key] end
+      lines[#lines + 1] = table.concat(cells, ",")
+    end
+    files.write(o.out, { table.concat(lines, "\n"), "\n" })
+  else figures.export(command.figure(job, ("What episode %d's memory does to step %d of episode %d"):format(o.patch[1], job.decision, o.patch[2])), o.out) end
+  print(o.out)
+end
+
+-- The largest effect of a row, and where.
+local function largest(job, r)
+  local best, at
+  for c, step in ipairs(job.map.steps) do
+    local cell = job.cells[r][c]
+    if cell and (not best or cell.loss > best.loss) then best, at = cell, step end
+  end
+  return best, at
+end
+
+local function cells_of(job, cell, names)
+  local before = job.B[job.decision + 1].policy[job.action + 1]
+  return ("%.2f"):format(cell.loss), ("%.2f → %.2f"):format(before, cell.probability), ("%+.2f"):format(cell.log_odds):gsub("-", "−"),
+    names[cell.greedy + 1] or tostring(cell.greedy)
+end
+
+---The report of a map.
+---@param job Patching
+---@param names string[] of the actions
+---@return string
+function command.report(job, names)
+  local taken, other = names[job.action + 1], names[job.other + 1]
+  local head = { "", "before step", "moved", "p(" .. taken .. ")", ("log-odds to %s"):format(other), "greedy" }
+  local rows, paths = { head }, { { "from", "through", unpack(head, 2) } }
+  for r, row in ipairs(job.parts) do
+    local cell, at = largest(job, r)
+    local moved, p, odds, greedy = cells_of(job, cell, names)
+    rows[#rows + 1] = { row.word, tostring(at), moved, p, odds, greedy }
+  end
+  local known = {}
+  for _, path in ipairs(job.paths) do                                  -- the strongest step of each pair
+    local word = path.from.word .. ">" .. path.through.word
+    if #paths > MOST or not path.clear then break end
+    if not known[word] then
+      local moved, p, odds, greedy = cells_of(job, path, names)
+      known[word], paths[#paths + 1] = true, { path.from.word, path.through.word, tostring(path.step), moved, p, odds, greedy }
+    end
+  end
+  local out = columns(rows)
+  if #paths == 1 then return out .. "no path through a single part moves the policy\n" end
+  return out .. ("paths, through one part alone at step %d:\n"):format(job.decision) .. columns(paths)
+end
+
+---@param o table of intervene.parse: folder, patch, decision, at, every, seed, greedy, best, checkpoint, out
+---@param env table settings of the environment
+---@return integer status
+function command.main(o, env)
+  local histories, p, outcomes = {}, nil, {}
+  for k = 1, 2 do
+    p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed + o.patch[k], greedy = o.greedy, best = o.best, checkpoint = o.checkpoint, settings = env,
+      seeded = true })
+    histories[k], outcomes[k] = patching.play(p, LONGEST)
+  end
+  if o.decision and o.decision >= #histories[2] then
+    errors.usage(("intervene: decision=%d, and episode %d has %d steps: expected 0 to %d"):format(o.decision, o.patch[2], #histories[2], #histories[2] - 1))
+  end
+  local job = patching.new(p.agent, histories[1], histories[2], { decision = o.decision, at = o.at, every = o.every })
+  job:work()
+  if job.problem then errors.usage("intervene: " .. job.problem) end
+  local names = p.env.action_space.names
+  print(("%s at %.0f steps: memory of episode %d (%d steps%s) in episode %d (%d steps%s), which did %s at step %d"):format(o.folder, p.steps,
+    o.patch[1], #histories[1], outcomes[1] and (", return %.2f"):format(outcomes[1].ret) or "", o.patch[2], #histories[2],
+    outcomes[2] and (", return %.2f"):format(outcomes[2].ret) or "", names[job.action + 1], job.decision))
+  io.stdout:write(command.report(job, names))
+  if o.out then
+    write(job, o, { run = o.folder, checkpoint = p.steps, seed = o.seed, memory_of = o.patch[1], episode = o.patch[2], decision = job.decision,
+      action = job.action, other = job.other, actions = json.array(names) })
+  end
+  return 0
+end
+
+return command
