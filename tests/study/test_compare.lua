@@ -258,6 +258,37 @@ t.test("a learner's default that another run was given is no difference, nor is 
   for _, path in ipairs { one, other } do files.remove_folder(path) end
 end)
 
+t.test("a default that was typed is no difference: of every learner, core, environment and data set", function()
+  local learners = require "mneme.learn.learners"
+  local function same(what, typed, info)
+    local flat = { seed = 1, [what] = typed.name }
+    local all = { seed = 1, [what] = typed.name }
+    for key, value in pairs(typed.values) do all[typed.dotted and what .. "." .. key or key] = value == true and 1 or value == false and 0 or value end
+    info.config = { [what] = not typed.dotted and typed.name or { name = typed.name } }
+    local list = { { flat = flat, info = info }, { flat = all, info = info } }
+    settings.fill(list)
+    for key, value in pairs(all) do t.eq(json.encode { flat[key] }, json.encode { value }, ("%s=%s: %s"):format(what, typed.name, key)) end
+  end
+  for name, defaults in pairs(learners.defaults()) do
+    same("learner", { name = name, values = defaults }, { learner = { name = name, config = defaults } })
+    same("learner", { name = name, values = defaults }, {})                                   -- of an earlier version
+  end
+  for _, name in ipairs(require("mneme.base.registry").names "cores") do
+    local values = {}
+    for key, value in pairs(require("mneme.models.core").definition(name).config) do values[key] = type(value) ~= "boolean" and value or nil end
+    same("core", { name = name, values = values, dotted = true }, { core = { name = name, config = values } })
+  end
+  same("env", { name = "tmaze", values = { corridor = 160 }, dotted = true }, { task = { corridor = 160, distractors = 6 } })
+  same("data", { name = "recall", values = { pairs = 4 }, dotted = true }, { sequence_task = { settings = { pairs = 4 } } })
+  local one, other = run("bare", 1, 0.5, { config = { learner = "ppo" } }), run("typed", 1, 0.5, { config = { learner = "ppo", gamma = 0.99, norm_obs = 0 } })
+  local equal, text = require("mneme.commands.diff").runs(one, other)
+  t.ok(equal and not text:find "gamma", text)
+  local labels = {}
+  for i, r in ipairs(plain.study({ one, other }).runs) do labels[i] = r.labels.run end
+  t.eq(labels[2], labels[1] .. " #2", "the same settings and seed once more")
+  for _, path in ipairs { one, other } do files.remove_folder(path) end
+end)
+
 t.test("runs of one study are called as its points are", function()
   local path, runs = here .. "/labels", {}
   for i, label in ipairs { "floor", "hgate" } do

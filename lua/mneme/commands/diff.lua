@@ -12,6 +12,7 @@ local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
+local settings = require "mneme.study.settings_diff"
 local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.base.layout").table
 
@@ -221,7 +222,10 @@ end
 function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
-    compare_tables(rows, "", run.read_info(a).config, run.read_info(b).config)
+    local list = {}
+    for i, info in ipairs { run.read_info(a), run.read_info(b) } do list[i] = { info = info, flat = settings.flat(info.config) } end
+    settings.fill(list)
+    compare_tables(rows, "", list[1].flat, list[2].flat)
     if #rows > 0 then say(out, "their settings differ:", rows) end
   end
   local function log_of(path) return files.is_folder(path) and path .. "/metrics.jsonl" or path end

@@ -13,7 +13,7 @@ local function named(class, name, where)
   if type(class) ~= "table" or type(class.new) ~= "function" or type(class.defaults) ~= "table" then
     errors.raise(("%s is %s, expected what mn.on_policy { ... } gives"):format(where, type(class) == "table" and "another table" or "a " .. type(class)))
   end
-  class.name = class.name or name
+  class.name = rawget(class, "name") or name               -- not its base's
   return class
 end
 

@@ -357,6 +357,8 @@ function OnPolicy:describe()
   about.own_limit, about.reference = env.world.own_limit or nil, env.reference
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
+  about.learner = { name = self.what, config = learner_settings.of(self, self.defaults) }
+  if not self.extra.terms[1] then about.learner.config.aux_coef = nil end
   about.max_norm, about.normalise = self.max_norm, self.normaliser and self.normaliser:describe()
   return about
 end
