@@ -2,8 +2,8 @@
 --   episodes=1000 seed=N num_envs=N   how many episodes, and which
 --   greedy=1        take the most probable action instead of sampling
 --   best=1 checkpoint=STEPS   the best checkpoint, or that one, instead of the newest
---   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
---                   agent's memory
+--   record=FOLDER   keep the episodes as trajectories, which mneme view shows: record_every=10 every tenth; internals=1
+--                   with the agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
 --   threads=N       CPU threads; default: all processors
@@ -122,7 +122,8 @@ function eval.main(words)
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
-  if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
+  if album and album.written > 0 then next_step.say { "view", o.record .. "/episode-0.mnt" }
+  elseif status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end
 
