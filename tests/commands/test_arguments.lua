@@ -67,6 +67,24 @@ t.test("commands in messages begin with the program as it was called", function(
   t.ok(text:find(shell.program .. " run tmaze", 1, true), text)
 end)
 
+t.test("no command prints another one without the program's name as it was called", function()
+  local words = { "", "help", "list", "help docs", "help gate", "help run", "help core", "run tmaze --help", "run train --help env=tmaze", "run gate_start --help",
+    "list costs", "list experiments", "where demo episodes=4 every=4", "probe demo facts=cue episodes=16", "compare demo demo", "export demo to=d.safetensors",
+    "eval demo episodes=2", "check demo", "view nothere", "run train env=cartpole", "run demo gpu=1", "sweep gate_start quick=1 list=1", "eval demo episodes=2 record=kept" }
+  local is_command = {}
+  for _, command in ipairs(commands) do is_command[command.name], words[#words + 1] = true, command.name .. " --help" end
+  for _, line in ipairs(words) do
+    local pipe = io.popen(("cd '%s' && '%s' %s 2>&1"):format(dir, shell.program, line))
+    local text = pipe:read "*a"
+    pipe:close()
+    for bare, command in text:gmatch "%f[%w_/.-](mneme%s+(%l+))" do t.ok(not is_command[command], ("mneme %s prints '%s'"):format(line, bare)) end
+  end
+  -- Nothing writes one past the function that puts the name in: base/terminal.lua.
+  for path in io.popen(("find '%slua/mneme' -name '*.lua'"):format(shell.root)):lines() do
+    for text in (files.read(path)):gmatch "io%.stderr:write(%b())" do t.ok(not text:find "mneme %l+[ \"]", path .. ": " .. text) end
+  end
+end)
+
 t.test("set=cue=up is set=cue:up", function()
   local colon, equals = shell.mneme(dir, "intervene demo set=cue:up at=1 episodes=4"), shell.mneme(dir, "intervene demo set=cue=up at=1 episodes=4")
   t.ok(colon:find "set cue to up", colon)

@@ -14,6 +14,7 @@ local given_words = require "mneme.runs.given_words"
 local misspelt_keys = require "mneme.runs.misspelt_keys"
 local published_values = require "mneme.runs.published_values"
 local value_origins = require "mneme.runs.value_origins"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local config = {
@@ -435,7 +436,7 @@ function config.new(defaults, about)
   end
   if help then
     local rows = config.study_rows and config.study_rows()
-    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
+    io.stdout:write(terminal.pasted(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows)), taken and "\n" .. taken .. "\n" or "")
     local name = script and (script:match "experiments/([%w_]+)%.lua$" or script)
     if name and rows then next_step.say({ "run", name, "quick=1" }, { "sweep", name, "quick=1" }) elseif name then next_step.say { "run", name, "quick=1" } end
     errors.stop(0)
