@@ -96,4 +96,9 @@ t.test("list runs sorts and filters", function()
   t.ok(text:find "\n  demo " and text:find "\n  core=gru,seed=1 ", text)
   t.ok(shell.mneme(dir, "list runs core=lstm"):find "no such runs")
   t.ok(shell.mneme(dir, "list runs sort=scroe"):find "did you mean 'score'")
+  for _, words in ipairs { "env=tmaze", "env=tmaze-v0", "steps=512", "steps=5.12e2", "core.d_model=8", "num_envs=4 core=gru" } do
+    t.ok(shell.mneme(dir, "list runs " .. words):find "\n  demo ", words)
+  end
+  for _, words in ipairs { "env=craftax", "steps=513", "core.d_model=9", "seed=2" } do t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words) end
+  t.ok(shell.mneme(dir, "list runs sorted=score"):find "no run here has a setting 'sorted'")
 end)
