@@ -91,6 +91,15 @@ t.test("set=cue=up is set=cue:up", function()
   t.eq(equals, colon)
 end)
 
+t.test("whose episodes a seed means is said where one is given, and in the help", function()
+  for line, expected in pairs { ["eval demo episodes=2"] = "draw from this seed", ["intervene demo erase=all at=1 episodes=2"] = "begins with this seed %+ k",
+      ["where demo episodes=2 every=9"] = "begins with this seed %+ k" } do
+    t.ok(not shell.mneme(dir, line):find "note: seed", line)
+    t.ok(shell.mneme(dir, line .. " seed=3"):find("note: seed=3: .*" .. expected), line)
+    t.ok(shell.mneme(dir, line:match "^%a+" .. " --help"):find "seed %+ k", line)
+  end
+end)
+
 t.test("list runs sorts and filters", function()
   local text = shell.mneme(dir, "list runs sort=score core=gru script=demo")
   t.ok(text:find "\n  demo " and text:find "\n  core=gru,seed=1 ", text)

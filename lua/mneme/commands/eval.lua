@@ -1,5 +1,6 @@
 -- eval.lua -- evaluate a trained agent on fresh episodes: success, return and length with confidence intervals.
---   episodes=1000 seed=N num_envs=N   how many episodes, and which
+--   episodes=1000 seed=N num_envs=N   how many episodes, and which: all environments draw from one seed, one episode after the other, so
+--                   they are not those of `mneme intervene` and `mneme where` with that seed, which begin episode k with seed + k
 --   greedy=1        take the most probable action instead of sampling
 --   best=1 checkpoint=STEPS   the best checkpoint, or that one, instead of the newest
 --   record=FOLDER   keep the episodes as trajectories, which mneme view shows: record_every=10 every tenth; internals=1
@@ -28,7 +29,8 @@ local eval = {}
 
 -- ---- the command line ----
 
-local command = { name = "eval", usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
+local command = { name = "eval", draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
+  usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
   whole = { episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, record_every = 1, internals = 0, outcomes = 0 } }
 function command.other.record(o, text)
   if text == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
