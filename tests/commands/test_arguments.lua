@@ -52,7 +52,7 @@ t.test("what is wrong in the arguments is said before what the machine lacks, an
   files.make_folder(dir .. "/runs/study")
   files.write(dir .. "/runs/study/study.json", { "{}" })
   for line, pattern in pairs { ["view nothere"] = "there is no such run", ["view runs/study"] = "is a study", ["run tmaze gamma=1.5"] = "^mneme: gamma=1.5",
-    ["run tmaze run=runs/demo"] = "^mneme: runs/demo already holds a run", ["run by_hand run=x"] = "does not read it", ["run by_hand core=lstm"] =
+    ["run tmaze run=runs/demo"] = "^mneme: runs/demo already holds a run", ["run by_hand run=x"] = "opened no run", ["run by_hand core=lstm"] =
       "mneme run train core=lstm", ["run train corridor=20"] = "env.corridor=20" } do
     local text, rc = shell.run(dir, ("env -u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER '%s' %s"):format(shell.program, line))
     t.ok(rc == 2 and text:find(pattern), line .. ": " .. text)
@@ -105,9 +105,9 @@ t.test("list runs sorts and filters", function()
   t.ok(text:find "\n  demo " and text:find "\n  core=gru,seed=1 ", text)
   t.ok(shell.mneme(dir, "list runs core=lstm"):find "no such runs")
   t.ok(shell.mneme(dir, "list runs sort=scroe"):find "did you mean 'score'")
-  for _, words in ipairs { "env=tmaze", "env=tmaze-v0", "steps=512", "steps=5.12e2", "core.d_model=8", "num_envs=4 core=gru" } do
+  for _, words in ipairs { "env=tmaze", "env=tmaze-v0", "num_steps=32", "num_steps=3.2e1", "core.d_model=8", "num_envs=4 core=gru" } do
     t.ok(shell.mneme(dir, "list runs " .. words):find "\n  demo ", words)
   end
-  for _, words in ipairs { "env=craftax", "steps=513", "core.d_model=9", "seed=2" } do t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words) end
+  for _, words in ipairs { "env=craftax", "num_steps=33", "core.d_model=9", "seed=2" } do t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words) end
   t.ok(shell.mneme(dir, "list runs sorted=score"):find "no run here has a setting 'sorted'")
 end)
