@@ -62,13 +62,13 @@ t.test("who solved it is counted by the score that stopped a run, not by the log
     stopped[seed] = run("stopped" .. seed, seed, seed == 2 and 0.99 or 0.96, { config = { learner = { name = "a2c", stop_score = 0.97 } } })
     files.write(stopped[seed] .. "/result.json", { json.encode { status = "done", metrics = { score = score } } })
   end
-  t.ok(compare.text(stopped):find("solved by 2 of 3 seeds", 1, true), compare.text(stopped))
+  t.ok(compare.text(stopped):find("first reached by 2 of 3 seeds", 1, true), compare.text(stopped))
   files.remove(stopped[1] .. "/result.json")
   local text = compare.text(stopped)
-  t.ok(text:find "solved by 1 of 3 seeds [^\n]*, by the score since the last log line\n", "by the log where a run recorded no score: " .. text)
+  t.ok(text:find "first reached by 1 of 3 seeds [^\n]*, by the score since the last log line\n", "by the log where a run recorded no score: " .. text)
   outcome.write(stopped[1], "stop_score", 50, { score = 0.97 })
   text = compare.text(stopped)
-  t.ok(text:find "solved by 2 of 3 seeds [^\n]*%)\n", "or by what its folder says: " .. text)
+  t.ok(text:find "first reached by 2 of 3 seeds [^\n]*%)\n", "or by what its folder says: " .. text)
   for _, path in ipairs(stopped) do files.remove_folder(path) end
 end)
 

@@ -245,7 +245,7 @@ local function solved(groups)
     if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
     local fresh = finals(g, FRESH)
     if #fresh > 0 and threshold then by = by .. ("; fresh episodes give as much in %d of %d"):format(stats.solved(fresh, threshold)) end
-    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold), by) } end
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold, true), by) } end
   end
   return rows
 end
