@@ -44,6 +44,24 @@ t.test("a run keeps its script, what that required, and its own core, with check
   t.ok(second.from_step == 2048 and second.source_folder == "source" and #second.source == 3)
 end)
 
+t.test("a resume that loads less than the start did runs the same code", function()
+  write("table.txt", "3\n")                            -- only a start reads it
+  write("less.lua", (files.read(dir .. "/mine.lua"):gsub("mn.manual_seed", 'if cfg.resume == "" then io.lines "table.txt"() end\n%0')))
+  t.eq(select(2, mneme "run less.lua core=gru run=less"), 0)
+  local made_by = info "less"
+  t.ok(#made_by.source == 3 and #made_by.data == 1, "its size is that of the script's own core")
+  for _, steps in ipairs { 4096, 6144 } do t.eq(select(2, mneme("run resume=less steps=" .. steps)), 0) end
+  local now = info "less"
+  t.eq(#now.history, 3)
+  t.eq(json.encode(now.source), json.encode(made_by.source))
+  t.eq(json.encode(now.data), json.encode(made_by.data))
+  for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
+  local sources = require "mneme.runs.run_sources"
+  t.eq(#sources.versions(now), 1)
+  t.eq(sources.latest(now).data_since, 0)
+  t.eq(#require("mneme.study.mixed_code").of { { name = "less", info = now }, { name = "less", info = made_by } }, 0)
+end)
+
 local before
 
 t.test("changed code is an error that names file and line; use=stored and use=now choose", function()

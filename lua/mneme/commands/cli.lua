@@ -154,9 +154,10 @@ function show_help(words)
   if page[words[1]] then io.stdout:write(page[words[1]]()) return end
   for _, c in ipairs(commands) do
     if c.name == words[1] then
-      io.stdout:write(terminal.fold(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n"), terminal.width()))
+      io.stdout:write(terminal.fold(terminal.pasted(("usage: mneme %s%s\n\n%s"):format(c.name, c.usage, c.comment and header(c) or c.doc .. "\n")),
+        terminal.width()))
       if c.loads then
-        io.stdout:write("\nof a stored run or study:\n", require("mneme.base.layout").columns(require("mneme.runs.run_sources").help))
+        io.stdout:write("\nof a stored run or study:\n", terminal.pasted(require("mneme.base.layout").columns(require("mneme.runs.run_sources").help)))
       end
       return
     end
@@ -263,7 +264,7 @@ local function dispatch(words)
   local name = words[1]
   local rest = { unpack(words, 2) }
   if name == nil then
-    io.stderr:write(usage_text())
+    io.stderr:write(terminal.pasted(usage_text()))
     return 2
   elseif name:lower() == "-v" or name == "--version" or rest[1] == "--version" and not as_typed[name] then
     return io.stdout:write("mneme ", version, "\n") and 0
@@ -287,8 +288,8 @@ local function dispatch(words)
   unknown_command(name, rest, names)
 end
 
--- Commands that run code of the user's, whose printing is left as it is.
-local prints_as_it_is = { run = true, repl = true, complete = true }
+-- Commands that run code of the user's, or print a file, whose printing is left as it is.
+local prints_as_it_is = { run = true, repl = true, complete = true, ["help api"] = true, ["help man"] = true, ["help annotations"] = true }
 
 -- Status 1 and a message if standard output failed: a truncated file must not look complete.
 local function printed(status)
@@ -305,7 +306,7 @@ end
 function cli.main(words, who)
   terminal.called(words[0])
   terminal.stdout:setvbuf "line"                 -- so that logs have stdout and stderr in order
-  if not prints_as_it_is[words[1]] then terminal.fold_output() end
+  if not (prints_as_it_is[words[1]] or prints_as_it_is[table.concat(words, " ", 1, math.min(2, #words))]) then terminal.fold_output() end
   local ok, result = xpcall(dispatch, errors.handler, words)
   if ok then
     local status = printed(type(result) == "number" and result or 0)

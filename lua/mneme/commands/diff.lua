@@ -1,4 +1,5 @@
 -- diff.lua -- find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
+--   env=RUN|FILE.lua   where the rules of trajectories are that a script or a file of yours defines
 -- Exit status 0: they are equal; 1: they differ.
 local ffi = require "ffi"
 local lfs = require "lfs"
@@ -11,7 +12,9 @@ local next_step = require "mneme.base.next_step"
 local json = require "mneme.base.json"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
 local run = require "mneme.runs.folder"
+local script = require "mneme.runs.script"
 local safetensors = require "mneme.tensor.safetensors"
+local settings = require "mneme.study.settings_diff"
 local trajectory = require "mneme.episodes.trajectory"
 local columns = require("mneme.base.layout").table
 
@@ -65,8 +68,8 @@ local function headers(a, b)
 end
 
 -- A replay that computes the observations again; or nil and why not.
-local function replayed(t)
-  local ok, result = pcall(trajectory_replay.new, t)
+local function replayed(t, env)
+  local ok, result = pcall(trajectory_replay.new, t, env)
   if ok then return result end
   return nil, errors.is(result) and result.message or error(result, 0)
 end
@@ -136,13 +139,14 @@ end
 ---Compare two trajectories.
 ---@param a Trajectory
 ---@param b Trajectory
+---@param env string? where the rules of both are: see trajectory_replay.lua
 ---@return boolean same
 ---@return string text what differs
-function diff.trajectories(a, b)
+function diff.trajectories(a, b, env)
   local out, rows = {}, headers(a, b)
   if #rows > 0 then say(out, "their headers differ:", rows) end
-  local p, why_p = replayed(a)
-  local q, why_q = replayed(b)
+  local p, why_p = replayed(a, env)
+  local q, why_q = replayed(b, env)
   for _, why in ipairs { why_p or "", why_q or "" } do
     if why ~= "" then out[#out + 1] = why .. "; observations are not compared\n" end
   end
@@ -221,7 +225,10 @@ end
 function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
-    compare_tables(rows, "", run.read_info(a).config, run.read_info(b).config)
+    local list = {}
+    for i, info in ipairs { run.read_info(a), run.read_info(b) } do list[i] = { info = info, flat = settings.flat(info.config) } end
+    settings.fill(list)
+    compare_tables(rows, "", list[1].flat, list[2].flat)
     if #rows > 0 then say(out, "their settings differ:", rows) end
   end
   local function log_of(path) return files.is_folder(path) and path .. "/metrics.jsonl" or path end
@@ -255,6 +262,8 @@ end
 ---@param words string[] what follows "diff"
 ---@return integer status
 function diff.main(words)
+  local env = script.setting(words, "env")
+  words = { unpack(next_step.without("env", "diff", words), 2) }
   if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
   local kinds = {}
   for i, path in ipairs(words) do
@@ -262,8 +271,9 @@ function diff.main(words)
     kinds[i] = path:find "%.mnt$" and not files.is_folder(path)
   end
   if kinds[1] ~= kinds[2] then errors.usage("diff: a trajectory and a run cannot be compared", "two .mnt files, or two run folders") end
+  if env and not kinds[1] then errors.usage(("diff: env=%s goes with trajectories, FILE.mnt"):format(env)) end
   local same, text
-  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]))
+  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]), env)
   else same, text = diff.runs(words[1], words[2]) end
   io.stdout:write(text)
   next_step.say { kinds[1] and "view" or "compare", unpack(words) }

@@ -1,9 +1,10 @@
 -- eval.lua -- evaluate a trained agent on fresh episodes: success, return and length with confidence intervals.
---   episodes=1000 seed=N num_envs=N   how many episodes, and which
+--   episodes=1000 seed=N num_envs=N   how many episodes, and which: all environments draw from one seed, one episode after the other, so
+--                   they are not those of `mneme intervene` and `mneme where` with that seed, which begin episode k with seed + k
 --   greedy=1        take the most probable action instead of sampling
 --   best=1 checkpoint=STEPS   the best checkpoint, or that one, instead of the newest
---   record=FOLDER   keep the episodes as trajectories: record_every=10 every tenth; internals=1 with the
---                   agent's memory
+--   record=FOLDER   keep the episodes as trajectories, which mneme view shows: record_every=10 every tenth; internals=1
+--                   with the agent's memory
 --   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
 --                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
 --   threads=N       CPU threads; default: all processors
@@ -28,7 +29,8 @@ local eval = {}
 
 -- ---- the command line ----
 
-local command = { name = "eval", usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
+local command = { name = "eval", draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
+  usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
   whole = { episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, record_every = 1, internals = 0, outcomes = 0 } }
 function command.other.record(o, text)
   if text == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
@@ -122,7 +124,8 @@ function eval.main(words)
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
-  if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
+  if album and album.written > 0 then next_step.say { "view", o.record .. "/episode-0.mnt" }
+  elseif status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end
 

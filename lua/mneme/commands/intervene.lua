@@ -9,7 +9,8 @@
 --   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)
 --                                    the environment: cue, position; mneme help ENV lists its facts
 -- Several interventions (comma-separated or repeated) apply at the same step.
---   episodes=200 greedy=1 seed=N num_envs=N
+--   episodes=200 greedy=1 num_envs=N
+--   seed=N                           episode k begins with seed + k, with and without; mneme eval seed=N plays others
 --   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
 --   erase=each at=each               every part at every step: mneme where
 --   patch=A:B                        memory of episode A in episode B, part by part and step by step, and by which way it changes a
@@ -35,7 +36,8 @@ local intervene = {}
 
 -- ---- the command line ----
 
-local command = { name = "intervene", usage = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]", other = {},
+local command = { name = "intervene", draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
+  usage = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]", other = {},
   whole = { at = 0, ["for"] = 1, episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, decision = 0, every = 1 } }
 for kind in pairs(interventions.kinds) do
   command.other[kind] = function(o, text) intervention_args.read(o.list, kind, text, "intervene") end

@@ -1,4 +1,4 @@
--- play.lua -- play an environment by hand, or the environment of an experiment (SCRIPT.lua).  The page shows what an agent sees, in
+-- play.lua -- play an environment by hand, or that of an experiment or of a file of your own (FILE.lua).  The page shows what an agent sees, in
 -- signs that a person reads, and nothing of what it must remember.
 --   corridor=9 ...       settings of the environment; map=@FILE: the contents of a file
 --   seed=N               which episode
@@ -107,7 +107,7 @@ local function task_of(o, seed)
   end
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
-    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }).env
+    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }, "env").env
   end
   o.settings.num_envs, o.settings.seed = 1, seed
   return envs.new(o.name, o.settings)

@@ -4,12 +4,14 @@ local env_settings = require "mneme.commands.env_settings"
 local errors = require "mneme.base.errors"
 local meanings = require "mneme.base.meanings"
 local run_folder = require "mneme.runs.folder"
+local terminal = require "mneme.base.terminal"
 
 local run_arguments = {}
 
 ---Read the command line of a command about one run; threads=N, which each of them takes, sets the CPU threads (default: all processors).
 ---@param command { name: string, usage: string, whole: table<string, integer>, other: table<string, fun(o: table, text: string, key: string)> } whole:
----  settings that are whole numbers, with the least of each; other: settings that are read by a function
+---  settings that are whole numbers, with the least of each; other: settings that are read by a function; draws: how its episodes
+---  follow from a seed, where other commands do it in another way
 ---@param words string[]
 ---@param o table options with their defaults; what is a boolean here takes 0 or 1; with a list `folders` several runs may be given
 ---@return table o with `folder`, the first of `folders`, and what was given
@@ -29,6 +31,9 @@ function run_arguments.read(command, words, o)
       if not value or value % 1 ~= 0 or value < least or value > 2 ^ 53 then
         errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(command.name, key, text, least),
           meanings.hint(key .. " =", text) or key == "at" and "one step at a time; every step: mneme where RUN" or nil)
+      end
+      if key == "seed" and command.draws then
+        terminal.note(("note: seed=%s: %s; their episodes are not the same"):format(text, command.draws))
       end
       if type(o[key]) == "boolean" then value = value ~= 0 end
       o[key] = value

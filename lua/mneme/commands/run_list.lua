@@ -12,6 +12,7 @@ local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
+local values = require "mneme.base.setting_types"
 local terminal = require "mneme.base.terminal"
 
 local run_list = {}
@@ -92,7 +93,7 @@ local function run_row(path, name, locked, here)
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
-    guess = guess }
+    guess = guess, env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
 end
 
 -- A study as a row.
@@ -139,20 +140,19 @@ function run_list.rows(folder)
 end
 
 local sorts = { score = true, steps = true, name = true, core = true, state = true, script = true, time = true }
-local filters = { core = true, state = true, script = true }
+local filters = { core = true, state = true, script = true, env = true }
 local states = { "running", "finished", "stopped", "diverged" }
-local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]"
+local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [env=tmaze] [state=running] [script=tmaze] [SETTING=VALUE]"
 
 -- FOLDER sort=score core=gru: the folder, what the rows are sorted by, and the values that they must have.
 local function read(words)
   local o = { where = {} }
   for _, word in ipairs(words) do
-    local key, text = word:match "^([%a_]+)=(.*)$"
+    local key, text = word:match "^([%a_][%w_.]*)=(.*)$"
     if key == "sort" then
       if not sorts[text] then errors.unknown("list runs: sort =", text, tables.keys(sorts)) end
       o.sort = text
-    elseif filters[key] then o.where[key] = text
-    elseif key then errors.unknown("setting of list runs", key, { "core", "script", "sort", "state" })
+    elseif key then o.where[key] = key == "env" and text:gsub("%-v%d+$", "") or text
     elseif not files.is_folder(word) and files.is_folder("runs/" .. word) then o.folder = "runs/" .. word
     elseif tables.has(states, word) and not files.is_folder(word) then
       errors.usage(("list runs: %s: there is no such folder"):format(word), "write state=" .. word)
@@ -165,14 +165,31 @@ local function read(words)
   return o
 end
 
+-- A value of a run: of its row, or of a setting that it was given; core.d_model: an option.
+local function value_of(r, key)
+  if filters[key] then return r[key] end
+  local at = r.config
+  for part in key:gmatch "[^.]+" do at = type(at) == "table" and at[part] or nil end
+  return type(at) == "table" and at.name or at
+end
+
 -- The rows that have these values, in the wanted order; what has no value comes last.
 local function chosen(rows, o)
-  local list = {}
+  local list, there = {}, {}
   for i, r in ipairs(rows) do
     local fits = true
-    for key, text in pairs(o.where) do fits = fits and (r[key] == text or key == "state" and r.state:sub(1, #text) == text) end
+    for key, text in pairs(o.where) do
+      local value = value_of(r, key)
+      fits = fits and value ~= nil and (values.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
+      there[key] = there[key] or value ~= nil
+    end
     r.order = i
     if fits then list[#list + 1] = r end
+  end
+  for key in pairs(o.where) do
+    if rows[1] and not there[key] and not filters[key] then
+      errors.usage(("list runs: no run here has a setting '%s'"):format(key), "core= env= script= state=, or a setting that a run was given; sort=KEY")
+    end
   end
   local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "steps" or o.sort == "time"
   if key then

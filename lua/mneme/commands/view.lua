@@ -7,6 +7,8 @@
 --                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
 --                        step at=, with an intervention both courses of the episode and their difference
 --   wait=10              seconds that the panels of a picture or page may compute; they say what is missing then
+--   env=RUN|FILE.lua     where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment; not
+--                        needed of Mneme's own environments, nor where the run that recorded it is at its place
 --   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
 -- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
 
@@ -44,7 +46,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 
 -- Settings that are integers, with their minimum.
 local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1, wait = 0 }
-local others = { "out", "scale", "scene", "size", "theme" }
+local others = { "env", "out", "scale", "scene", "size", "theme" }
 
 -- Checks the interventions: is the step given, and can the agent act?
 local function check_interventions(o)
@@ -66,7 +68,7 @@ function view.parse(args)
     if not key then
       if #o.things == 4 then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(arg)) end
       o.things[#o.things + 1] = arg
-    elseif key == "scene" then o.scene = value
+    elseif key == "scene" or key == "env" then o[key] = value
     elseif interventions.kinds[key] then intervention_args.read(o.list, key, value, "view")
     elseif numbers[key] then
       o[key] = tonumber(value)
@@ -85,6 +87,9 @@ function view.parse(args)
     usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
   end
   check_interventions(o)
+  if o.env and not table.concat(o.things, " "):find "%.mnt" then
+    usage(("view: env=%s goes with a trajectory, FILE.mnt; what is viewed here has its own environment"):format(o.env))
+  end
   if #o.list > 0 and o.episodes > 1 then
     usage(("view: an intervention is in the first episode, got episodes=%d"):format(o.episodes), "seed=N chooses the episode")
   end
@@ -151,7 +156,7 @@ local function track_of(o, thing)
   if thing:find "%.mnt$" then
     local t = require("mneme.episodes.trajectory").read(thing)
     local name = o.scene or (#t.fields > 0 and scene.for_env(t.env) or "world")
-    return { source = require("mneme.episodes.trajectory_replay").new(t), scene = scene.load(name) }
+    return { source = require("mneme.episodes.trajectory_replay").new(t, o.env), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env

@@ -1,6 +1,6 @@
 -- where.lua -- where is it remembered?  mneme where RUN: what the agent loses when each part of its memory is erased at each step.
 -- Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.
---   episodes=64 seed=N greedy=1   which episodes; best=1 checkpoint=STEPS: which checkpoint
+--   episodes=64 seed=N greedy=1   which episodes: number k begins with seed + k (mneme eval seed=N plays others); best=1 checkpoint=STEPS: which checkpoint
 --   by=head|layer                 the parts: heads (or groups of channels) and layers, or layers alone
 --   every=N                       steps between columns; default: about 24 columns
 --   test=erase|hold               hold: what is gained when each part keeps, from that step on, what it holds there: which part lost it, and when.
@@ -44,6 +44,7 @@ local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, fram
 local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure", png = "picture", gif = "film", mp4 = "film" }
 
 local command = { name = "where",
+  draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
   usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [test=hold] [checkpoints=1] [out=FILE.svg]",
   whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
 for _, key in ipairs { "by", "measure", "test" } do command.other[key] = function(o, text) o[key] = text end end

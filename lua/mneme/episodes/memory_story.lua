@@ -60,10 +60,11 @@ local function names(list, from, about)
   return table.concat(texts, ", ")
 end
 
--- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold".
+-- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold", "State h holds".
 local function begin(row, one, many)
   if row.word == "all" then return ("The memory as a whole, no part of it alone, %s"):format(one) end
-  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
+  local text = row.layer and "L" .. row.text:sub(2) or "State " .. row.text          -- a state's name stays as it is written
+  return ("%s %s"):format(text, row.word:find("channels", 1, true) and many or one)
 end
 
 -- Is there surely less than half of the most at a column?

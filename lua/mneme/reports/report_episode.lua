@@ -29,9 +29,9 @@ local function can_play(run)
   return files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
 end
 
--- The run of the best score, or of the best return where none has a score; it is done and has a checkpoint.
+-- The run of the best score, of fresh episodes where some were played, or of the best return where none has a score; it is done and has a checkpoint.
 local function best_run(study)
-  for _, metric in ipairs { "score", "mean_return" } do
+  for _, metric in ipairs { "fresh_score", "score", "mean_return" } do
     local best
     for _, run in ipairs(study.runs) do
       local x = run.metrics and run.metrics[metric]

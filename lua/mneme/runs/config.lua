@@ -14,6 +14,7 @@ local given_words = require "mneme.runs.given_words"
 local misspelt_keys = require "mneme.runs.misspelt_keys"
 local published_values = require "mneme.runs.published_values"
 local value_origins = require "mneme.runs.value_origins"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local config = {
@@ -22,6 +23,7 @@ local config = {
   device = nil,            -- where the engine was opened, if not on the CPU
   help = nil,              -- function(script, schema, own, common, learner, study) -> the text of --help; the door (init.lua) sets it
   study_rows = nil,        -- function() -> rows about the study that declares these settings, for --help
+  opened = nil,            -- true: a run's folder was opened
   survey = nil,            -- a table: what is declared goes there, and the script ends; see runs/script.lua
 }
 
@@ -95,27 +97,32 @@ local function ranged(key, default, about)
   return { about[1], range = rule.range, whole = about.whole or rule.whole and default % 1 == 0 or nil }
 end
 
--- Refuse, before an agent is built, a folder that holds a run, and settings that this script does not read: it has no run.
-local function check_run(cfg, by_user, script)
+local typed = {}             -- settings of runs that the user gave: { key, value }
+
+-- Refuse, before an agent is built, a folder that holds a run.
+local function check_run(cfg, by_user)
+  typed = {}
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+    if by_user[key] then typed[#typed + 1] = { key, cfg[key] } end
+  end
   if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
     errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
   end
-  local here = errors.position()
-  if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
-  local texts = {}
-  for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
-  local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
-  local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
-    or code:find "mn%s*%["
-  for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
-    reads_all = reads_all or code:find("%f[%w_]" .. word .. "%f[^%w_]")
+end
+
+---At the end of a script that opened no run: say which settings of runs it was given.  Without its folder nothing can have used run=.
+---@param script string
+function config.finish(script)
+  local words, lost = {}, nil
+  for i, pair in ipairs(typed) do
+    words[i] = pair[1] .. "=" .. values.show(pair[2])
+    if pair[1] == "run" and not files.is_folder(pair[2]) then lost = words[i] end
   end
-  if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
-  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
-    if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
-      errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
-    end
-  end
+  if config.opened or not words[1] then return end
+  local why = "it has a loop of its own; mneme run train has a run's settings"
+  if lost then errors.usage(("%s: this script opened no run, and made no such folder"):format(lost), why) end
+  terminal.note(("note: %s opened no run: %s %s only where the script itself reads %s"):format(script, table.concat(words, " "),
+    words[2] and "count" or "counts", words[2] and "them" or "it"))
 end
 
 -- Schema: key -> { default, about }, and the order in which help lists the keys.
@@ -435,7 +442,7 @@ function config.new(defaults, about)
   end
   if help then
     local rows = config.study_rows and config.study_rows()
-    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
+    io.stdout:write(terminal.pasted(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows)), taken and "\n" .. taken .. "\n" or "")
     local name = script and (script:match "experiments/([%w_]+)%.lua$" or script)
     if name and rows then next_step.say({ "run", name, "quick=1" }, { "sweep", name, "quick=1" }) elseif name then next_step.say { "run", name, "quick=1" } end
     errors.stop(0)
@@ -448,7 +455,7 @@ function config.new(defaults, about)
       for_learner[key] = entry.of_learner
     end
   end
-  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user, script) end
+  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user) end
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"

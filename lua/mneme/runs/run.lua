@@ -229,6 +229,7 @@ end
 ---@param about table? more for config.json: { env = "tmaze-v0" }
 ---@return Run
 function run.open(cfg, about)
+  config.opened = true
   if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)

@@ -144,13 +144,23 @@ local function copy_mode(from, to)
 end
 local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
--- Are these the files of a version, and are its copies there?
+-- Adds to what this process has loaded what a version has besides: a resume does not load what only the start needed, such as the
+-- script's own core, for whose size another one was made.
+local function with_rest(about, entries_of)
+  local all, here = {}, {}
+  for i, entry in ipairs(about) do all[i], here[entry.path] = entry, true end
+  for _, entry in ipairs(entries_of) do if not here[entry.path] then all[#all + 1] = entry end end
+  table.sort(all, function(a, b) return a.path < b.path end)
+  return all
+end
+
+-- Is what was loaded of a version, and are its copies there?
 local function same(folder, version, about)
   for _, entry in ipairs(version.source) do
     local text = text_of(copy_of(folder, version, entry))
     if not text or run_sources.checksum(text) ~= entry.checksum then return false end
   end
-  return equal(version.source, about)
+  return equal(version.source, with_rest(about, version.source))
 end
 
 ---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code than the run before, or in the
@@ -170,7 +180,6 @@ function run_sources.write(folder, start, before)
     all = all + (kept and bytes or 0)
     if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
   end
-  table.sort(about, function(a, b) return a.path < b.path end)
   local latest = before and run_sources.latest(before)
   if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
   if not start.source_folder then
@@ -197,7 +206,8 @@ function run_sources.write(folder, start, before)
       end
     end
   end
-  start.source, start.data = about, about_data
+  local rest = latest and start.source_folder == latest.folder and latest or start
+  start.source, start.data = with_rest(about, rest.source or {}), with_rest(about_data, rest.data or {})
 end
 
 -- The first line in which two texts differ.

@@ -139,6 +139,7 @@ function envs.main(words)
   for _, e in ipairs(environments.list()) do all[#all + 1] = e.name end
   for _, word in ipairs(words) do
     local asked = word:match "^device=(.*)$"
+    if word:find "=" and not asked then errors.unknown("setting of bench envs", word:match "^%-*([^=]*)", { "device" }) end
     if asked then device = asked else names[#names + 1] = word end
   end
   for _, name in ipairs(#names > 0 and names or all) do

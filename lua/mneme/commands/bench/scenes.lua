@@ -9,6 +9,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local stepper = require "mneme.episodes.stepper"
+local registry = require "mneme.base.registry"
 local scene = require "mneme.view.scene"
 local viewer = require "mneme.view.viewer"
 local loop = require "mneme.view.window"
@@ -139,7 +140,7 @@ local function parse(words)
         errors.usage(("%s=%s: expected a number of at least %g"):format(key, value, least[key][1]))
       end
     elseif words_of[key] then o[key] = one_of(key .. " =", value, words_of[key])
-    elseif key == "core" then o.core = value
+    elseif key == "core" then o.core = value:find "%.lua$" and value or one_of("core", value, registry.names "cores")
     else errors.unknown("setting", key, { "core", "part", "seconds", "size", "steps", "updates" }) end
   end
   o.names = #names > 0 and names or scene.list()

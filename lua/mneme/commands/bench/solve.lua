@@ -129,6 +129,8 @@ local function parse(words)
       for _, task in ipairs(tasks) do found = found or task[1] == word and task end
       if not found then errors.unknown("task of bench solve", word, names) end
       chosen[#chosen + 1] = found
+    elseif key == "precision" and not (value == "fp32" or value == "tf32" or value == "bf16") then
+      errors.unknown("precision", value, { "fp32", "tf32", "bf16" })
     elseif key == "precision" or key == "torch" then o[key] = value
     elseif key == "seeds" or key == "threads" then
       o[key] = tonumber(value)
