@@ -97,7 +97,7 @@ local parts = {
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
     readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
-    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "worth" } },
+    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "map", "worth" } },
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },

@@ -54,11 +54,11 @@ return function(view, box, now)
   end
   view.unfinished = view.unfinished or not job.done and job
   for r, row in ipairs(job.rows) do row.at = r end
-  local chosen = selection.rows(now, job.rows)
+  local chosen, parts = selection.rows(now, job.rows), { unpack(job.rows, #job.rows > 1 and 2 or 1) }
   local left_out = not job.done and ("%d of %d steps measured"):format(job:progress()) or nil
   local inner = view:card(box, title, left_out or { #chosen == 1 and of_gates(now, chosen[1]) or ("steps back that move %.0f %% of the policy"):format(
     100 * contributions.LITTLE), "steps" })
-  local lines, wide, most = lines_of(job.rows), 0, 1
+  local lines, wide, most = lines_of(parts), 0, 1
   for _, line in ipairs(lines) do
     wide = math.max(wide, line.name ~= "" and view:text_width(line.name, 11) + 6 * u or 0)
     most = math.max(most, #line)

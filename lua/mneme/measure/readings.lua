@@ -8,9 +8,11 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
+local part_map = require "mneme.episodes.part_map"
 local ridge = require "mneme.measure.ridge"
 local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
+local wilson = require("mneme.stats").wilson
 
 local C = engine.C
 -- Episodes where no number is given, and at most: inner products of all with all take memory by the square, and time by the cube.
@@ -21,6 +23,7 @@ local SAMPLES = 16                 -- least number to learn from, and half of it
 local ENTRIES, DRAWN = 12, 64      -- of a list: more are left out, evenly; of kept readings of all of the memory, for pictures of a world
 local CONTROLS = 3                 -- shufflings, of which the control is the mean
 local RIDGE, SHARE = 0.1, 0.7      -- of the mean square; of the episodes to learn from
+local LITTLE = 0.05                -- of a number's variance: less is nothing
 local KEPT = 2 ^ 18                -- values of a memory whose readings are kept, for pictures
 
 ---@class Readings
@@ -303,6 +306,43 @@ end
 ---@return integer parts of the memory that are read, over all steps
 ---@return integer? of how many; nil: not known yet
 function Job:progress() return self.parts_read, self.steps and #self.steps * #self.parts end
+
+---Is a fact read from a part at a step, beyond chance?
+---@param fact table { name, kind }
+---@param k integer index in steps
+---@param part integer index in parts
+---@return boolean? read nil: not asked
+---@return number? low
+---@return number? high 95 % interval of the share of right answers, of a class
+function Job:is_read(fact, k, part)
+  local cell = (self.cells[fact.name][k] or {})[part]
+  if not cell then return nil end
+  if fact.kind == "number" then return cell.p > math.max(LITTLE, cell.control or 0) end
+  local n = math.floor(cell.test + 0.5)
+  local _, low, high = wilson(math.floor(cell.right * n + 0.5), n)
+  return low > math.max(cell.chance, cell.control_right), low, high
+end
+
+---What is read of a fact, from each part at each step that is read.
+---@param fact table { name, kind }
+---@param of (fun(part: integer, step: integer): number?)? what is read in one episode; nil: the means over the episodes that were not learned from
+---@return PartMap
+function Job:map(fact, of)
+  local cells, class = {}, fact.kind == "class"
+  for part in ipairs(self.parts) do
+    cells[part] = {}
+    for k, step in ipairs(self.steps or {}) do
+      local known = (self.cells[fact.name][k] or {})[part]
+      local p = known and (not of and known.p or of and of(part, step))
+      if p then cells[part][k] = { p = p, clear = self:is_read(fact, k, part), n = not of and math.floor(known.test + 0.5) or nil } end
+    end
+  end
+  return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p", floor = 1, percent = true,
+    value = class and "probability of the right answer" or "share of variance", rows = self.parts, steps = self.steps or {}, cells = cells,
+    stands = "beyond chance", define = ("%s, as a linear reading of each part of the memory has it that was fitted on other episodes of this run. Striped: "
+      .. "it can be read, and that it is used is not measured or not so."):format(class and "The probability of the right answer" or "The share of variance"),
+    note = not self.done and (self.steps and ("%d of %d steps read"):format(self.read, #self.steps) or "nothing read yet") or nil }
+end
 
 -- ---- readings of one memory ----
 
