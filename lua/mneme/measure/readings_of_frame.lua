@@ -57,7 +57,7 @@ function readings_of_frame.episode(job, now, fact, part)
         told[entry] = of
       end
       if not of[key] then
-        local said = job:of(fact.name, part, step, frame.memory)
+        local said = job:of(fact.name, part, step, frame)
         if said then
           local sum, n = 0, 0
           for _, one in ipairs(said) do
