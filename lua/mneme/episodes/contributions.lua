@@ -176,10 +176,17 @@ local function column(self, run, i, mine, others)
   for k = i, n do
     local both = swaps and k <= #self.other
     local policy = run.step(k, { self.history, both and self.other or self.history })
-    for r = 0, both and B - 1 or R - 1 do
-      local moved, was = 0, r < R and mine.policies[k] or self.other_policies[k]
-      for a = 0, A - 1 do moved = moved + math.abs(policy[r * A + a] - was[a]) / 2 end
-      of[r % R + 1][k] = of[r % R + 1][k] + moved / (both and 2 or 1)
+    for half = 0, both and 1 or 0 do
+      local was, all, whole, squares = half == 0 and mine.policies[k] or self.other_policies[k], policy + half * R * A, 0, 0
+      for a = 0, A - 1 do
+        local d = all[a] - was[a]
+        whole, squares = whole + math.abs(d) / 2, squares + d * d
+      end
+      for r = 0, squares > 0 and R - 1 or -1 do
+        local along = 0
+        for a = 0, A - 1 do along = along + (all[r * A + a] - was[a]) * (all[a] - was[a]) end
+        of[r + 1][k] = of[r + 1][k] + whole * along / squares / (both and 2 or 1)
+      end
     end
     pause(self)
   end
