@@ -59,6 +59,12 @@ local function base_of(map, c)
   return sum
 end
 
+---The parts that stand out of a map of erasing, the largest effect first, and where.
+---@param map CausalMap
+---@param cells table[][] after Map:test
+---@return table[] list { row, cells, most = largest loss, sum, first, last = columns with at least half of it }
+memory_story.parts = found
+
 local function names(list, from, about)
   local texts = {}
   for i = from, math.min(#list, NAMED) do texts[#texts + 1] = ("%s (%s)"):format(list[i].row.text, about(list[i])) end
