@@ -168,45 +168,27 @@ end
 
 -- ---- the command ----
 
-local function is_small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
-
--- The part and step with the largest loss among the rows of which `counts`, and of which a cell stands out, if that is asked.
-local function largest(result, counts, clear)
-  local best, word, at = 0, nil, nil
-  for r, row in ipairs(result.map.rows) do
-    for c, cell in pairs(counts(row) and result.cells[r] or {}) do
-      if cell.loss > best and (cell.clear or not clear) then best, word, at = cell.loss, row.word, result.map.steps[c] end
-    end
-  end
-  return word, at, best
-end
-
-local function always() return true end
-
--- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
-local function top(result)
-  local fine = false
-  for _, row in ipairs(result.map.rows) do fine = fine or is_small(row) end
-  return largest(result, fine and is_small or always, false)
-end
-
----What to look at after a map: the part whose loss stands out most, a small one if any does; nil: none stands out.  Without a test the largest.
+---What to look at after a map: the part that its sentence names, where it costs most; nil: none stands out.  Of a map without a test the largest cell.
 ---@param result PartMap of CausalMap:view
 ---@return string? word
 ---@return integer? at
+---@return number? most
 function where.worth_seeing(result)
-  if not result.test then return top(result) end
-  local word, at = largest(result, is_small, true)
-  if word then return word, at end
-  word, at = largest(result, always, true)
-  return word, at
+  local top, best = memory_story.parts(result.map, result.cells)[1], nil
+  if top then return top.row.word, result.steps[top.best], top.most end
+  for r, row in ipairs(result.test and {} or result.rows) do
+    for c, cell in pairs(result.cells[r]) do
+      if cell.loss > (best and best[3] or 0) and row.word ~= "all" and not row.word:find "^layers%.%d+$" then best = { row.word, result.steps[c], cell.loss } end
+    end
+  end
+  return unpack(best or {})
 end
 
 -- One line of a map among several.
 local function line(result)
-  local word, at, best = top(result)
+  local word, at, best = where.worth_seeing(result)
   return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
-    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
+    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing stands out",
     result.test and (", %d cells stand out"):format(result.test.clear) or "")
 end
 

@@ -282,24 +282,6 @@ function Job:of_head(layer, head, i)
   end
 end
 
----How many steps back a part's memory still matters: the greatest distance between a step at which it is changed and one whose policy
----that changes by contributions.LITTLE.  What `of` shows is what this is read from: it is 0 where no cell is more than that.
----@param row integer
----@param last integer index in the history
----@return integer steps
----@return integer? i the step at which it is changed there
-function Job:horizon(row, last)
-  local most, where = 0, nil
-  for _, i in ipairs(self.columns) do
-    local of = self.moved[i]
-    for k = last, of and i or last + 1, -1 do
-      if k - i + 1 <= most then break end
-      if of[row][k] >= contributions.LITTLE then most, where = k - i + 1, i break end
-    end
-  end
-  return most, where
-end
-
 ---What each part contributes at each step, over the steps of the episode.
 ---@return PartMap
 function Job:map()
