@@ -6,6 +6,7 @@ local layout = require "mneme.base.layout"
 local part_map = {}
 local used = { [true] = ", used: erasing it costs", [false] = ", only readable: erasing it alone costs nothing beyond the noise",
   unknown = ", whether it is used is not measured" }
+local UNREAD = ", used: erasing it costs; a linear reading does not find what it holds"
 local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
 ---@class PartMap
@@ -89,7 +90,7 @@ function Map:words(r, c)
   if cell.low then text = ("%s [%s, %s]"):format(text, number(self, cell.low), number(self, cell.high)) end
   if cell.n then text = ("%s, %d episodes"):format(text, cell.n) end
   if cell.clear ~= nil then text = text .. (cell.clear and ", " or ", not ") .. self.stands end
-  if cell.used ~= nil then text = text .. used[cell.used] end
+  if cell.used ~= nil then text = text .. (cell.used == true and cell.clear == false and UNREAD or used[cell.used]) end
   return (text:gsub("%-(%d)", "−%1"))
 end
 
