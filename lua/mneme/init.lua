@@ -94,7 +94,7 @@ local parts = {
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
     gradient_error = { "mneme.measure.gradient_error", fields = { "of", "watch" } },
     gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
-    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
+    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
     readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
     readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "map", "worth" } },

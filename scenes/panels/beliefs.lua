@@ -7,7 +7,7 @@ local NOTHING = 0.05               -- read so little: chance
 
 -- Green above even odds, red below: of the part of the memory in use there, bright; striped where none is, or it is not measured, and it can only be read;
 -- hatched where nothing was read.
-local function light(view, now, said, options, _, map)
+local function light(view, now, _, options, _, map)
   local place, kept = options.place, now.known and now.known()
   local cells, order = {}, {}                      -- the last that was said in each
   for _, entry in ipairs(now.history) do

@@ -78,7 +78,8 @@ end
 
 local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 stop_score=0.85 record_every=0 threads=1 core="
 for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32 core.eta=4 seed=1" }, { "gru", "core.d_model=64 seed=2" },
-  { "gated_deltanet", "core.n_layers=2 core.d_model=32 core.d_head=8 core.d_ffn=32 seed=1" }, { "gtrxl", "core.n_layers=2 core.d_model=32 core.d_ffn=32 seed=2" } } do
+  { "gated_deltanet", "core.n_layers=2 core.d_model=32 core.d_head=8 core.d_ffn=32 seed=1" },
+  { "gtrxl", "core.n_layers=2 core.d_model=32 core.d_ffn=32 seed=2" } } do
   local name = case[1]
   local run, said = learn.train("demo", small .. name .. " " .. case[2], "truth-" .. name)
   local map = causal_map.new(of_run(run, EPISODES), of_run(run, EPISODES), { measure = "success", seed = SEED, every = 2 })
@@ -118,7 +119,7 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
       local read = false
       if top.cells[c].clear and step <= job.steps[#job.steps] then
         for at, part in ipairs(job.parts) do
-          if inside(part) and job:is_read(job.facts[1], step, at) then read, latest = true, math.max(latest, last[at] or 0) end          -- after the step before
+          if inside(part) and job:is_read(job.facts[1], step, at) then read, latest = true, math.max(latest, last[at] or 0) end
         end
         asked = asked + 1
         t.ok(read, ("%s at step %d costs %.2f and cannot be read"):format(top.row.text, step, top.cells[c].loss))

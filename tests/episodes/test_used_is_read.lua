@@ -1,5 +1,5 @@
--- test_used_is_read.lua -- in every core: a part of a memory whose erasing costs beyond the noise is one from which the cue is read at that step.  Cores with random
--- weights carry a cue for a few steps; a policy head that is fitted to their output uses it.
+-- test_used_is_read.lua -- in every core: a part of a memory whose erasing costs beyond the noise is one from which the cue is read at that step.  Cores with
+-- random weights carry a cue for a few steps; a policy head that is fitted to their output uses it.
 local t = require "tests.harness"
 local causal_map = require "mneme.episodes.causal_map"
 local mn = require "mneme"
@@ -32,12 +32,13 @@ end
 
 -- An agent of a core with random weights, whose policy head is fitted: right along the corridor, then as the cue was.
 local function fitted(settings)
-  local env, core = environment(ENVS), nil
+  local env = environment(ENVS)
   local size = env.observation_space.shape[1]
-  core = rig.fresh(settings, 7, { d_in = size })
+  local core = rig.fresh(settings, 7, { d_in = size })
   local D = core.d_out
   local w, b = mn.tensor { shape = { D, 4 } }, mn.tensor { shape = { 4 } }
-  local agent = mn.agent { env = env, core = core, policy = function(y) return y:matmul(w) + b end, value = function(y) return y:slice(2, 0, 1):reshape { y:shape()[1], y:shape()[2] } end }
+  local agent = mn.agent { env = env, core = core, policy = function(y) return y:matmul(w) + b end,
+    value = function(y) return y:slice(2, 0, 1):reshape { y:shape()[1], y:shape()[2] } end }
   local a, right = {}, {}
   for i = 1, D + 1 do
     a[i], right[i] = {}, { 0, 0, 0, 0 }

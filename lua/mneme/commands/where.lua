@@ -178,7 +178,8 @@ function where.worth_seeing(result)
   if top then return top.row.word, result.steps[top.best], top.most end
   for r, row in ipairs(result.test and {} or result.rows) do
     for c, cell in pairs(result.cells[r]) do
-      if cell.loss > (best and best[3] or 0) and row.word ~= "all" and not row.word:find "^layers%.%d+$" then best = { row.word, result.steps[c], cell.loss } end
+      local small = row.word ~= "all" and not row.word:find "^layers%.%d+$"
+      if small and cell.loss > (best and best[3] or 0) then best = { row.word, result.steps[c], cell.loss } end
     end
   end
   return unpack(best or {})
@@ -217,7 +218,8 @@ local function measure_all(o, env, which)
     steps, o.measure = map.steps, map.measure
     if i == #which then
       print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
-        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), result.value, map.test_of == "hold" and "keeps what it holds" or "is erased"))
+        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), result.value,
+        map.test_of == "hold" and "keeps what it holds" or "is erased"))
       io.stdout:write(where.report(result))
     end
     if #which > 1 then print(line(result)) end

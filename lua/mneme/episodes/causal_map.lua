@@ -354,7 +354,8 @@ function Map:view()
     for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
   end
   local value = by_policy and "change of the policy, in nats" or ("%s %s"):format(self.measure or "success", kind.verb)
-  return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows, steps = self.steps or {}, cells = cells,
+  return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
+    steps = self.steps or {}, cells = cells,
     floor = self.measure == "success" and LEAST_SCALE or 1e-6, map = self, test = test, stands = "beyond the noise of all cells",
     define = ("%s %s, over %d episodes; what does not stand out of the noise has no colour."):format(value, kind.define, #self.outcomes),
     note = not self.done and ("%d of %s cells"):format(done, of or "?") or nil }

@@ -207,8 +207,9 @@ local function order_of(columns)
 end
 
 local function work(self)
-  local one, mine, same = runner(self.agent, self.space, 1, 1), {}, nil
-  mine.states, mine.policies, same = replay(self, one, self.history, self.after)
+  local one = runner(self.agent, self.space, 1, 1)
+  local states, policies, same = replay(self, one, self.history, self.after)
+  local mine = { states = states, policies = policies }
   if not same then
     self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
       .. "acts on more than its memory (core.sees=rollout)"

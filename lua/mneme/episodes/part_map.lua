@@ -16,8 +16,8 @@ local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 ---@field at string what a column is: "erased at step"
 ---@field rows MemoryRow[] { word, text, layer, head }
 ---@field steps integer[] the columns, at equal distances, whether they are measured or not
----@field cells table[] cells[row][column] = { [key] = number, low, high = 95 %, n = of how many episodes, clear = false: within the noise, used = true, false: it
----  can be read and erasing it costs nothing, or "unknown" }; nil: not measured
+---@field cells table[] cells[row][column] = { [key] = number, low, high = 95 %, n = of how many episodes, clear = false: within the noise,
+---  used = true, false: it can be read and erasing it costs nothing, or "unknown" }; nil: not measured
 ---@field key string which field of a cell is the value
 ---@field floor number end of the scale at least
 ---@field percent boolean? values are shares, shown as percent
@@ -94,8 +94,8 @@ function Map:words(r, c)
   return (text:gsub("%-(%d)", "−%1"))
 end
 
----The map as a table in a terminal: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark where it is
----not measured; the largest value, and at how many steps it is beyond the noise.
+---The map as a table in a terminal: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
+---where it is not measured; the largest value, and at how many steps it is beyond the noise.
 ---@param counts string? the heading of the last column; nil: there is no test
 ---@return string
 function Map:table(counts)
@@ -143,8 +143,8 @@ end
 local function digits(x) return x - x == 0 and tonumber(("%.3g"):format(x)) or json.null end
 
 ---The map for a page in a browser.
----@return table variant { steps, every, values[row][column] = number or null: not measured, looks[row] = a letter for each column: c(lear), n(oise), r(eadable),
----  ?, tips[row][column], note, scale }
+---@return table variant { steps, every, values[row][column] = number or null: not measured, looks[row] = a letter for each column: c(lear),
+---  n(oise), r(eadable) or ?, tips[row][column], note, scale }
 function Map:page()
   local scale = self:scale()
   local all = { steps = json.array { unpack(self.steps) }, every = self:every(), values = json.array {}, looks = json.array {}, tips = json.array {},

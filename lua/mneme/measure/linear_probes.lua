@@ -160,13 +160,13 @@ function probing.agent(p, o)
     for at, part in ipairs(job.parts) do
       for k, step in ipairs(job.steps) do
         local cell = (job.cells[fact.name][k] or {})[at]
-        local score, control = cell and (cell.right or cell.p), cell and (cell.control_right or cell.control)
-        for key, y in pairs(cell and { [fact.name] = score, [fact.name .. "_selectivity"] = score - control } or {}) do
+        local read, control = cell and (cell.right or cell.p), cell and (cell.control_right or cell.control)
+        for key, y in pairs(cell and { [fact.name] = read, [fact.name .. "_selectivity"] = read - control } or {}) do
           local series = result[key .. "/" .. short(part)] or { x = {}, y = {} }
           result[key .. "/" .. short(part)] = series
           series.x[#series.x + 1], series.y[#series.y + 1] = step, y
         end
-        if cell and at == 1 then sums[1], sums[2], n = sums[1] + score, sums[2] + control, n + 1 end
+        if cell and at == 1 then sums[1], sums[2], n = sums[1] + read, sums[2] + control, n + 1 end
       end
     end
     if n > 0 then

@@ -200,7 +200,7 @@ local function read_step(self, k, envs, truths)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
   -- What is read of each question from some values of a part: { cell, fit, map } by question.
-  local function ask(part, source, products, x, mean, scale)
+  local function read_all(part, source, products, x, mean, scale)
     local factors, ones = {}, {}
     for f, fact in ipairs(self.facts) do
       for _, question in ipairs(questions[f]) do
@@ -252,13 +252,13 @@ local function read_step(self, k, envs, truths)
         sum_into(all.products, products, n, 1 / (#self.parts - 1))
         if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
       end
-      list[s] = ask(part, s, products, x, mean, scale)
+      list[s] = read_all(part, s, products, x, mean, scale)
     end
     settle(part, list)
   end
   local x, mean, scale
   if kept then x, mean, scale = samples.together(kept, n, self.parts[1].size) end
-  settle(self.parts[1], { ask(self.parts[1], 1, all.products, x, mean, scale) })
+  settle(self.parts[1], { read_all(self.parts[1], 1, all.products, x, mean, scale) })
 end
 
 -- Plays the episodes; visit(step, environments whose episode is not over).

@@ -47,7 +47,8 @@ function hatch(g, theme, box, rows, cols, look) {
     g.save(); g.beginPath();
     for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) if (look(r, c) === kind) g.rect(box.x + c * wide, box.y + r * high, wide, high);
     g.clip();
-    for (let x = box.x - box.h; x < box.x + box.w; x += 7) line(g, [[x, box.y + box.h], [x + box.h, box.y]], kind === "?" ? theme.dim : theme.grid, kind === "?" ? 0.5 : 2.5);
+    const [color, thick] = kind === "?" ? [theme.dim, 0.5] : [theme.grid, 2.5];
+    for (let x = box.x - box.h; x < box.x + box.w; x += 7) line(g, [[x, box.y + box.h], [x + box.h, box.y]], color, thick);
     g.restore();
   }
 }
@@ -216,12 +217,18 @@ function measuredPanel(e, about) {
     return c < 0 || c >= (one.steps || []).length ? -1 : c;
   };
   const look = (v, r, k) => { const c = at(v, k); return c < 0 || !about.fixed && k >= v.n ? "?" : stored(v).looks[r][c]; };
-  const of = (v, r, k) => { const kind = look(v, r, k); return kind === "?" ? null : kind === "n" && e.shown().length < 2 ? 0 : stored(v).values[r][at(v, k)]; };
+  const of = (v, r, k) => {
+    const kind = look(v, r, k);
+    return kind === "?" ? null : kind === "n" && e.shown().length < 2 ? 0 : stored(v).values[r][at(v, k)];
+  };
   const words = about.words === "percent" ? percent : show;
   const notes = () => e.shown().map(stored).filter((one, i, all) => all.indexOf(one) === i).map(one => one.why || one.note).filter(x => x);
   const panel = rowsPanel(e, { title: about.title, name: about.name, define: about.define, names: about.rows, lo: 0, hi, words, of, look, fixed: about.fixed,
     height: limit(13 * about.rows.length + 30, 90, 280), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
-  const tip = (v, spot) => { const c = at(v, spot.step); return c < 0 ? about.rows[spot.row] + ", step " + spot.step + ": not measured" : stored(v).tips[spot.row][c]; };
+  const tip = (v, spot) => {
+    const c = at(v, spot.step);
+    return c < 0 ? about.rows[spot.row] + ", step " + spot.step + ": not measured" : stored(v).tips[spot.row][c];
+  };
   panel.tell = spot => (about.fixed ? e.shown().slice(0, 1) : e.shown()).map(v => tip(v, spot)).join(" → ");
   return panel;
 }
