@@ -25,7 +25,7 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 -- What run.lua writes, as far as others read it: a type; { of } a list; { ["*"] = of } an object of any names; other tables, their members.
 local sources = { { path = "string", checksum = "string" } }
 local SHAPE = { script = "string", env = "string", commit = "string", program = "string", host = "string", device = "string", mneme = "string",
-  size_why = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
+  size_why = "string", id = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
   core = { name = "string", config = {} }, seed = "number", threads = "number", parameters = "number", script_parameters = "number",
   own_limit = "boolean", reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
   memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
