@@ -180,6 +180,30 @@ t.test("a core that was edited is not evaluated in place of the trained one", fu
   t.eq(mean_return(mneme "eval r episodes=20"), before)
 end)
 
+t.test("an edited own core is resumed where the command line names the script beside it, or the core; no other code is", function()
+  sh "rm -rf e e2 && cp -r r e && cp -r r e2 && mkdir -p away/cores"
+  write("cores/own.lua", core_text .. "-- edited by hand\n")
+  for _, words in ipairs { "run resume=e steps=6144 use=now", "eval e episodes=2 use=now" } do
+    local said, status = mneme(words)
+    t.ok(status == 2 and said:find "e: ./cores/own.lua was edited, is not known as yours, and was not run %(trust=1 runs it%)", said)
+  end
+  local said, status = mneme "run mine.lua resume=e steps=6144 use=now"
+  t.eq(status, 0, said)
+  write("cores/own.lua", core_text .. "-- and again\n")
+  said, status = mneme "run resume=e2 core=own steps=6144 use=now"
+  t.ok(status == 2 and said:find "mine.lua was", said)
+  said, status = mneme "run mine.lua resume=e2 core=gru steps=6144 use=now"
+  t.ok(status == 2 and said:find "'core' cannot change", said)
+  -- a script elsewhere brings no trust for the core of the folder that we are in
+  write("cores/own.lua", core_text .. "-- a third time\n")
+  sh "cp mine.lua rules.lua away/"
+  said, status = mneme "run away/mine.lua resume=e2 steps=6144 use=now"
+  t.ok(status == 2 and said:find "cores/own.lua was edited", said)
+  said, status = mneme "run away/mine.lua resume=e2 core=own steps=6144 use=now"
+  t.eq(status, 0, said)
+  write("cores/own.lua", core_text)
+end)
+
 t.test("a moved folder evaluates from what it keeps, if it is trusted", function()
   sh "mkdir away; cp -r r away/r"
   local away = dir .. "/away"

@@ -11,6 +11,7 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
   free = true,                 -- code runs that the script of the command line, or plain luajit, loads
   trusted = false,             -- trust=1: any code runs
+  edited = {},                 -- path -> true: code of the stored run that has changed since
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
@@ -50,6 +51,8 @@ local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 -- ---- whose code it is ----
 
 local named, words = {}, {}    -- real paths of files, and other words, that the command line names
+local beside = {}              -- folders of scripts that it names, with whose parts, cores/NAME.lua and so on, they go
+local PARTS = { attentions = true, cores = true, datasets = true, learners = true, scenes = true }
 local known                    -- digests of the user's code: "listed" in the user's state folder, or "here", in this process alone
 
 -- The list of the code that runs of the user's own were made by, one digest and path a line; nil: there is no place for it.
@@ -107,7 +110,7 @@ end
 function source_files.name(path, script)
   path = real(path)
   named[path] = true
-  source_files.free = source_files.free or script == true and not shipped(path)
+  if script and not shipped(path) then source_files.free, beside[path:match "^(.*)/"] = true, true end
 end
 
 ---Code runs from now on only where it comes with Mneme, the user has run it before, or these words name it.
@@ -115,9 +118,9 @@ end
 function source_files.only_named(list)
   source_files.free = false
   for _, word in ipairs(list) do
-    local value = word:match "^%-*[%w_.]+=(.*)$"
+    local key, value = word:match "^%-*([%w_.]+)=(.*)$"
     for part in (value or word):gmatch "[^,{}%s\"']+" do
-      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = true end
+      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
     end
   end
 end
@@ -152,7 +155,10 @@ end
 function source_files.allowed(path, text, copy, by)
   local at = not copy and real(path)
   if source_files.free and not source_files.folder or named[at] or by == "named" then return "named" end
-  if at and not source_files.folder and words[path:match "([^/]*)%.lua$"] then return "named" end
+  local folder, part, name = (at or ""):match "^(.*)/(%l+)/([^/]+)%.lua$"
+  local word = at and words[path:match "([^/]*)%.lua$"]
+  if word and (not source_files.folder or word .. "s" == part) then return "named" end
+  if PARTS[part] and beside[folder] then return "named" end
   if source_files.trusted or at and shipped(at) or known_as(text) then return "known" end
   return shipped_like(path, function(other) return other == text end) and "known" or nil
 end
@@ -251,8 +257,9 @@ function source_files.load(path, by)
   local as = source_files.allowed(path, text, instead ~= nil, by)
   if not as then
     local problem = source_files.remember {}
-    errors.usage((source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run")
-      :format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+    local form = source_files.edited[plain(path)] and "%s: %s was edited, is not known as yours, and was not run"
+      or source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"
+    errors.usage(form:format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)

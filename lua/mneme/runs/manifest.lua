@@ -105,7 +105,7 @@ end
 
 -- Adds checkpoints that the run did not write.  Of an unlisted one, that a power cut may have brought back, its id decides.
 local function strangers(path, info, held, found)
-  local listed, last = {}, held and not held.at_work and held.starts == #info.history and 0 or math.huge
+  local listed, last = {}, held and not held.at_work and held.starts == #(info.history or {}) and 0 or math.huge
   for _, file in ipairs(held and held.files or {}) do
     listed[file.name] = file
     if last < math.huge then last = math.max(last, tonumber(file.name:match "^checkpoints/step%-(%d+)") or 0) end
@@ -149,11 +149,10 @@ function manifest.check(path, info, found)
     strangers(path, info, nil, found)
     if first.source_folder == nil then
       note "an earlier version of Mneme made it, without a manifest: whether a file is missing or config.json was altered cannot be checked"
-    elseif files.is_file(path .. "/result.json") and found.done or info.id and checkpoints.list(path)[1] then
-      bad "manifest.json: is not there, and was when a checkpoint was written"
+    elseif files.is_file(path .. "/result.json") and found.done then bad "manifest.json: is not there, and the run is done"
     else
       found.unfinished = true
-      note "no start of it has ended yet: it runs, was killed, or failed; whether a file is missing cannot be checked"
+      note "manifest.json: is not there: it runs, was killed, or failed before its first checkpoint; whether a file is missing cannot be checked"
     end
     return
   end

@@ -334,12 +334,13 @@ function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
   local version, choice = run_sources.latest(info), run_sources.choice
-  source_files.read_before = {}
+  source_files.read_before, source_files.edited = {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   local gone, changed
   local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data = change.kind == "data"
+    if not data and not change.gone then source_files.edited[(change.path:gsub("^%./+", ""))] = true end
     if options and options[change.kind] == false then
       if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
     elseif choice == "now" then warn(("%s: %s; use=now takes what is there now"):format(folder, run_sources.text(change)))
