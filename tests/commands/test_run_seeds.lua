@@ -48,7 +48,7 @@ local function left_by(name)
     log[#log + 1] = json.encode(m)
   end
   local text = last > 0 and files.read(("%s/%s/checkpoints/step-%.0f.safetensors"):format(dir, name, last)) or ""
-  return text:match '.-"run":"%x+"(.*)$' and text:match "}}(.*)$", table.concat(log, "\n"), last
+  return text:gsub('^(.-"run": ?")%x+', "%1", 1):gsub('^(.-"crc32c": ?")%x+', "%1", 1), table.concat(log, "\n"), last
 end
 
 local function same(a, b)

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
+local luajit_pairs = require "mneme.base.luajit_pairs"
 
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
 
@@ -268,7 +269,8 @@ function source_files.load(path, by)
     local before, key = known_as(text)
     known[key] = before or "here"
   end
-  return load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
+  local chunk, problem = load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
+  return chunk and setfenv(chunk, source_files.globals), problem
 end
 
 -- As what the nearest file of the user's on the stack may run.
@@ -308,35 +310,42 @@ local function missing_module(name)
   error(said, 3)
 end
 
-local installed = false
-
--- Makes io.open and io.lines of scripts note which files they read.
-local function watch_files()
-  local open, lines = io.open, io.lines
-  local function by_script() return chunks[(debug.getinfo(3, "S") or {}).source or ""] end
-  rawset(io, "open", function(path, mode)
-    if type(path) == "string" and by_script() then
+-- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
+local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
+globals.io = setmetatable({
+  open = function(path, mode)
+    if type(path) == "string" then
       if not mode or mode == "r" or mode == "rb" then
         source_files.note_data(path)
         path = source_files.data_at(path)
       else source_files.note_written(path) end
     end
-    return open(path, mode)
-  end)
-  rawset(io, "lines", function(path, ...)
-    if type(path) == "string" and by_script() then
+    return io.open(path, mode)
+  end,
+  lines = function(path, ...)
+    if type(path) == "string" then
       source_files.note_data(path)
       path = source_files.data_at(path)
     end
-    return lines(path, ...)
-  end)
+    return io.lines(path, ...)
+  end }, { __index = io })
+function globals.loadfile(path, ...)
+  if type(path) ~= "string" or select("#", ...) > 0 then return loadfile(path, ...) end
+  return source_files.load(path, caller())
 end
+function globals.dofile(path)
+  local chunk, problem = globals.loadfile(path)
+  if not chunk then error(problem, 2) end
+  return chunk()
+end
+source_files.globals = setmetatable(globals, { __index = _G, __newindex = _G })
 
----Makes require, loadfile and dofile of scripts note what they load, and io.open and io.lines what they read.
+local installed = false
+
+---Makes require of scripts note what it loads.
 function source_files.install()
   if installed then return end
   installed = true
-  watch_files()
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
@@ -346,16 +355,6 @@ function source_files.install()
     return chunk
   end)
   table.insert(package.loaders, missing_module)
-  local lua_loadfile = loadfile
-  rawset(_G, "loadfile", function(path, ...)
-    if type(path) ~= "string" or select("#", ...) > 0 then return lua_loadfile(path, ...) end
-    return source_files.load(path, caller())
-  end)
-  rawset(_G, "dofile", function(path)
-    local chunk, problem = loadfile(path)
-    if not chunk then error(problem, 2) end
-    return chunk()
-  end)
 end
 
 return source_files
