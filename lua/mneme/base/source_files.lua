@@ -36,16 +36,11 @@ local function real(path)
   return text
 end
 
+-- Late: what files.lua needs is not loaded for a script that asks for none of it.
 local function is_file(path) return require("mneme.base.files").is_file(path) end
+local function text_of(path) return require("mneme.base.files").text(path) end
 local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
-
-local function text_of(path)
-  local f = is_file(path) and io.open(path, "rb")
-  local text = f and f:read "*a"
-  if f then f:close() end
-  return text or nil
-end
 
 local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 

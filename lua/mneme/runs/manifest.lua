@@ -1,7 +1,6 @@
 -- manifest.lua -- RUN/manifest.json: the files that a run had when its last start ended, with checksums.  `mneme check` finds by it what
 -- was altered or removed since.  It is written when all that it lists has reached the disk.  While a run is trained, each checkpoint
 -- is preceded by one `at_work`, of the checkpoints and of the lines of the log that each of them counts; a start that is killed leaves that.
-local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local checkpoints = require "mneme.runs.checkpoints"
@@ -13,16 +12,9 @@ local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
-local C = engine.C
 local ALTERED = ": was altered after it was written"
 local manifest = {}
 local seal_themselves = { ["result.json"] = true, ["resources.json"] = true }      -- they are written again after it
-
-local function crc_of(path, upto)
-  local crc, bytes = 0, 0
-  for text in files.pieces(path, 0, upto, 2 ^ 20) do crc, bytes = C.mn_crc32c(crc, text, #text), bytes + #text end
-  return ("%08x"):format(crc), bytes
-end
 
 local sums = {}                    -- path, size and time of an episode -> its entry
 local function lasting(name) return name:find "^episodes/" or name:find "^earlier%-log" end          -- what a later start neither changes nor removes
@@ -50,7 +42,7 @@ end
 function manifest.at_work(path, info, list, coming, after)
   local held = {}
   local function add(at)
-    if not at.checksum then at.checksum, at.bytes = crc_of(at.path) end
+    if not at.checksum then at.checksum, at.bytes = files.sum(at.path) end
     held[#held + 1] = { name = at.path:match "checkpoints/[^/]*$", checksum = at.checksum, bytes = at.bytes }
     if at.log then held[#held + 1] = { name = "metrics.jsonl", checksum = at.log.checksum, bytes = at.log.bytes } end
   end
@@ -60,7 +52,7 @@ function manifest.at_work(path, info, list, coming, after)
     local at = path .. "/" .. name
     local key = lasting(name) and ("%s %s %s"):format(at, lfs.attributes(at, "size"), lfs.attributes(at, "modification"))
     if key and not sums[key] then
-      local checksum, bytes = crc_of(at)
+      local checksum, bytes = files.sum(at)
       sums[key] = { name = name, checksum = checksum, bytes = bytes }
     end
     held[#held + 1] = sums[key]
@@ -77,7 +69,7 @@ function manifest.write(path, starts, after)
   io.stdout:flush()                                                           -- which may be its log.txt
   for i, name in ipairs(names_of(path)) do
     list[i] = { name = name }
-    if not seal_themselves[name] then list[i].checksum, list[i].bytes = crc_of(path .. "/" .. name) end
+    if not seal_themselves[name] then list[i].checksum, list[i].bytes = files.sum(path .. "/" .. name) end
   end
   files.write(path .. "/manifest.json", { sealed.encode { starts = starts, files = json.array(list) } }, after)
 end
@@ -98,7 +90,8 @@ local function fault(path, file)
   local at = path .. "/" .. file.name
   if not files.is_file(at) then return "is not there, and was when the run ended" end
   if not file.checksum then return nil end
-  local crc, bytes = crc_of(at)
+  local crc, bytes = files.sum(at)
+  if not crc then return "cannot be read" end
   if bytes ~= file.bytes then return ("has %.0f bytes, and had %.0f when the run ended"):format(bytes, file.bytes) end
   if crc ~= file.checksum then return "was altered after the run ended" end
 end
@@ -113,7 +106,7 @@ local function strangers(path, info, held, found)
   for _, at in ipairs(checkpoints.list(path)) do
     local name = at.path:sub(#path + 2)
     local file = listed[name] or {}
-    if file.checksum ~= nil and file.checksum == crc_of(at.path) then file.same = true
+    if file.checksum ~= nil and file.checksum == files.sum(at.path) then file.same = true
     elseif info.id then
       local ok, metadata = pcall(safetensors.metadata, at.path)
       local problem = ok and (metadata.run ~= info.id and "is of another run" or at.step > last and "was not there when the run ended")
@@ -130,7 +123,7 @@ local function check_log(path, held, found)
   local bytes, whole = lfs.attributes(path .. "/metrics.jsonl", "size") or 0, true
   for _, file in ipairs(held.files) do
     if file.name == "metrics.jsonl" and file.bytes <= bytes then
-      whole = whole and crc_of(path .. "/metrics.jsonl", file.bytes) == file.checksum
+      whole = whole and files.sum(path .. "/metrics.jsonl", file.bytes) == file.checksum
     end
   end
   if not whole then found.bad[#found.bad + 1] = "metrics.jsonl: lines that a checkpoint counts were altered" end

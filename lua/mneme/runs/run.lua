@@ -86,7 +86,7 @@ local may_differ = { device = true, threads = true, view = true }
 function run.alike(cfg, about)
   local of = { program = run_sources.program(), parameters = values.show(about.parameters), model = json.encode { about.core } }
   for key, value in pairs(cfg) do if not may_differ[key] then of[key] = values.show(value) end end
-  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. run_sources.checksum(file.text) end
+  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. files.crc(file.text) end
   return of
 end
 
