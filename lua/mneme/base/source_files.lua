@@ -12,7 +12,7 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
   free = true,                 -- code runs that the script of the command line, or plain luajit, loads
   trusted = false,             -- trust=1: any code runs
-  edited = {},                 -- path -> true: code of the stored run that has changed since
+  edited = {},                 -- path -> "own", "foreign": code that has changed since the stored run, in which it was the user's or not
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
@@ -47,8 +47,6 @@ local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 -- ---- whose code it is ----
 
 local named, words = {}, {}    -- real paths of files, and other words, that the command line names
-local beside = {}              -- folders of scripts that it names, with whose parts, cores/NAME.lua and so on, they go
-local PARTS = { attentions = true, cores = true, datasets = true, learners = true, scenes = true }
 local known                    -- digests of the user's code: "listed" in the user's state folder, or "here", in this process alone
 
 -- The list of the code that runs of the user's own were made by, one digest and path a line; nil: there is no place for it.
@@ -73,6 +71,11 @@ local function known_as(text)
   local name = digest(text)
   return known[name], name
 end
+
+---Notes that code has changed since the stored run.
+---@param path string
+---@param before string? its text then
+function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) and "own" or "foreign" end
 
 ---A run of the user's own is made by this code: it is the user's from now on, wherever it lies.
 ---@param code { path: string, text: string }[]
@@ -106,7 +109,7 @@ end
 function source_files.name(path, script)
   path = real(path)
   named[path] = true
-  if script and not shipped(path) then source_files.free, beside[path:match "^(.*)/"] = true, true end
+  source_files.free = source_files.free or script == true and not shipped(path)
 end
 
 ---Code runs from now on only where it comes with Mneme, the user has run it before, or these words name it.
@@ -151,10 +154,9 @@ end
 function source_files.allowed(path, text, copy, by)
   local at = not copy and real(path)
   if source_files.free and not source_files.folder or named[at] or by == "named" then return "named" end
-  local folder, part, name = (at or ""):match "^(.*)/(%l+)/([^/]+)%.lua$"
   local word = at and words[path:match "([^/]*)%.lua$"]
-  if word and (not source_files.folder or word .. "s" == part) then return "named" end
-  if PARTS[part] and beside[folder] then return "named" end
+  if word and (not source_files.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
+  if at and source_files.free and source_files.edited[plain(path)] == "own" then return "named" end
   if source_files.trusted or at and shipped(at) or known_as(text) then return "known" end
   return shipped_like(path, function(other) return other == text end) and "known" or nil
 end

@@ -315,7 +315,7 @@ function run_sources.adopt(folder, info, options)
   local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data = change.kind == "data"
-    if not data and not change.gone then source_files.edited[(change.path:gsub("^%./+", ""))] = true end
+    if not data and not change.gone then source_files.note_edited(change.path, files.text(change.copy)) end
     if options and options[change.kind] == false then
       if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
     elseif choice == "now" then warn(("%s: %s; use=now takes what is there now"):format(folder, run_sources.text(change)))
