@@ -122,7 +122,7 @@ end
 local function check_log(path, held, found)
   local bytes, whole = lfs.attributes(path .. "/metrics.jsonl", "size") or 0, true
   for _, file in ipairs(held.files) do
-    if file.name == "metrics.jsonl" and file.bytes <= bytes then
+    if file.name == "metrics.jsonl" and file.bytes > 0 and file.bytes <= bytes then
       whole = whole and files.sum(path .. "/metrics.jsonl", file.bytes) == file.checksum
     end
   end
