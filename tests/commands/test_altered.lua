@@ -31,7 +31,7 @@ local alterations = {
   { "echo >> $(find f/source -name tmaze.lua)", "source/" },
   { [[sed -i 's/"wall_s": /"wall_s": 1/' f/resources.json]], "resources.json" },
   { "printf x | dd of=$(ls f/where/*.json | head -1) bs=1 seek=90 conv=notrunc", "where/" },
-  { "echo >> f/manifest.json", "manifest.json" },
+  { "echo >> f/manifest.json", "manifest.json" }, { "rm f/manifest.json", "manifest.json" },
 }
 
 t.test("a resume refuses what was altered, by name, and touches nothing", function()
@@ -148,7 +148,7 @@ local foreign = {
   { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-64.safetensors" },
   { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-900000000.safetensors" },
   { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" .. last }, { "k", "rm f/checkpoints/*; cp other/checkpoints/* f/checkpoints/" },
-  { "k", "rm f/manifest.json; cp other/checkpoints/* f/checkpoints/" }, { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
+  { "k", "rm f/manifest.json; cp other/checkpoints/* f/checkpoints/" }, { "k", "rm f/manifest.json", "manifest.json" }, { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
   { "a", "cp longer/checkpoints/step-42* f/checkpoints/" }, { "k", "cp other/config.json f/", "config.json" },
 }
 

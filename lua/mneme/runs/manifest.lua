@@ -142,10 +142,12 @@ function manifest.check(path, info, found)
     strangers(path, info, nil, found)
     if first.source_folder == nil then
       note "an earlier version of Mneme made it, without a manifest: whether a file is missing or config.json was altered cannot be checked"
-    elseif files.is_file(path .. "/result.json") and found.done then bad "manifest.json: is not there, and the run is done"
+    elseif files.is_file(path .. "/result.json") and found.done or info.id and checkpoints.list(path)[1] then
+      found.unfinished = true
+      bad "manifest.json: is not there, and was before the first checkpoint"
     else
       found.unfinished = true
-      note "manifest.json: is not there: it runs, was killed, or failed before its first checkpoint; whether a file is missing cannot be checked"
+      note "it has written no checkpoint yet: it runs, was killed, or failed; whether a file is missing cannot be checked"
     end
     return
   end
