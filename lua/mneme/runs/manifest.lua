@@ -174,6 +174,7 @@ function manifest.check(path, info, found)
   for _, file in ipairs(held.files) do
     local problem = (not stale or lasting(file.name)) and (file.name ~= "log.txt" or done)
       and not file.same and not tables.has(found.bad, file.name .. ALTERED) and fault(path, file)
+    if file.name == "metrics.jsonl" and not stale and not problem then found.log_is_whole = true end
     local checkpoint = file.name:find "^checkpoints/"
     count = count + (checkpoint and 1 or 0)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
