@@ -1,6 +1,6 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Settings are key=value arguments, so only the command's name is
 -- parsed here; each command reads its own arguments, and errors carry their exit status.
-require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+require "mneme.base.luajit_pairs"                 -- first: the files of Mneme that are loaded after it have a pairs() without fault
 local source_files = require "mneme.base.source_files"
 source_files.install()                            -- what scripts load is noted for their runs
 local ffi = require "ffi"

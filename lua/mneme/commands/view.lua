@@ -45,6 +45,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 -- ---- the command line ----
 
 -- Settings that are integers, with their minimum.
+local MOST_EPISODES = 10000
 local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1, wait = 0 }
 local others = { "env", "out", "scale", "scene", "size", "theme" }
 
@@ -74,7 +75,7 @@ function view.parse(args)
       o[key] = tonumber(value)
       if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
         usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
-      end
+      elseif key == "episodes" and o.episodes > MOST_EPISODES then usage(("episodes=%s: expected %d at most"):format(value, MOST_EPISODES)) end
     elseif not window.option(o, key, value) then
       local known = tables.keys(numbers)
       for _, names in ipairs { others, tables.keys(interventions.kinds) } do

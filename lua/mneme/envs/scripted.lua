@@ -6,6 +6,7 @@ local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
+local source_files = require "mneme.base.source_files"
 local observation_names = require "mneme.envs.observation_names"
 local reference = require "mneme.envs.reference"
 local saved_tables = require "mneme.envs.saved_tables"
@@ -244,6 +245,9 @@ function world.new(spec)
       n, size, MOST_ENVS, MOST_NUMBERS))
   end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
+  for _, f in pairs(spec) do              -- of a script that luajit itself runs: their pairs() is to have an order, too
+    if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, source_files.globals) end
+  end
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,

@@ -247,12 +247,6 @@ end
 
 -- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
-  for _, pair in ipairs(given) do
-    if not may_change[pair[1]] then
-      errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
-        "steps, view, threads, device, precision, emulate, debug and profile can")
-    end
-  end
   local info = require("mneme.runs.folder").read_info(folder)       -- late: it opens the context
   local known = config.script and config.script:match "[^/]*$"
   local made_by = info.script and info.script:match "[^/]*$"
@@ -260,6 +254,17 @@ local function resume(cfg, schema, given, folder)
     errors.usage(("%s was made by %s, not by %s"):format(folder, info.script, config.script))
   end
   local stored = {}
+  for i = #given, 1, -1 do
+    local key, text = given[i][1], given[i][2]
+    if not may_change[key] then
+      local value = values.from_json(info.config[key], schema[key] and schema[key].default)
+      if value == nil or text ~= (values.is_named(value) and value[1]) and not values.same(text, value) then
+        errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, key),
+          "steps, view, threads, device, precision, emulate, debug and profile can")
+      end
+      table.remove(given, i)                                          -- what is as it was may be said
+    end
+  end
   for key, value in pairs(info.config) do
     local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
     stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
