@@ -273,7 +273,7 @@ end
 local function line(result)
   local word, at, best = top(result)
   return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
-    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
+    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "no part costs anything",
     result.test and (", %d cells stand out"):format(result.test.clear) or "")
 end
 

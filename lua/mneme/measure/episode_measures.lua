@@ -73,29 +73,33 @@ local maps = {
     what = { success = "success gained", ["return"] = "return gained" } },
 }
 
--- A map as a panel; with its cells, if it is complete.
-local function causes(map, deadline)
+-- Measures until the deadline, or with `coarse` until columns over all steps are done.
+local function work(map, deadline, coarse)
+  while not (map.done or coarse and map.coarse) and C.mn_clock(false) < deadline do map:work(deadline) end
+end
+
+-- A map as a panel; with its cells, if columns over all steps are done.
+local function causes(map)
   local words = maps[map.test_of]
   local title, name = words.title, words.name
-  map:work(deadline)
-  if not map.steps or #map.columns == 0 then
+  if not map.steps or next(map.columns) == nil then
     local why = map.done and "the episodes end at step 0" or "not measured in the time that this page had; mneme where RUN stores it"
     return { title = title, name = name, define = why, variants = { { why = why } } }
   end
-  local cells, steps = map:cells(), {}
-  local test = map.done and map:test(cells)
-  for c = 1, #map.columns do steps[c] = map.steps[c] end
+  local cells, steps, column = map:cells(), {}, {}
+  local test = map.coarse and map:test(cells)
+  for c, at in ipairs(map.steps) do if map.columns[c] then steps[#steps + 1], column[#steps + 1] = at, c end end
   local about = { title = title, name = name, words = "number", fixed = true, rows = names_of(map.rows), tips = {},
     step = map.test_of == "hold" and "kept as it is before step" or "erased at step",
     define = (words.define .. ", over %d episodes; what does not stand out of the noise has no colour."):format(words.what[map.measure], #map.outcomes) }
   local values = table_of(#map.rows, #steps, function(r, c)
-    local cell = cells[r][c]
+    local cell = cells[r][column[c]]
     return cell and (cell.clear or not test) and math.max(0, cell.loss) or cell and 0
   end)
   for r = 1, #map.rows do
     about.tips[r] = {}
     for c = 1, #steps do
-      local cell = cells[r][c]
+      local cell = cells[r][column[c]]
       local text = cell and ("%.2f"):format(cell.loss) or "not measured"
       if cell and cell.low then text = ("%s [%.2f, %.2f]"):format(text, cell.low, cell.high) end
       if cell and test then text = text .. (cell.clear and ", beyond the noise" or ", not beyond the noise") end
@@ -110,19 +114,20 @@ end
 -- The maps of a checkpoint, and what they say; of an agent whose episodes fail also what it lost.  job: Readings, or nil.
 local function all_causes(map_of, checkpoint, deadline, job)
   local map = map_of(checkpoint)
-  local about, cells = causes(map, deadline)
-  local list, story = { about }, nil
+  work(map, deadline, true)
+  local held = map.coarse and memory_story.fails(map) and map_of(checkpoint, "hold") or nil
+  if held then work(held, deadline, true) end
+  work(map, deadline)
+  if held then work(held, deadline) end
+  local about, cells = causes(map)
+  local list, story = { about }, memory_story.draw(map.outcomes)
   if cells then
-    local what, held, held_cells = memory_story.what(map.carrier.env), nil, nil
-    if memory_story.fails(map) then
-      held = map_of(checkpoint, "hold")
-      list[2], held_cells = causes(held, deadline)
-    end
+    local what, held_cells = memory_story.what(map.carrier.env), nil
+    if held then list[2], held_cells = causes(held) end
     story = table.concat(memory_story.sentences({ map = map, cells = cells }, held_cells and { map = held, cells = held_cells }, what,
       function(measure, word) return job and job.done and in_words.why(job, measure, word) or nil end), " ")
-    story = ("%d episodes: %s"):format(#map.outcomes, story)
   end
-  return list, story
+  return list, story and ("%d episodes: %s"):format(#map.outcomes, story)
 end
 
 -- ---- all ----

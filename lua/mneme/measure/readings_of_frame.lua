@@ -75,6 +75,18 @@ function readings_of_frame.episode(job, now, fact, part)
   return list
 end
 
+---The probabilities that all of the memory gives to the answers of a fact in one frame.
+---@param job Readings
+---@param frame Frame
+---@param fact table { name }
+---@return table<integer, number>? p by answer; nil: not read at this step, or not this fact
+function readings_of_frame.answers(job, frame, fact)
+  local step
+  for _, at in ipairs(job.steps or {}) do if at <= frame.step then step = at end end          -- of later ones the last that is read
+  local said = step and job.cells[fact.name] and job:of(fact.name, 1, step, frame.memory)
+  return said and said[1] and said[1].p or nil
+end
+
 ---How much of a fact is read at a step, scored on episodes that the reading was not fitted on: 0 is no more than chance, 1 is all.
 ---@param job Readings
 ---@param step integer

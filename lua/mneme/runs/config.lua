@@ -32,6 +32,8 @@ config.standard = {
   { "quick", false, { "the script's small values, to try it out" } },
   { "full", false, { "the script's large values, as published" } },
   { "view", false, { "watch training in a window" } },
+  { "where", "0", { "at the end, store the map of the memory (mneme where), for the window to show: 1: all of it; short: 15 seconds of it at most",
+    choices = { "0", "1", "short" } } },
   { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
   { "precision", "fp32", { "input precision of matrix products; bf16: on a GPU, or a CPU with AVX512-BF16 or AMX; tf32: on a GPU",
     choices = { "fp32", "tf32", "bf16" } } },
@@ -51,7 +53,7 @@ config.standard = {
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
 local standard = config.standard
-local may_change = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
+local may_change = { resume = true, steps = true, view = true, where = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })
@@ -111,7 +113,7 @@ local function check_run(cfg, by_user, script)
     reads_all = reads_all or code:find("%f[%w_]" .. word .. "%f[^%w_]")
   end
   if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
-  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view", "where" } do
     if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
       errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
     end
