@@ -11,7 +11,7 @@ decisions.reasons = {
 for _, reason in ipairs(decisions.reasons) do decisions.reasons[reason[1]] = reason end
 
 ---A declared fact.  Kinds: "class", "number"; "action": a class that is the right action now, none where it is below 0; "action@FACT": the right
----action where FACT is 0, none elsewhere.
+---action where FACT is 0, none elsewhere; there one may decide again until the episode ends, and the last decision counts.
 ---@param name string
 ---@param kind string
 ---@return table? fact { name, kind = "class"|"number", acts = it is the right action, when = FACT or nil }; nil: no such kind
@@ -51,6 +51,7 @@ function decisions.of_episode(fact, entries, actions)
   local wrong, drawn, first, there = 0, 0, nil, nil
   for _, entry in ipairs(entries) do
     local right, p = entry.truth and decisions.right(fact, entry.truth, actions), entry.policy
+    if right and fact.when then wrong, drawn, first = 0, 0, nil end
     if right and p and p[right + 1] and entry.action ~= right then
       wrong = wrong + 1
       if p[right + 1] > p[entry.action + 1] then drawn = drawn + 1 elseif not first then first, there = entry, right end
@@ -72,6 +73,7 @@ function decisions.counter(p)
     local actions, logits = p.actions:data() + at, p.logits:data() + at * A
     for b = 0, p.num_envs - 1 do
       local right, action = decisions.right(fact, p.env:truth(b), A), actions[b]
+      if right and fact.when then wrong[b], drawn[b] = nil, nil end
       if right and action ~= right then
         wrong[b] = (wrong[b] or 0) + 1
         if logits[b * A + right] > logits[b * A + action] then drawn[b] = (drawn[b] or 0) + 1 end
