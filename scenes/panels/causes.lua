@@ -48,15 +48,17 @@ local function words_for(state, row, at, cell)
 end
 
 -- A cell is a spot; that of the displayed episode's intervention has a frame.
-local function spots(view, plot, state, erased)
+local function spots(view, plot, state, now)
+  local erased = now.erased
   local rows, steps, u = state.map.rows, state.map.steps, view.unit
   local wide, high, test = plot.w / #steps, plot.h / #rows, state.map.test_of
   for r, row in ipairs(rows) do
+    if row.layer and mn.ui.selection.pointed(now, row) then view:frame(plot.x, plot.y + (r - 1) * high, plot.w, high, view.theme.text, 1.5 * u) end
     for c, at in ipairs(steps) do
       local x, y = plot.x + (c - 1) * wide, plot.y + (r - 1) * high
       local box = { x = x, y = y, w = wide, h = high }
       if not state.cells[r][c] then mn.ui.hatch(view, x, y, wide, high) end
-      view:spot(box, { [test] = row.word, at = at })
+      view:spot(box, { [test] = row.word, at = at, part = row })
       view:tip(box, words_for(state, row, at, state.cells[r][c]))
       if erased and erased.test == test and erased.word == row.word and erased.at == at then view:frame(x, y, wide, high, view.theme.warm, 2 * u) end
     end
@@ -86,7 +88,7 @@ local function draw(view, box, now, state, why)
     view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, map.rows[r].head and theme.dim or theme.text, "left", wide + 1)
     if r > 1 and not map.rows[r].head then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
   end
-  spots(view, plot, state, now.erased)
+  spots(view, plot, state, now)
   steps_below(view, plot, map.steps, now.can_open, of)
 end
 

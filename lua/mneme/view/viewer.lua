@@ -426,7 +426,7 @@ end
 function Viewer:measure(deadline)
   local causes, changed = self.causes, false
   if deadline and self:ahead(deadline) then changed = true end
-  if not causes or not causes.wanted and not self.stored then return false end
+  if not causes or not causes.wanted and not self.stored then return changed end
   while causes:work(self:source().steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
   return changed
 end
@@ -495,8 +495,11 @@ end
 -- The pointer rests at a place: its tip is drawn with the page.
 local function hover(self, x, y)
   self.hover = { x, y }
-  local tip = self.canvas:tip_at(x, y)
-  if tip or self.tip then self.dirty = true end
+  local tip, spot = self.canvas:tip_at(x, y), self.canvas:spot_at(x, y)
+  local part = spot and (spot.select or spot.part) or nil
+  part = part and part.layer and part or nil
+  if tip or self.tip or part ~= self.pointed then self.dirty = true end
+  self.pointed = part                                          -- all panels show where it is
 end
 
 -- The second of two quick clicks on a panel shows it alone, or the page again.
