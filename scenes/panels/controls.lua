@@ -27,7 +27,7 @@ local function buttons_of(bar)
   add("j", bar.selection.head and "head " .. bar.selection.head or "all heads", bar.selection.head)
   if bar.checkpoint and not bar.pair then
     add("[", "‹")
-    add(nil, ("%.0fk steps%s"):format(bar.checkpoint / 1000, bar.follows and ", the newest" or ""))
+    add(nil, (bar.follows and "newest: %.0fk" or "%.0fk steps"):format(bar.checkpoint / 1000))
     add("]", "›")
   end
   if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
