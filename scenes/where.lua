@@ -6,6 +6,11 @@ local panels = mn.scene.panels
 
 local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
+  if now.map_apart then                            -- two episodes of one agent: the window draws its map once, below both
+    local world, policy = view:split(body, "rows", { "1*", "1*" })
+    panels.world(view, world, now)
+    return panels.policies(view, policy, now)
+  end
   local above, causes = view:split(body, "rows", { "2*", "3*" })
   local world, policy = view:split(above, "columns", { "1*", "1*" })
   panels.world(view, world, now)

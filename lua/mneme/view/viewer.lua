@@ -458,8 +458,7 @@ end
 
 ---A key was pressed.  True: quit.
 function Viewer:key(key, clock, paint)
-  self.dirty, self.hover, self.note = true, nil, nil                   -- what was said was about the page before
-  self.hunting = nil
+  self.dirty, self.hover, self.note, self.hunting = true, nil, nil, nil          -- what was said was about the page before
   if self.menu then return key_of_menu(self, key, clock) end
   if self.help and key == keyboard.ESCAPE then return self:show_help(false) end
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
@@ -523,6 +522,7 @@ end
 ---A pointer event: see window.lua.
 function Viewer:pointer(what, x, y, by, clock, paint)
   local spot, box
+  if what == "press" then self.note, self.hunting = nil, nil end
   if what == "press" and (by == 1 or by == 3) then spot, box = self.canvas:spot_at(x, y) end
   if what == "press" and by == 3 then
     if spot and spot.start then self:beside(spot.start, clock) end

@@ -49,6 +49,9 @@ local function others(self, k)
   return list
 end
 
+-- Are two episodes of one agent shown?
+local function one_agent(self) return #self.tracks == 2 and (self.original or self.together) and true or nil end
+
 local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
@@ -60,7 +63,8 @@ local function shown_frame(self, k, status)
     end
     more.losses = function() return self.causes:show_held() end
     more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
-    more.erased = self.original and self.erased or nil
+    more.erased, more.map_apart = self.original and self.erased or nil, one_agent(self)
+    if one_agent(self) then more.story, more.shared_story = nil, more.story end          -- said once, above both
   end
   local line, at = self.tracks[k].timeline, self.slots[self.at][k]
   more.episode_history, more.beside = whole(self, k), others(self, k)
@@ -149,6 +153,19 @@ local function pages(self, view, body, now)
     body, difference = view:split(body, "rows", { "1*", DIFFERENCE }, 0)
     local second = self:frame(2)
     if second then scene.panels.difference(view, view:inset(difference, 6), now, { other = shown_frame(self, 2) }) end
+  end
+  local edge = 16 * view.unit
+  local told = now.shared_story and setmetatable({ story = now.shared_story }, { __index = now })
+  local high = told and scene.panels.story(view, nil, told, view:inset(body, 16)) or 0
+  if high > 0 then
+    local story
+    story, body = view:split(body, "rows", { high + 8, "1*" }, 0)
+    scene.panels.story(view, { x = story.x + edge, y = story.y + edge / 2, w = story.w - 2 * edge, h = story.h - edge / 2 }, told)
+  end
+  if one_agent(self) and self.scene_name == "where" then
+    local map
+    body, map = view:split(body, "rows", { "1*", "1*" }, 0)
+    scene.panels.causes(view, { x = map.x + edge, y = map.y, w = map.w - 2 * edge, h = map.h - edge }, now)
   end
   if n > 1 then boxes = { view:split(body, "columns", { "1*", "1*" }, 0) } end
   if n > 2 then
