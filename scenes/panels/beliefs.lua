@@ -67,6 +67,15 @@ local function marks(view, now, said, options, worth)
   end
 end
 
+-- A line at the lower edge, on a ground of its own, cut at the edge of the panel; not in a panel so low that it would hide the world.
+local function caption(view, inner, text)
+  local u = view.unit
+  if inner.h < 60 * u then return end
+  text = view:fit(text, 11, inner.w - 8 * u)
+  view:rect(inner.x, inner.y + inner.h - 17 * u, view:text_width(text, 11) + 8 * u, 17 * u, canvas.fade(view.theme.card, 0.85))
+  view:text(text, inner.x + 4 * u, inner.y + inner.h - 5 * u, 11, view.theme.dim)
+end
+
 ---options: fact; place = function(x, y) -> where that is on the page, and how long 1 is; of a class at = function(entry) -> x, y; of a list of
 ---numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells = function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
@@ -76,7 +85,7 @@ return function(view, inner, now, options)
   view.unfinished = view.unfinished or not job.done and job
   if not job.done then
     local text = "what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")
-    view:text(text, inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+    caption(view, inner, text)
   end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then
@@ -84,8 +93,7 @@ return function(view, inner, now, options)
       local worth = readings.worth(job, now.step, fact, 1)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
       if worth and draw ~= light then
-        view:text(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""),
-          inner.x + 4 * view.unit, inner.y + inner.h - 5 * view.unit, 11, view.theme.dim)
+        caption(view, inner, ("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""))
       end
     end
   end
