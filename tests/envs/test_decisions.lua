@@ -76,10 +76,10 @@ t.test("wrong decisions of an episode: those that were drawn, and the last one a
   local function entry(right, action, p, left) return { truth = { cue = right, left = left }, action = action, policy = p } end
   local quiz, turn = decisions.fact("cue", "action"), decisions.fact("cue", "action@left")
   local list = { entry(0, 1, { 0.6, 0.4 }, 1), entry(1, 0, { 0.7, 0.3 }, 0), entry(1, 0, { 0.2, 0.8 }, 0), entry(-1, 0, { 1, 0 }, 0) }
-  local wrong, drawn, first, right = decisions.of_episode(quiz, list, 2)
-  t.eq(wrong, 3) t.eq(drawn, 2) t.eq(first, list[2]) t.eq(right, 1)
-  wrong, drawn, first = decisions.of_episode(turn, list, 2)
-  t.eq(wrong, 1) t.eq(drawn, 1) t.eq(first, nil)
+  local count = decisions.of_episode(quiz, list, 2)
+  t.eq(count.wrong, 3) t.eq(count.drawn, 2) t.eq(count.clear, 1) t.eq(count.first, list[1]) t.eq(count.right, 0)
+  count = decisions.of_episode(turn, list, 2)
+  t.eq(count.wrong, 1) t.eq(count.drawn, 1) t.eq(count.clear, 1) t.eq(count.first, nil)
 end)
 
 -- The cue agent with actions that are nearly drawn by lot: right ones have more probability.
@@ -103,7 +103,8 @@ for _, n in ipairs { 1, 6 } do
       p:step()
       for b = 0, n - 1 do
         if p.done[b] ~= 0 then
-          local w, d = counter.take(b)
+          local count = counter.take(b)
+          local w, d = count.wrong, count.drawn
           ended = ended + 1
           local lost = p.env:outcome(b).score < 1
           failed, drawn = failed + (lost and 1 or 0), drawn + d
@@ -119,13 +120,15 @@ end
 t.test("the draw of actions comes first, in numbers; nothing is said where nothing fails, or nothing is known", function()
   local function said(list)
     local outcomes = {}
-    for i, o in ipairs(list) do outcomes[i] = { score = o[1], wrong = o[2], drawn = o[3], greedy = o[4] } end
+    for i, o in ipairs(list) do outcomes[i] = { score = o[1], wrong = o[2], drawn = o[3], clear = o[5] or o[3], greedy = o[4] } end
     return memory_story.draw(outcomes)
   end
   local function numbers(text) return text and table.concat({ text:match "(%d+) of (%d+)" }, "/") end
   t.eq(numbers(said { { 1, 0, 0 }, { 0, 1, 1 }, { 0, 1, 1 }, { 0, 1, 0 } }), "2/3")
   t.eq(numbers(said { { 0.5, 4, 3 }, { 0.2, 6, 0 }, { 1, 0, 0 } }), "3/10")
   t.eq(numbers(said { { 0, nil, nil, 1 }, { 0, nil, nil, 0 }, { 1, nil, nil, 1 } }), "1/2")
+  t.ok(said { { 0, 1, 1, 1 }, { 0, 1, 1, 1 }, { 1, 0, 0, 1 } }:find "not the memory")
+  t.ok(not said { { 0, 1, 1, 1, 0 }, { 0, 1, 1, 1, 0 }, { 1, 0, 0, 1 } }:find "not the memory", "more, and hardly more")
   t.ok(said { { 0, 0, 0 }, { 1, 0, 0 } }:find "No wrong decision")
   t.eq(said { { 1, 0, 0 }, { 1, 0, 0 } }, nil)
   t.eq(said { { 0 }, { 1 } }, nil)

@@ -23,7 +23,7 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses, of hold: gains } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
----  action at each step, where success is measured and an episode fails; wrong, drawn: its wrong decisions (envs/decisions.lua), where they are known }
+---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field coarse boolean columns over all steps are done, if not all; work() returns once when they are
 ---@field done boolean
@@ -87,6 +87,8 @@ local function survey_greedy(self)
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
 end
 
+local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear = count.wrong, count.drawn, count.clear end
+
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
   local p, envs, lengths, graded = self.carrier, {}, {}, false
@@ -94,11 +96,11 @@ local function survey(self)
   begin(self, p)
   local counter = decisions.counter(p)
   local out = finish(self, p, envs, counter and function(ended)
-    for b in pairs(ended) do if not ended[b].wrong then ended[b].wrong, ended[b].drawn = counter.take(b) end end
+    for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
     counter.note()
   end)
   for i, b in ipairs(envs) do
-    if counter and not out[b].wrong then out[b].wrong, out[b].drawn = counter.take(b) end
+    if counter and not out[b].wrong then put(out[b], counter.take(b)) end
     self.outcomes[i], lengths[i] = out[b], out[b].length
     if self.measure == "success" and not out[b].score then p.env:refuse_score "measure=success" end
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1

@@ -48,7 +48,7 @@ local function fits(map, got)
   if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
   for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
   for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
-      + (o.greedy and 1 or 0)) or (o.wrong ~= nil or o.drawn ~= nil) and not numbers({ o.wrong, o.drawn }, 2, 2 ^ 31) then return false end end
+      + (o.greedy and 1 or 0)) or (o.wrong or o.drawn or o.clear) ~= nil and not numbers({ o.wrong, o.drawn, o.clear }, 3, 2 ^ 31) then return false end end
   for _, o in ipairs(got.outcomes) do if got.measure == "success" and not o.score then return false end end
   if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
   local place = {}

@@ -21,7 +21,7 @@ local LONG = 10                    -- without a time limit they may take that ma
 ---@param options table? { album = EpisodeRecorder that records them, reached = of Env:keep_outcomes, most = steps of all environments after which
 ---  it gives up }
 ---@return table { scored = false where none has a score; next to others that have one a missing score counts as 0; score = list, ret = list,
----  length = list, reached = list of a byte an outcome, outcomes = { score, wrong, drawn } of each where actions are drawn and the right one is
+---  length = list, reached = list of a byte an outcome, outcomes = { score, wrong, drawn, clear } of each where actions are drawn and the right one is
 ---  known, for memory_story.draw }: fewer episodes after a signal
 function fresh.play(p, episodes, options)
   local o, outcomes = options or {}, #p.env.outcomes
@@ -39,11 +39,10 @@ function fresh.play(p, episodes, options)
     if ended_now > 0 then
       local done, ended = p.done, p.env.ended
       for b = 0, p.num_envs - 1 do
-        local wrong, drawn
-        if done[b] ~= 0 and counter then wrong, drawn = counter.take(b) end
+        local count = done[b] ~= 0 and counter and counter.take(b) or nil
         if done[b] ~= 0 and #played[b] < each then
           table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b],
-            reached and ffi.string(reached + b * outcomes, outcomes) or nil, wrong = wrong, drawn = drawn })
+            reached and ffi.string(reached + b * outcomes, outcomes) or nil, count = count })
           total = total + 1
         end
       end
@@ -61,7 +60,10 @@ function fresh.play(p, episodes, options)
         out.scored = out.scored or e[1] == e[1]
         table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
         table.insert(out.reached, e[4])
-        if counter then table.insert(out.outcomes, { score = e[1] == e[1] and e[1] or 0, wrong = e.wrong, drawn = e.drawn }) end
+        if counter then
+          e.count.score = e[1] == e[1] and e[1] or 0
+          table.insert(out.outcomes, e.count)
+        end
       end
     end
   end

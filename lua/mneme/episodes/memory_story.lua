@@ -146,30 +146,32 @@ function memory_story.lost(map, cells, what, why)
 end
 
 ---Why episodes fail that fail by the draw of an action: the simplest explanation, known from the episodes as they are.
----@param outcomes table[] { score; wrong, drawn = wrong decisions, and those where the right action had more probability than the one drawn, where an
----  environment declares what is right (envs/decisions.lua); greedy = score of the same episode with the likeliest action at each step, where known }
+---@param outcomes table[] { score; wrong, drawn, clear = wrong decisions, those where the right action had more probability than the one drawn, and those
+---  where it had clearly more, where an environment declares what is right (envs/decisions.lua); greedy = score of the same episode with the likeliest
+---  action at each step, where known }
 ---@return string? sentence nil: few episodes fail, or nothing is known
 function memory_story.draw(outcomes)
-  local n, failed, wrong, drawn, several, saved, before, greedy = #outcomes, 0, 0, 0, false, 0, 0, 0
+  local n, failed, known, several, saved, before, greedy = #outcomes, 0, true, false, 0, 0, 0
+  local sum = { wrong = 0, drawn = 0, clear = 0 }
   for _, o in ipairs(outcomes) do
     if not o.score then return nil end
     before, greedy = before + o.score / n, greedy and o.greedy and greedy + o.greedy / n
     if o.score < 1 then
-      failed, saved = failed + 1, saved + ((o.greedy or 0) >= 1 and 1 or 0)
-      wrong, drawn = wrong and o.wrong and wrong + o.wrong, o.drawn and drawn + o.drawn or drawn
-      several = several or (o.wrong or 0) > 1
+      failed, saved, known, several = failed + 1, saved + ((o.greedy or 0) >= 1 and 1 or 0), known and o.wrong ~= nil, several or (o.wrong or 0) > 1
+      for key, of in pairs(sum) do sum[key] = of + (o[key] or 0) end
     end
   end
-  if failed <= FAILING * n or not (wrong or greedy) then return nil end
+  if failed <= FAILING * n or not (known or greedy) then return nil end
   local tail = greedy and (" (greedy=1: %.2f in place of %.2f)"):format(greedy, before) or ""
-  if wrong == 0 then return ("No wrong decision was taken in the %d failures: they end before it%s."):format(failed, tail) end
-  local of = wrong or failed
-  local share = (wrong and drawn or saved) / of
-  local text = wrong and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", drawn, of,
+  if known and sum.wrong == 0 then return ("No wrong decision was taken in the %d failures: they end before it%s."):format(failed, tail) end
+  local of, by_draw = known and sum.wrong or failed, known and sum.clear or saved
+  local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", sum.drawn, of,
       several and ("wrong decisions of %d episodes"):format(failed) or "failures")
     or ("%d of %d failures succeed with the likeliest action at each step"):format(saved, failed)
-  local why = share >= MOSTLY and "the draw of actions, not the memory" or share <= 1 - MOSTLY and "it is not the draw of actions that fails"
-    or ("the draw of actions; in the other %d something else"):format(of - (wrong and drawn or saved))
+  if known and sum.drawn > sum.clear then text = ("%s, in %d clearly (twice as much)"):format(text, sum.clear) end
+  local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
+    or by_draw > (1 - MOSTLY) * of and ("the draw of actions; in the other %d something else"):format(of - by_draw)
+    or sum.drawn > of / 2 and "the draw only because nothing decides clearly" or "it is not the draw of actions that fails"
   return ("%s: %s%s."):format(text, why, tail)
 end
 
@@ -196,7 +198,11 @@ end
 ---@return boolean
 function memory_story.fails(map)
   local failed = 0
-  for _, o in ipairs(map.outcomes) do failed = failed + ((o.greedy or o.score or 1) < 1 and 1 or 0) end
+  for _, o in ipairs(map.outcomes) do
+    local drawn = o.wrong and o.clear == o.wrong and o.wrong > 0
+    if not o.wrong then drawn = o.greedy and o.greedy >= 1 end
+    failed = failed + ((o.score or 1) < 1 and not drawn and 1 or 0)
+  end
   return map.measure == "success" and failed > FAILING * #map.outcomes
 end
 

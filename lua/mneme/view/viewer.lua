@@ -251,7 +251,7 @@ function Viewer:episodes_of(k)
   return list
 end
 
--- Why an episode failed: "drawn", at each wrong decision but less than half the right action had more probability; else "memory", and where readings
+-- Why an episode failed: "drawn", at more than half of its wrong decisions the right action had clearly more probability; else "memory", and where readings
 -- of the memory are made, "unused" (they find the right answer there) or "lost".  Nil: which action is right is not known, or none was wrong.
 local reasons = setmetatable({}, { __mode = "k" })
 
@@ -263,8 +263,9 @@ function Viewer:explain(k, e)
   local env = line.source.env
   local fact, entries = env and env.to_know and decisions.acting(env.to_know), not known and line:whole(e.start)
   if fact and entries then
-    local wrong, drawn, first, right = decisions.of_episode(fact, entries, env.action_space.n)
-    known = { why = wrong > 0 and (2 * drawn > wrong and "drawn" or "memory") or nil, at = first and e.start + first.step, right = right }
+    local count = decisions.of_episode(fact, entries, env.action_space.n)
+    known = { why = count.wrong > 0 and (2 * count.clear > count.wrong and "drawn" or "memory") or nil, at = count.first and e.start + count.first.step,
+      right = count.right }
     reasons[e.outcome] = known
   end
   e.why = known and known.why
