@@ -20,13 +20,16 @@ local function mark(view, why, x, y, side)
   view:line(x + b, y + a, x + a, y + b, ink, 1.5 * u)
 end
 
--- Readings of the memory say whether it has what a failure needed; they are made where one asks.
+-- Readings of the memory say whether it has what a failure needed; they are made where one asks.  Returns how many failures each reason has.
 local function settle(view, now, episodes)
   for _, e in ipairs(episodes) do
     local job = e.settle and readings.job(now, view.deadline)
     if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end)
     elseif job then view.unfinished = view.unfinished or job end
   end
+  local count = {}
+  for _, e in ipairs(episodes) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
+  return count
 end
 
 -- What the marks of failures are, as many as have room.  Returns where it ends.
@@ -100,7 +103,7 @@ return function(view, box, now, bar)
     local high = box.h / rows
     local name = rows > 1 and row.name or nil
     if name then view:text(name, left, box.y + (r - 0.5) * high + 4 * u, math.min(11, 0.9 * high / u), theme.dim, "left", 110 * u) end
-    settle(view, now, row.episodes)
+    row.why = settle(view, now, row.episodes)
     local ends = episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36)
     x = math.max(x, legend(view, row, ends, box.y + (r - 1) * high, high, box.x + box.w * (bar.room or 0.6)))
   end

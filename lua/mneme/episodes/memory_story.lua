@@ -63,7 +63,7 @@ end
 -- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold".
 local function begin(row, one, many)
   if row.word == "all" then return ("The memory as a whole, no part alone beyond the noise, %s"):format(one) end
-  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
+  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.text:find("channels", 1, true) and many or one)
 end
 
 -- Is there surely less than half of the most at a column?

@@ -269,6 +269,8 @@ function Viewer:explain(k, e)
     reasons[e.outcome] = known
   end
   e.why = known and known.why
+  local told = self.causes and self.causes.words
+  if (e.why == "memory" or e.why == "unused") and told and told.lost then e.why = "lost" end          -- holding it helps: what is left of it is too little
   if e.why ~= "memory" then return end
   ---read: fun(frame, fact): probabilities by class, or nil
   e.settle = function(read)

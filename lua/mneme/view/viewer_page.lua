@@ -101,8 +101,6 @@ local function strip_of(self)
       end
       if e.outcome then won, over = won + (e.failed and 0 or 1), over + 1 end
     end
-    row.why = {}
-    for _, e in ipairs(row.episodes) do if e.why then row.why[e.why] = (row.why[e.why] or 0) + 1 end end
     row.told = over > 0 and ("%d of %d"):format(won, over) or ""
     rows[#rows + 1] = row
   end
