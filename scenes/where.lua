@@ -21,6 +21,6 @@ end
 return mn.scene {
   doc = "where it is remembered: what is lost when each head is erased at each step; click a cell to see it happen",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
+  core = { "agalite" }, shared = "causes",
   draw = draw,
 }

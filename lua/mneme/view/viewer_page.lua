@@ -160,10 +160,11 @@ local function pages(self, view, body, now)
     story, body = view:split(body, "rows", { high + 8, "1*" }, 0)
     scene.panels.story(view, { x = story.x + edge, y = story.y + edge / 2, w = story.w - 2 * edge, h = story.h - edge / 2 }, told)
   end
-  if one_agent(self) and self.scene_name == "where" then
+  local shared = one_agent(self) and self.tracks[1].scene.shared
+  if shared then
     local map
     body, map = view:split(body, "rows", { "1*", "1*" }, 0)
-    scene.panels.causes(view, { x = map.x + edge, y = map.y, w = map.w - 2 * edge, h = map.h - edge }, now)
+    scene.panels[shared](view, { x = map.x + edge, y = map.y, w = map.w - 2 * edge, h = map.h - edge }, now)
   end
   if n > 1 then boxes = { view:split(body, "columns", { "1*", "1*" }, 0) } end
   if n > 2 then
