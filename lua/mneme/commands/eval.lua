@@ -12,6 +12,7 @@
 local arguments = require "mneme.commands.run_arguments"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
+local memory_story = require "mneme.episodes.memory_story"
 local fresh_episodes = require "mneme.episodes.fresh_episodes"
 local stepper = require "mneme.episodes.stepper"
 local files = require "mneme.base.files"
@@ -117,6 +118,8 @@ function eval.main(words)
     else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(mean, low, high)) end
   end
   if guess then print("        " .. guess) end
+  local draw = out.scored and memory_story.draw(out.outcomes)
+  if draw then print("        " .. draw) end
   local ended = outcome.read(o.folder)
   if ended and ended.ended == "stop_score" and ended.results.score then
     print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, numbers.grouped(ended.step)))

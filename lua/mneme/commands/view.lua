@@ -23,11 +23,13 @@ local tables = require "mneme.base.tables"
 local intervention_args = require "mneme.episodes.intervention_args"
 local interventions = require "mneme.episodes.interventions"
 local live_channel = require "mneme.episodes.live_channel"
+local map_file = require "mneme.episodes.causal_map_file"
 local nn = require "mneme.tensor.nn"
 local intervention_options = require "mneme.episodes.intervention_options"
 local episode_data = require "mneme.view.episode_data"
 local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
+local readings = require "mneme.measure.readings_of_frame"
 local scene = require "mneme.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = require "mneme.view.viewer"
@@ -36,7 +38,7 @@ local window = require "mneme.view.window"
 local C = engine.C
 local view = {}
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
-local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
+local MAP_EPISODES, MAP_SEED = map_file.episodes, map_file.seed
 local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
   .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
@@ -132,7 +134,7 @@ local function map_of(o, run)
       return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
     end
     local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
-    require("mneme.episodes.causal_map_file").attach(map, run, true)
+    map_file.attach(map, run, true)
     return map
   end
 end
@@ -184,7 +186,8 @@ function view.open(o)
     tracks[k] = track_of(o, thing)
     if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
   end
-  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", ") })
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", "),
+    follow = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and files.is_folder(o.things[1]) })
 end
 
 local function too_late(at, steps)
@@ -309,6 +312,15 @@ function view.write_page(shown, o)
   local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
   if o.at and #o.list == 0 and o.at >= data.variants[1].n and not data.left_out then too_late(o.at, data.variants[1].n) end
+  local deadline = C.mn_clock(false) + o.wait
+  if o.wait > 0 then shown:ahead(deadline) end
+  if shown.scouted then
+    for _, e in ipairs(shown:episodes_of(1)) do
+      local job = e.settle and readings.job(shown:frame(1), deadline)
+      if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end) end
+    end
+    data.strip, data.legend = shown:strip()
+  end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end
 
