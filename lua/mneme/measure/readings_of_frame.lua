@@ -99,7 +99,7 @@ end
 function readings_of_frame.answers(job, frame, fact)
   local step
   for _, at in ipairs(job.steps or {}) do if at <= frame.step then step = at end end          -- of later ones the last that is read
-  local said = step and job.cells[fact.name] and job:of(fact.name, 1, step, frame.memory)
+  local said = step and job.cells[fact.name] and job:of(fact.name, 1, step, frame)
   if said and (readings_of_frame.worth(job, step, fact, 1) or 0) < 0.5 then return {} end
   return said and said[1] and said[1].p or nil
 end
