@@ -68,9 +68,11 @@ t.test("commands in messages begin with the program as it was called", function(
 end)
 
 t.test("no command prints another one without the program's name as it was called", function()
-  local words = { "", "help", "list", "help docs", "help gate", "help run", "help core", "run tmaze --help", "run train --help env=tmaze", "run gate_start --help",
+  local words = { "", "help", "list", "help docs", "help gate", "help run", "help core", "run tmaze --help", "run train --help env=tmaze",
+    "run gate_start --help",
     "list costs", "list experiments", "where demo episodes=4 every=4", "probe demo facts=cue episodes=16", "compare demo demo", "export demo to=d.safetensors",
-    "eval demo episodes=2", "check demo", "view nothere", "run train env=cartpole", "run demo gpu=1", "sweep gate_start quick=1 list=1", "eval demo episodes=2 record=kept" }
+    "eval demo episodes=2", "check demo", "view nothere", "run train env=cartpole", "run demo gpu=1", "sweep gate_start quick=1 list=1",
+    "eval demo episodes=2 record=kept" }
   local is_command = {}
   for _, command in ipairs(commands) do is_command[command.name], words[#words + 1] = true, command.name .. " --help" end
   for _, line in ipairs(words) do
@@ -108,6 +110,8 @@ t.test("list runs sorts and filters", function()
   for _, words in ipairs { "env=tmaze", "env=tmaze-v0", "num_steps=32", "num_steps=3.2e1", "core.d_model=8", "num_envs=4 core=gru" } do
     t.ok(shell.mneme(dir, "list runs " .. words):find "\n  demo ", words)
   end
-  for _, words in ipairs { "env=craftax", "num_steps=33", "core.d_model=9", "seed=2" } do t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words) end
+  for _, words in ipairs { "env=craftax", "num_steps=33", "core.d_model=9", "seed=2" } do
+    t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words)
+  end
   t.ok(shell.mneme(dir, "list runs sorted=score"):find "no run here has a setting 'sorted'")
 end)

@@ -87,7 +87,8 @@ return { name = "keys", observation = { 2 }, actions = 2, time_limit = 3, outcom
   local _, low = stats.wilson(math.floor(rows.both.estimate / 2 + 0.5), 50)
   t.near(rows.both.low, 100 * low, 1e-3)
   t.eq(select(2, shell.mneme(folder, "where keys episodes=4")), 0)
-  for changed, expected in pairs { [{ outcomes = { "a", "a" } }] = "outcomes%[2%] is a", [{ outcomes = {} }] = "outcomes%[1%] is nil", [{ outcomes = "a" }] = "outcomes is a string",
+  for changed, expected in pairs { [{ outcomes = { "a", "a" } }] = "outcomes%[2%] is a", [{ outcomes = {} }] = "outcomes%[1%] is nil",
+      [{ outcomes = "a" }] = "outcomes is a string",
       [{ outcome = false }] = "outcome is a boolean", [{ outcomes = { "a b" } }] = "outcomes%[1%] is a b" } do
     local wrong = {}
     for _, set in ipairs { spec, changed } do for key, value in pairs(set) do wrong[key] = value end end

@@ -101,7 +101,7 @@ function matrix.script(case)
     ("return %s:train()"):format(learner), "" }, "\n")
 end
 
----Every way to look at a run R, E its recorded episode: { name, words, after = the command after it, out = what it writes, finds = what it prints }.  Numbers of episodes
+---Every way to look at a run R, E its recorded episode: { name, words, after = what follows, out = a file, finds = what it prints }.  Numbers of episodes
 ---are divided by nothing that training divided.
 matrix.tools = {
   { "view png", "view R out=R.png", out = "R.png" },

@@ -14,7 +14,7 @@ local saved_tables = require "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local text_places = require "mneme.base.text_places"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local whole = require "mneme.envs.whole"
 
 local C = engine.C
@@ -104,7 +104,7 @@ local function check_spec(spec)
   for i, name in ipairs(type(spec.outcomes) == "table" and #spec.outcomes > 0 and spec.outcomes or spec.outcomes ~= nil and { 0 } or {}) do
     if type(name) ~= "string" or name == "" or name:find "[%s,\"]" or seen[name] then
       errors.usage(("env: outcomes%s, expected a list of different names without blanks"):format(
-        type(spec.outcomes) ~= "table" and " is a " .. type(spec.outcomes) or ("[%d] is %s"):format(i, values.show(spec.outcomes[i]))))
+        type(spec.outcomes) ~= "table" and " is a " .. type(spec.outcomes) or ("[%d] is %s"):format(i, setting_types.show(spec.outcomes[i]))))
     end
     seen[name] = true
   end
@@ -359,7 +359,7 @@ function world:note_outcome(i)
     self.reached[i * known_names + k - 1] = value and value ~= 0 and 1 or 0
     left[name] = nil
   end
-  if next(left) ~= nil then refuse(self, "outcome", values.show(next(left)), "names of outcomes: " .. table.concat(self.outcomes, " ")) end
+  if next(left) ~= nil then refuse(self, "outcome", setting_types.show(next(left)), "names of outcomes: " .. table.concat(self.outcomes, " ")) end
 end
 
 function world:step(action, obs, reward, terminated, truncated)

@@ -9,7 +9,7 @@ local files = require "mneme.base.files"
 local run_folder = require "mneme.runs.folder"
 local single = require "mneme.envs.single"
 local trajectory = require "mneme.episodes.trajectory"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 
@@ -44,7 +44,7 @@ local function env_of_script(t, from)
   local rebuild, settings = require "mneme.learn.rebuild", { num_envs = 1, time_limit = t.settings.time_limit }
   if folder:find "%.lua$" then return rebuild.script(folder, {}, settings, "env").env end
   info = info or run_folder.read_info(folder)
-  if not info.env_of_script then errors.usage(("env=%s: a run in %s, whose rules are not in a script"):format(folder, values.show(info.env))) end
+  if not info.env_of_script then errors.usage(("env=%s: a run in %s, whose rules are not in a script"):format(folder, setting_types.show(info.env))) end
   require("mneme.runs.run_sources").adopt(folder, info)
   return (rebuild.run(folder, info, settings))
 end

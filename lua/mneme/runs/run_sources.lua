@@ -150,7 +150,8 @@ function run_sources.write(folder, start, before)
   local all = 0
   for _, path in ipairs(data) do
     local at = source_files.data_at(path)
-    local checksum, bytes = files.sum(at)
+    local own = path:sub(1, #folder + 1) == folder .. "/"                       -- what the run wrote itself is none of its data
+    local checksum, bytes = files.sum(not own and at or "")
     local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
     all = all + (kept and bytes or 0)
     if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
