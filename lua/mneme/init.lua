@@ -81,7 +81,6 @@ local parts = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
-    decisions = { "mneme.envs.decisions", fields = { "acting", "reasons" } },
     contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
     patching = { "mneme.episodes.patching", fields = { "new", "of_frames", "play" } },
     heads = { "mneme.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },

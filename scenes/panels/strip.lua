@@ -1,6 +1,6 @@
 -- strip.lua -- the episodes by their outcome, or of a training its score; what an intervention does over many; the scenes.
 local mn = require "mneme"
-local decisions, readings = mn.inspect.decisions, mn.measure.readings_of_frame
+local readings = mn.measure.readings_of_frame
 local panels = mn.scene.panels
 
 local SIZE = 11.5                                -- design pixels of the scenes' names
@@ -33,9 +33,9 @@ local function settle(view, now, episodes)
 end
 
 -- What the marks of failures are, as many as have room.  Returns where it ends.
-local function legend(view, row, x, y, high, right)
+local function legend(view, row, reasons, x, y, high, right)
   local u, size = view.unit, math.min(11, high / view.unit)
-  for _, reason in ipairs(decisions.reasons) do
+  for _, reason in ipairs(reasons) do
     local n = row.why[reason[1]]
     local text = n and ("%s %d"):format(reason[2], n)
     local wide = n and view:text_width(text, size) + 30 * u
@@ -105,7 +105,7 @@ return function(view, box, now, bar)
     if name then view:text(name, left, box.y + (r - 0.5) * high + 4 * u, math.min(11, 0.9 * high / u), theme.dim, "left", 110 * u) end
     row.why = settle(view, now, row.episodes)
     local ends = episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36)
-    x = math.max(x, legend(view, row, ends, box.y + (r - 1) * high, high, box.x + box.w * (bar.room or 0.6)))
+    x = math.max(x, legend(view, row, bar.reasons, ends, box.y + (r - 1) * high, high, box.x + box.w * (bar.room or 0.6)))
   end
   if bar.effect then
     local text = view:fit(bar.effect, 13, box.x + box.w - x - 40 * u)

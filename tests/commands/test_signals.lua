@@ -105,7 +105,8 @@ end)
 -- ---- every command that can run long ends when it is told ----
 
 local function ends(words, signal, display)
-  local said = sh(("env -u DISPLAY " .. (display or "") .. " --default-signal=INT '%s' %s > said 2>&1 < /dev/null & p=$!; sleep 0.7; begun=$(date +%%s%%N); kill -%s $p 2> /dev/null; "
+  local said = sh(("env -u DISPLAY " .. (display or "") .. " --default-signal=INT '%s' %s > said 2>&1 < /dev/null & p=$!; "
+    .. " sleep 0.7; begun=$(date +%%s%%N); kill -%s $p 2> /dev/null; "
     .. "i=0; while kill -0 $p 2> /dev/null && [ $i -lt 160 ]; do sleep 0.05; i=$((i + 1)); done; ms=$((($(date +%%s%%N) - begun) / 1000000)); "
     .. "kill -9 $p 2> /dev/null; wait $p; echo $? $ms"):format(shell.program, words, signal))
   local status, ms = said:match "(%d+) (%d+)%s*$"
@@ -131,7 +132,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch
   end
-  for i, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
+  for _, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
     for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
   for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000" } do ends(line, "INT") ends(line, "TERM") end

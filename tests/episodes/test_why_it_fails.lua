@@ -53,7 +53,8 @@ local function marks(kind, job, lost)
   return count, failed
 end
 
-local expected = { drawn = { mark = "drawn" }, faded = { mark = "lost", last = { 1, 5 } }, ["never stored"] = { mark = "lost", why = "The cue was never stored" },
+local expected = { drawn = { mark = "drawn" }, faded = { mark = "lost", last = { 1, 5 } },
+  ["never stored"] = { mark = "lost", why = "The cue was never stored" },
   ["not used"] = { mark = "unused", why = "It is there to the end" }, overwritten = { mark = "lost", last = { 6, 6 }, gone = 7 } }
 
 for kind, is in pairs(expected) do

@@ -182,7 +182,7 @@ t.test("numbers that are not finite do not stop the picture", function()
 end)
 
 t.test("scenes and panels are small", function()
-  for kind, most in pairs { scenes = 60, ["scenes/panels"] = 100 } do
+  for kind, most in pairs { scenes = 60, ["scenes/panels"] = 120 } do
     local names = registry.names(kind)
     t.ok(#names >= 2, kind .. " are found")
     for _, name in ipairs(names) do

@@ -31,7 +31,7 @@ end
 
 ---The right action now.
 ---@param fact table of decisions.acting
----@param truth table<string, number|number[]>
+---@param truth table<string, number|number[]> of the facts that it names
 ---@param actions integer
 ---@return integer? action from 0; nil: any will do, or it is not known
 function decisions.right(fact, truth, actions)
@@ -73,13 +73,15 @@ end
 ---@param p Stepper
 ---@return table? counter { note(), take(b) -> { wrong, drawn, clear } as of_episode has them }; nil: which action is right is not known
 function decisions.counter(p)
-  local fact, A, counts = decisions.acting(p.env.to_know), p.env.action_space.n, {}
+  local fact, A, counts, truth = decisions.acting(p.env.to_know), p.env.action_space.n, {}, {}
   if not fact then return nil end
   local function note()
     local at = p.row * p.num_envs
     local actions, logits = p.actions:data() + at, p.logits:data() + at * A
     for b = 0, p.num_envs - 1 do
-      local right, action = decisions.right(fact, p.env:truth(b), A), actions[b]
+      if fact.when then truth[fact.when] = p.env:fact(b, fact.when) end
+      if not fact.when or truth[fact.when] == 0 then truth[fact.name] = p.env:fact(b, fact.name) end
+      local right, action = decisions.right(fact, truth, A), actions[b]
       if right and (fact.when or not counts[b]) then counts[b] = nothing() end
       if right and action ~= right then add(counts[b], math.exp(logits[b * A + right] - logits[b * A + action])) end
     end

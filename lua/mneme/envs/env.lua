@@ -36,6 +36,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field see fun(self: World, obs: ffi.cdata*): ffi.cdata*? a canvas of one observation; nil: there is no picture
 ---@field draw fun(self: World, i: integer): ffi.cdata* a canvas of the true state
 ---@field truth fun(self: World, i: integer): table what the agent does not observe, by name
+---@field fact fun(self: World, i: integer, name: string): number? one of these
 ---@field close fun(self: World)
 
 ---@class Env
@@ -434,6 +435,12 @@ function Env:sight(obs) return self.observation_space.codes and function() retur
 ---@param i integer the environment, from 0
 ---@return table<string, number|number[]>
 function Env:truth(i) return open(self):truth(index_of(self, i)) end
+
+---One of those facts, where it is a number.
+---@param i integer
+---@param name string
+---@return number? value
+function Env:fact(i, name) return open(self):fact(index_of(self, i), name) end
 
 ---Free the environments now, without waiting for the garbage collector.
 function Env:close()

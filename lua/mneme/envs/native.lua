@@ -234,6 +234,17 @@ function World:truth(i)
   return truth
 end
 
+-- One fact that is a number, of which a vector of environments asks at each step.
+function World:fact(i, name)
+  check(C.mn_vec_truth(self.vec, i, names_out, values_out))
+  if not self.places then
+    self.places = {}
+    for key, at, count in facts(ffi.string(names_out[0])) do self.places[key] = not count and at or nil end
+  end
+  local at = self.places[name]
+  return at and values_out[0][at]
+end
+
 function World:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 
 return { new = new, list = list, facts = facts, number_of = number_of }

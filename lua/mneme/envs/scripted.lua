@@ -469,6 +469,8 @@ function world:draw(i)
   end)
 end
 
+function world:fact(i, name) return self:truth(i)[name] end
+
 function world:truth(i)
   local env = self:need_reset(i, "truth")
   return self.spec.truth and ordered(self.spec.truth, env.self) or {}

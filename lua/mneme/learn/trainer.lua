@@ -263,8 +263,8 @@ function trainer.train(learner)
   local wanted = (cfg.where or "0") ~= "0" and status == 0 and leads and learner.env and learner.agent and not trainer.budget and trainer.map
   if wanted and (cfg.where == "1" or not files.is_file(run.path .. "/../../study.json")) then
     io.stdout:flush()
-    local ok, why = xpcall(trainer.map, errors.handler, run.path, cfg.where == "short" and SHORT or nil)
-    if not ok then terminal.note(("mneme: warning: %s: no map of its memory: %s"):format(run.path, why.message)) end
+    local mapped, why = xpcall(trainer.map, errors.handler, run.path, cfg.where == "short" and SHORT or nil)
+    if not mapped then terminal.note(("mneme: warning: %s: no map of its memory: %s"):format(run.path, why.message)) end
   end
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end

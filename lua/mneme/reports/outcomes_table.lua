@@ -44,7 +44,8 @@ local function measure(path, o, env)
     best = o.best, settings = env })
   local names = p.env.outcomes
   if #names == 0 then
-    errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "outcomes = { ... } and outcome of mn.env, or .outcomes of engine/env.h, declare them")
+    errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id),
+      "outcomes = { ... } and outcome of mn.env, or .outcomes of engine/env.h, declare them")
   end
   local reached = p.env:keep_outcomes()
   local out, m = fresh_episodes.play(p, o.episodes, { reached = reached }), { names = names, reached = {}, percent = {} }

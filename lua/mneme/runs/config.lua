@@ -55,7 +55,8 @@ config.standard = {
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
 local standard = config.standard
-local may_change = { resume = true, steps = true, view = true, where = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
+local may_change = { resume = true, steps = true, view = true, where = true, threads = true,
+  device = true, precision = true, emulate = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })

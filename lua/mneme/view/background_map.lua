@@ -37,7 +37,8 @@ local function so_far(background)
   local map = background.map
   local done, of, left = 0, nil, nil
   if map then done, of, left = map:progress() end
-  return ("%d of %s cells are measured%s, while the window is idle"):format(done, of or "?", left and (", about %.0f s are left"):format(math.max(1, left)) or "")
+  local rest = left and (", about %.0f s are left"):format(math.max(1, left)) or ""
+  return ("%d of %s cells are measured%s, while the window is idle"):format(done, of or "?", rest)
 end
 
 ---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.

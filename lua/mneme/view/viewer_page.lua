@@ -55,7 +55,8 @@ local function one_agent(self) return #self.tracks == 2 and (self.original or se
 local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
-  local more = { selection = self.selection, focus = self.selection, pointed = self.pointed, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+  local more = { selection = self.selection, focus = self.selection, pointed = self.pointed,
+    status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.causes then
     more.story = function(why)
       local story = self.causes:story(why)
@@ -130,11 +131,13 @@ local function bar_of(self, status)
   end
   local effect = self.effect and self.effect.job
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
-    live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, follows = self.followed and self.follows, taken = self.taken ~= nil,
+    live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, follows = self.followed and self.follows,
+    taken = self.taken ~= nil,
     movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, step = self:frame(1).step,
     can_change = not source.live and not source.trajectory, changeable = self:unchangeable() == nil,
-    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), effect = effect and effect:text(better(self)) or nil, said = said_of(self) }
+    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), reasons = decisions.reasons,
+    effect = effect and effect:text(better(self)) or nil, said = said_of(self) }
 end
 
 -- Shown until the trainer has written its first step.
@@ -213,7 +216,7 @@ return function(Viewer, help)
       if rows[1] then
         body, bar = view:split(view.box, "rows", { "1*", STRIP * #rows }, 0)
         scene.panels.strip(view, view:inset({ x = bar.x + 16 * view.unit, y = bar.y, w = bar.w - 32 * view.unit, h = bar.h }, 0), now,
-          { strip = rows, scenes = {}, room = 0.7 })
+          { strip = rows, reasons = decisions.reasons, scenes = {}, room = 0.7 })
         bar = nil
       end
       if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end
