@@ -1,17 +1,12 @@
--- command_topics.lua -- help about a setting of a command (`mneme help jobs`), from the header of the command's file, and about the words that
--- commands and messages use (`mneme help journal`).
-local catalogue = require "mneme.base.catalogue"
-local registry = require "mneme.base.registry"
-local tables = require "mneme.base.tables"
+-- command_topics.lua -- help about an option of commands (`mneme help jobs`), and about the words that commands and messages use
+-- (`mneme help journal`).
+local commands = require "mneme.commands.command_table"
 local layout = require "mneme.base.layout"
+local options = require "mneme.commands.options"
 
 local command_topics = {}
 
 local words = {
-  use = "which code a stored run is evaluated or resumed with, where its files have changed since: use=stored takes the copies in RUN/source, use=now "
-    .. "what is there now.",
-  trust = "trust=1 runs code that the folder of a run or study brings (cores, environments, scripts). Without it only what lies in the installation or in "
-    .. "the current folder, and a script that the command line names, is run: somebody else's folder is data.",
   history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
     .. "steps, device, precision and threads.",
   source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
@@ -34,43 +29,38 @@ local words = {
 local also = { claims = "claim", verdicts = "verdict", trials = "trial", points = "point", ranks = "rank", states = "state", ["half-life"] = "half_life",
   sources = "source" }
 
--- The entries of a command's header: an indented line, and the lines further in that continue it.
-local function entries_of(command)
-  local list = {}
-  local path = registry.root .. "lua/mneme/" .. command.comment .. ".lua"
-  for line in (catalogue.comment(path) .. "\n"):gmatch "([^\n]*)\n" do
-    local indent = #line:match "^ *"
-    if indent > 3 and list[1] then list[#list] = list[#list] .. " " .. line:match "^ *(.*)"
-    elseif indent > 1 then list[#list + 1] = line:match "^ *(.*)" end
-  end
+-- Commands and benchmarks.
+local function all()
+  local list = commands.all()
+  for _, part in ipairs(commands.find("bench").parts()) do list[#list + 1] = part end
   return list
 end
 
----Adds commands, their settings and the words of messages to the topics of help.
+---What an option is in each command that has it; nil: none has.
+---@param key string
+---@return string?
+function command_topics.of_option(key)
+  local rows, seen = {}, {}
+  for _, command in ipairs(all()) do
+    local option = options.by_name(command)[key]
+    if option and seen[option] then seen[option][1] = seen[option][1] .. ", " .. command.name
+    elseif option then
+      rows[#rows + 1] = { "mneme " .. command.name, table.concat(options.rows { option }[1], ": ") }
+      seen[option] = rows[#rows]
+    end
+  end
+  return rows[1] and ("%s=: a setting of commands\n"):format(key) .. layout.columns(rows, 24)
+end
+
+---Adds commands, their options and the words of messages to the topics of help.
 ---@param add fun(name: string, text: fun(): string)
----@param commands table[] of command_table.lua: { name, usage, doc, comment }
-function command_topics.add(add, commands)
-  local of_key = {}
-  for _, command in ipairs(commands) do
-    add(command.name, function() return ("usage: mneme %s%s\n  %s\n"):format(command.name, command.usage, command.doc) end)
-    local function note(text)
-      for key in text:gmatch "%f[%w_]([%a_][%w_]*)=" do
-        of_key[key] = of_key[key] or {}
-        local list = of_key[key]
-        if not list[text] then
-          list[text], list[#list + 1] = true, { "mneme " .. command.name, (text:gsub("  +", ": ", 1):gsub("  +", " ")) }
-        end
-      end
-    end
-    for _, entry in ipairs(command.comment and entries_of(command) or {}) do note(entry) end
-    for part in command.usage:gmatch "%[([^%[%]]*)%]" do
-      local key = part:match "^([%a_][%w_]*)="
-      if key and not of_key[key] then note(part) end
-    end
+function command_topics.add(add)
+  local keys = {}
+  for _, command in ipairs(all()) do
+    add(command.name, function() return layout.prose("usage: " .. options.usage(command)) .. "  " .. command.doc .. "\n" end)
+    for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end
-  for _, key in ipairs(tables.keys(of_key)) do
-    add(key, function() return ("%s=: a setting of commands\n"):format(key) .. layout.columns(of_key[key]) end)
-  end
+  for key in pairs(keys) do add(key, function() return command_topics.of_option(key) end) end
   for word, text in pairs(words) do add(word, function() return layout.prose(("%s: %s"):format(word:gsub("_", "-"), text)) end) end
   for word, of in pairs(also) do add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end) end
 end

@@ -138,31 +138,17 @@ function run_list.rows(folder)
   return rows
 end
 
-local sorts = { score = true, steps = true, name = true, core = true, state = true, script = true, time = true }
-local filters = { core = true, state = true, script = true }
+local filters = { "core", "state", "script" }
+local sorts = { "core", "name", "score", "script", "state", "steps", "time" }
 local states = { "running", "finished", "stopped", "diverged" }
-local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]"
 
--- FOLDER sort=score core=gru: the folder, what the rows are sorted by, and the values that they must have.
-local function read(words)
-  local o = { where = {} }
-  for _, word in ipairs(words) do
-    local key, text = word:match "^([%a_]+)=(.*)$"
-    if key == "sort" then
-      if not sorts[text] then errors.unknown("list runs: sort =", text, tables.keys(sorts)) end
-      o.sort = text
-    elseif filters[key] then o.where[key] = text
-    elseif key then errors.unknown("setting of list runs", key, { "core", "script", "sort", "state" })
-    elseif not files.is_folder(word) and files.is_folder("runs/" .. word) then o.folder = "runs/" .. word
-    elseif tables.has(states, word) and not files.is_folder(word) then
-      errors.usage(("list runs: %s: there is no such folder"):format(word), "write state=" .. word)
-    elseif tables.has(registry.names "cores", word) and not files.is_folder(word) then
-      errors.usage(("list runs: %s: there is no such folder"):format(word), "write core=" .. word)
-    elseif sorts[word] and not files.is_folder(word) then errors.usage(("list runs: %s: there is no such folder"):format(word), "write sort=" .. word)
-    elseif o.folder then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(o.folder, word), USAGE)
-    else o.folder = word:gsub("(.)/+$", "%1") end
-  end
-  return o
+-- The folder that a word means; an error says what else it may have meant.
+local function folder_of(word)
+  if files.is_folder(word) then return (word:gsub("(.)/+$", "%1")) end
+  if files.is_folder("runs/" .. word) then return "runs/" .. word end
+  local key = tables.has(states, word) and "state" or tables.has(registry.names "cores", word) and "core" or tables.has(sorts, word) and "sort"
+  errors.usage(("list runs: %s: there is no such folder"):format(word), key and ("write %s=%s"):format(key, word)
+    or "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]")
 end
 
 -- The rows that have these values, in the wanted order; what has no value comes last.
@@ -170,7 +156,7 @@ local function chosen(rows, o)
   local list = {}
   for i, r in ipairs(rows) do
     local fits = true
-    for key, text in pairs(o.where) do fits = fits and (r[key] == text or key == "state" and r.state:sub(1, #text) == text) end
+    for _, key in ipairs(filters) do fits = fits and (not o[key] or r[key] == o[key] or key == "state" and r.state:sub(1, #o.state) == o.state) end
     r.order = i
     if fits then list[#list + 1] = r end
   end
@@ -187,16 +173,12 @@ local function chosen(rows, o)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
----@param words string[]|string [FOLDER] [sort=KEY] [core=NAME] [state=STATE] [script=NAME]
+---@param o table { folder, sort, core, state, script }, each or none
 ---@return string
 ---@return { path: string, study: boolean }? newest
-function run_list.text(words)
-  local o = read(type(words) == "string" and { words } or words)
-  local folder = o.folder or "runs"
-  if not files.is_folder(folder) then
-    if folder == "runs" then return "there are no runs here yet\n" end
-    errors.usage(("list runs: %s: there is no such folder"):format(folder), USAGE)
-  end
+function run_list.text(o)
+  if not o.folder and not files.is_folder "runs" then return "there are no runs here yet\n" end
+  local folder = o.folder and folder_of(o.folder) or "runs"
   local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
