@@ -1,6 +1,6 @@
 -- next_step.lua -- the last thing that a command prints, on stderr: the commands that one would type next.
 local ffi = require "ffi"
-local shell_word = require "mneme.base.shell_word"
+local shell_word = require "mneme.base.lazy" "mneme.base.shell_word"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int isatty(int fd);"

@@ -2,10 +2,8 @@
 -- --key value, --key=value, -key, key = value and --flag all mean key=value; what is a run by its name alone (demo, as `mneme list runs`
 -- prints it) becomes its folder.
 local ffi = require "ffi"
-local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local learner_settings = require "mneme.runs.learner_settings"
 local meanings = require "mneme.base.meanings"
 local options = require "mneme.commands.options"
 
@@ -14,9 +12,12 @@ local arguments = {}
 -- ---- words ----
 
 -- Switches that every script has; a script's own are known when it is read (runs/given_words.lua).
-local switches = { debug = true, profile = true }
-for _, s in ipairs(config.standard) do switches[s[1]] = type(s[2]) == "boolean" or switches[s[1]] end
-for key, about in pairs(learner_settings.keys) do switches[key] = about.switch end
+local function switches_of_scripts()
+  local switches = { debug = true, profile = true }
+  for _, s in ipairs(require("mneme.runs.config").standard) do switches[s[1]] = type(s[2]) == "boolean" or switches[s[1]] end
+  for key, about in pairs(require("mneme.runs.learner_settings").keys) do switches[key] = about.switch end
+  return switches
+end
 
 local truths = { ["0"] = true, ["1"] = true, ["true"] = true, ["false"] = true, yes = true, no = true, on = true, off = true,
   nan = true, grad = true, jit = true }
@@ -57,7 +58,8 @@ end
 local function items_of(command, words)
   local list, i = {}, 1
   local own, scripts, places = options.by_name(command), command.others == "script", options.takes(command, "RUN") or options.takes(command, "STUDY")
-  local function is_switch(key) return own[key] and own[key].type == "switch" or scripts and switches[key] end
+  local switches = scripts and switches_of_scripts() or {}
+  local function is_switch(key) return own[key] and own[key].type == "switch" or switches[key] end
   local function value_at(k)                       -- a word that can be the value of the one before it
     local word = words[k]
     return word and (not word:find "^%-" or tonumber(word)) and not (word:find(KEY .. "=") and not word:find "^[^=]*/") and word or nil

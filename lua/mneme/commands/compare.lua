@@ -11,6 +11,7 @@ local tables = require "mneme.base.tables"
 local folder = lazy "mneme.study.folder"
 local integrity = lazy "mneme.reports.integrity"
 local learners = lazy "mneme.learn.learners"
+local learner_settings = require "mneme.runs.learner_settings"
 local next_step = require "mneme.base.next_step"
 local reference = lazy "mneme.envs.reference"
 local outcome = lazy "mneme.runs.outcome"
@@ -122,7 +123,11 @@ local function tell_defaults(list)
       if value == "" then r.flat[key] = nil end
     end
   end
-  for _, r in ipairs(list) do
+  local unlike = false                             -- a setting of learners that some have and others lack, or write otherwise
+  for key in pairs(some) do
+    for _, r in ipairs(learner_settings.keys[key] and list or {}) do unlike = unlike or type(r.flat[key]) ~= type(list[1].flat[key]) end
+  end
+  for _, r in ipairs(unlike and list or {}) do
     for key, default in pairs(learner_defaults(r)) do
       if some[key] and r.flat[key] == nil then r.flat[key] = default end
       if some[key] and type(default) == "boolean" then r.flat[key] = (r.flat[key] == true or r.flat[key] == 1) and 1 or 0 end

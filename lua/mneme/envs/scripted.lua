@@ -2,13 +2,14 @@
 -- environment, and slower than C.  This file supplies random numbers, new episodes, time limits, scores
 -- and saving.
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
+local lazy = require "mneme.base.lazy"
+local canvas = lazy "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local observation_names = require "mneme.envs.observation_names"
 local reference = require "mneme.envs.reference"
-local saved_tables = require "mneme.envs.saved_tables"
+local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local text_places = require "mneme.base.text_places"

@@ -2,8 +2,9 @@
 -- a script is to blame, or the study whose run this is, whose mistakes are in its own file.
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
-local meant = require "mneme.runs.meant"
-local text_places = require "mneme.base.text_places"
+local lazy = require "mneme.base.lazy"
+local meant = lazy "mneme.runs.meant"
+local text_places = lazy "mneme.base.text_places"
 local values = require "mneme.base.setting_types"
 
 local given_words = {}

@@ -1,7 +1,8 @@
 -- script.lua -- runs a user's script with the arguments of the command line.
 local lfs = require "lfs"
-local catalogue = require "mneme.base.catalogue"
-local config = require "mneme.runs.config"
+local lazy = require "mneme.base.lazy"
+local catalogue = lazy "mneme.base.catalogue"
+local config = lazy "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"

@@ -1,7 +1,8 @@
 -- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.  Before a sweep begins it says which
 -- settings of the learner differ between its points although no axis sets them: a script may publish other values for another core.
-local learner_settings = require "mneme.runs.learner_settings"
-local script = require "mneme.runs.script"
+local lazy = require "mneme.base.lazy"
+local learner_settings = lazy "mneme.runs.learner_settings"
+local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
