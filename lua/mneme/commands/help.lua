@@ -5,7 +5,6 @@ local lazy = require "mneme.base.lazy"
 local api = lazy "mneme.commands.api"
 local attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local command_topics = lazy "mneme.commands.command_topics"
 local commands = require "mneme.commands.command_table"
 local core = lazy "mneme.models.core"
 local core_settings = lazy "mneme.models.core_settings"
@@ -365,7 +364,6 @@ local function topics()
     add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
   end
   setting_topics.add(add)
-  command_topics.add(add)
   return all
 end
 
@@ -394,7 +392,7 @@ function help.text(topic, kind, words)
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   local all = topics()
   if meanings.of_field("topic", topic) then
-    local of_commands = command_topics.of_option(topic)
+    local of_commands = setting_topics.of_option(topic)
     return fold(field_text(topic, true) .. (of_commands and "\n" .. of_commands or ""))
   end
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=

@@ -153,7 +153,7 @@ local function list_trials(t, words)
     end
     io.stdout:write(layout.table(rows))
   end
-  next_step.say(next_step.without("list", "tune", words))
+  next_step.say { "tune", unpack(values.without(words, "list")) }
   return 0
 end
 

@@ -1,5 +1,6 @@
 -- reading.lua -- how a core reads its memory: what it declares, or else what is measured of a small one like it.
-local rig = require "mneme.base.lazy" "mneme.models.contract_rig"
+local lazy = require "mneme.base.lazy"
+local rig = lazy "mneme.models.contract_rig"
 
 ---@param c Core
 ---@return string? way a word of reads.lua; nil: no way's weights are those that are read

@@ -214,7 +214,7 @@ local function check_identity(r, planned, info, result, found)
   end
   local said, flat = {}, settings.flat(info.config)
   for _, word in ipairs(planned.words or {}) do
-    local key, text = word:match "^%-*([%w_.]+)=(.*)$"
+    local key, text = values.pair(word)
     if key then said[key] = text end
   end
   for key, text in pairs(said) do

@@ -52,7 +52,7 @@ function given_words.renamed(arguments, defaults, own)
   local list = {}
   typed = {}
   for i, word in ipairs(arguments) do
-    local name = word:match "^%-*([%a_][%w_%-]*)="
+    local name = values.pair(word)
     name = name and name:gsub("%-", "_")
     local key = name and learner_settings.cleanrl[name]
     key = key and defaults[name] == nil and own[name] == nil and key
@@ -64,7 +64,7 @@ end
 
 -- The key and text of a word; nil: it asks for help.
 local function key_and_text(word, after, schema)
-  local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
+  local key, text = values.pair(word)
   if not key then
     key = word:match "^%-%-([%a_][%w_%-]*)$"
     text = "1"

@@ -75,9 +75,7 @@ function sweep.plan(o, words)
   seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
-  for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
-    if not word:find "^%-*seed=" then common[#common + 1] = word end
-  end
+  for _, word in ipairs(values.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
   local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
   check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
@@ -246,7 +244,7 @@ local function list_runs(o, plan, words)
     local result = folder.result(folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
-  next_step.say(next_step.without("list", "sweep", words))
+  next_step.say { "sweep", unpack(values.without(words, "list")) }
   return 0
 end
 
