@@ -118,7 +118,8 @@ local function each(f, only)
     if name ~= "Tensor" and (not only or name == only) then look("mn." .. name, mn[name]) end                                -- a class: below
   end
   for _, name in ipairs(tables.keys(tensor.functions)) do                                     -- that take more than their op
-    if (not only or name == only) and rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
+    local more = (not only or name == only) and rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0
+    if more then f("mn." .. name, tensor.functions[name]) end
   end
 end
 

@@ -8,10 +8,15 @@ for _, name in ipairs(commands.names) do known[name] = true end
 ---@return Command? nil: there is none
 function commands.find(name) return known[name] and (require("mneme.commands.late")[name] or require("mneme.commands." .. name)) or nil end
 
+---@param parts boolean? benchmarks, too, and what else is a part of a command
 ---@return Command[]
-function commands.all()
+function commands.all(parts)
   local list = {}
-  for i, name in ipairs(commands.names) do list[i] = commands.find(name) end
+  for _, name in ipairs(commands.names) do
+    local command = commands.find(name)
+    list[#list + 1] = command
+    for _, part in ipairs(parts and command.parts and command.parts() or {}) do list[#list + 1] = part end
+  end
   return list
 end
 

@@ -452,12 +452,20 @@ end
 local pages = { man = function() return require("mneme.commands.man").page() end, api = function() return api.page() end,
   commands = function() return options.markdown(commands.all()) end }
 
+---What `mneme help` makes besides pages.
+---@param name string
+---@return Command?
+function help.part(name) return name == "annotations" and require "mneme.commands.annotations" or nil end
+
+---@return Command[]
+function help.parts() return { help.part "annotations" } end
+
 function help.run(o)
   local words = o.topics
   if #words == 0 then
     io.stdout:write(help.overview())
     return next_step.say("run demo", "list")
-  elseif words[1] == "annotations" then return require("mneme.commands.annotations").main { unpack(words, 2) }
+  elseif help.part(words[1]) then return require("mneme.commands.arguments").run(help.part(words[1]), { unpack(words, 2) })
   elseif pages[words[1]] then io.stdout:write(pages[words[1]]())
   elseif commands.find(words[1]) then io.stdout:write(fold(options.page(commands.find(words[1]))))
   elseif help.named[words[1]] and words[2] then

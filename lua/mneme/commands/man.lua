@@ -61,9 +61,7 @@ function man.page()
     "turns grids of runs into figures and reports.  Experiments are short Lua scripts; every setting of a script is a",
     "key=value argument.", ".SH COMMANDS",
   }
-  local list = commands.all()
-  for _, part in ipairs(commands.find("bench").parts()) do list[#list + 1] = part end
-  for _, c in ipairs(list) do
+  for _, c in ipairs(commands.all(true)) do
     out[#out + 1] = (".TP\n.B %s\\fR%s\n%s\n.RS"):format(c.name, plain(options.usage(c):sub(#c.name + 7)), plain(c.doc))
     for line in (c.about or ""):gmatch "[^\n]+" do out[#out + 1] = plain(line) end
     for _, row in ipairs(options.rows(options.of(c))) do out[#out + 1] = (".TP\n.B %s\n%s"):format(plain(row[1]), plain(row[2])) end

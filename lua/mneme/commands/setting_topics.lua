@@ -189,19 +189,12 @@ local words = {
 local also = { claims = "claim", verdicts = "verdict", trials = "trial", points = "point", ranks = "rank", states = "state", ["half-life"] = "half_life",
   sources = "source" }
 
--- Commands and benchmarks.
-local function all()
-  local list = commands.all()
-  for _, part in ipairs(commands.find("bench").parts()) do list[#list + 1] = part end
-  return list
-end
-
 ---What an option is in each command that has it; nil: none has.
 ---@param key string
 ---@return string?
 function setting_topics.of_option(key)
   local rows, seen = {}, {}
-  for _, command in ipairs(all()) do
+  for _, command in ipairs(commands.all(true)) do
     local option = options.by_name(command)[key]
     if option and seen[option] then seen[option][1] = seen[option][1] .. ", " .. command.name
     elseif option then
@@ -215,7 +208,7 @@ end
 -- Commands, their options and the words of messages.
 local function of_commands(add)
   local keys = {}
-  for _, command in ipairs(all()) do
+  for _, command in ipairs(commands.all(true)) do
     add(command.name, function() return layout.prose("usage: " .. options.usage(command)) .. "  " .. command.doc .. "\n" end)
     for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end

@@ -78,7 +78,8 @@ local function tuning_of(o, ranges, rest, spec)
     if not several[key] then errors.unknown("tune: compare: list of values", key, tables.keys(several)) end
   end
   local attempts, jobs, wanted = o.attempts, o.jobs or C.mn_cores(), o.only and "0" or o.estimate
-  local options = { seeds = o.seeds, top = o.top, ahead = o.ahead, by = o.by, minimise = o.minimise or nil, budget = o.budget, cost = o.cost == "seconds" and "seconds" or nil }
+  local options = { seeds = o.seeds, top = o.top, ahead = o.ahead, by = o.by, minimise = o.minimise or nil, budget = o.budget,
+    cost = o.cost == "seconds" and "seconds" or nil }
   if spec and spec.tune then
     if next(ranges) or next(options) then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}; mneme tune " .. o.script) end
     return tuning.of_study(plan, { run = run, jobs = jobs, estimate = wanted, attempts = attempts })

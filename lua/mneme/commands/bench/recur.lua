@@ -8,7 +8,8 @@ local stopwatch = lazy "mneme.measure.stopwatch"
 local progress = require "mneme.base.progress"
 
 local options = require "mneme.commands.options"
-local recur = { name = "bench recur", doc = "recurrences written with mn.recur, forward and backward, next to the engine's own op where there is one", about = [[
+local recur = { name = "bench recur",
+  doc = "recurrences written with mn.recur, forward and backward, next to the engine's own op where there is one", about = [[
 And next to a PyTorch loop and JAX's lax.scan in the same run.]], options = { options.bench.threads, options.bench.torch } }
 local T, B, D = 256, 8, 128              -- as in tests/reference/bench_recur.py
 local ROUNDS, RUNS = 5, 5

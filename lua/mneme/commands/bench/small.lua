@@ -7,7 +7,8 @@ local stats = lazy "mneme.stats"
 
 local C = engine.C
 local options = require "mneme.commands.options"
-local small = { name = "bench small", doc = "training of small recurrent agents, A2C and PPO, by width of the GRU, next to the bound of its products", about = [[
+local small = { name = "bench small",
+  doc = "training of small recurrent agents, A2C and PPO, by width of the GRU, next to the bound of its products", about = [[
 8 environments x 128 steps, PPO with 4 epochs of 4 minibatches; the heads' hidden layers are as wide as the GRU.  The bound: the products of a
 rollout once, of an update's forward once and backward twice, at the rate of a product of 1024 (ours or OpenBLAS's) in the same round.  One
 thread: processor time.  Two: one and two by turns, by the clock, which other programs slow.  Medians of rounds.]],

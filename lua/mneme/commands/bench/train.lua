@@ -9,7 +9,8 @@ local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local stopwatch = lazy "mneme.measure.stopwatch"
 local C = engine.C
 
-local train = { name = "bench train", doc = "how fast agents of the published sizes train here, A2C on the T-Maze, next to the bound of their products", about = [[
+local train = { name = "bench train",
+  doc = "how fast agents of the published sizes train here, A2C on the T-Maze, next to the bound of their products", about = [[
 With precision=bf16 next to fp32, by turns in one process.  The bound of training: 4 x the products of one step (act, update's forward, backward
 twice) plus the recurrence (two forward, one backward), at the rate of a large matrix product measured here.]],
   arguments = { { "names", "NAME", "with precision=bf16: agents", noun = "agent", several = true, optional = true } },
@@ -104,7 +105,8 @@ local function precisions(names)
     until #both >= PAIRS and C.mn_clock(false) - began > SECONDS
     local middle, low, high = quartiles(both)
     print(("%-16s fp32 %6.0f steps/s, bf16 %6.0f: %.2f x (%.2f - %.2f, %d pairs); acting %.2f x, update %.2f x"):format(setup.label or name,
-      stopwatch.lower_median(rates[1]), stopwatch.lower_median(rates[2]), middle, low, high, #both, stopwatch.lower_median(acting), stopwatch.lower_median(learning)))
+      stopwatch.lower_median(rates[1]), stopwatch.lower_median(rates[2]), middle, low, high, #both,
+      stopwatch.lower_median(acting), stopwatch.lower_median(learning)))
     io.stdout:flush()
   end
 end

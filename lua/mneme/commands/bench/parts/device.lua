@@ -16,7 +16,8 @@ local progress = require "mneme.base.progress"
 local ops = tensor.ops
 
 local options = require "mneme.commands.options"
-local device = { name = "bench train|cores|kernels", doc = "how fast agents, cores and kernels train on a device, for several numbers of environments", about = [[
+local device = { name = "bench train|cores|kernels",
+  doc = "how fast agents, cores and kernels train on a device, for several numbers of environments", about = [[
 Kernels next to PyTorch's and flash-linear-attention's, if torch= has them.  No bound is printed: docs/results/gpu.md has what is expected of each
 GPU.]],
   arguments = { { "names", "NAME", "agents or kernels", noun = "configuration", several = true, optional = true } },
