@@ -7,6 +7,7 @@ local mn = require "mneme"
 local diff = require "mneme.commands.diff"
 local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
+local parsed = require "tests.support.parsed"
 local intervene = require "mneme.commands.intervene"
 local paired_episodes = require "mneme.episodes.paired_episodes"
 local interventions = require "mneme.episodes.interventions"
@@ -364,13 +365,19 @@ end)
 -- ---- the command line, and what it prints ----
 
 t.test("the command line", function()
-  local o, list, env = intervene.parse { "RUN", "erase=layers.0,tick", "force=layers.0.beta:0.5,layers.1.beta:0", "--at=7", "for=3",
-    "flip=1", "shift=position:-2", "set=cue:up", "episodes=9", "corridor=30", "greedy=1" }
+  local function read(...)
+    local o = parsed(intervene, { ... })
+    intervene.check(o)
+    return o
+  end
+  local o = read("RUN", "erase=layers.0,tick", "force=layers.0.beta:0.5,layers.1.beta:0", "--at=7", "for=3",
+    "flip=1", "shift=position:-2", "set=cue:up", "episodes=9", "corridor=30", "greedy=1")
+  local list, env = o.list, o.env
   t.eq(o.folder, "RUN")
   t.eq(o.episodes, 9)
   t.eq(o.greedy, true)
   t.eq(o.checkpoint, nil, "the newest")
-  t.eq(intervene.parse({ "RUN", "erase=all", "at=0", "checkpoint=0" }).checkpoint, 0, "the first is one, too")
+  t.eq(read("RUN", "erase=all", "at=0", "checkpoint=0").checkpoint, 0, "the first is one, too")
   t.eq(env.corridor, 30)
   local words = {}
   for i, spec in ipairs(list) do
@@ -381,7 +388,7 @@ t.test("the command line", function()
     .. "flip|shift position by -2|set cue to up")
   local function refuse(pattern, ...)
     local given = { ... }
-    t.raises(function() intervene.parse(given) end, pattern)
+    t.raises(function() read(unpack(given)) end, pattern)
   end
   refuse("which run%?", "erase=all", "at=3")
   refuse("no intervention is given", "RUN", "at=3")

@@ -6,7 +6,7 @@ for _, name in ipairs(commands.names) do known[name] = true end
 
 ---@param name string
 ---@return Command? nil: there is none
-function commands.find(name) return known[name] and (require("mneme.commands.late")[name] or require("mneme.commands." .. name)) or nil end
+function commands.find(name) return known[name] and require("mneme.commands." .. name) or nil end
 
 ---@param parts boolean? benchmarks, too, and what else is a part of a command
 ---@return Command[]

@@ -1,7 +1,6 @@
 -- eval_sequences.lua -- `mneme eval RUN [split=test] [batches=N] [best=1] [length=1024 ...]` for a run of supervised
 -- learning: accuracy, loss, perplexity and bits per character on held-out sequences, each with a 95 % interval.  Other
 -- keys are settings of the data set: longer sequences show how far a memory reaches.
-local arguments = require "mneme.commands.run_arguments"
 local C = require("mneme.base.engine").C
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
@@ -16,13 +15,6 @@ local dataset = require "mneme.envs.dataset"
 
 local eval = {}
 local SEQUENCES = 2000             -- default for data sets that draw their examples
-
-local command = { name = "eval", usage = "mneme eval RUN [split=test] [batches=N] [best=1] [length=1024]",
-  whole = { batches = 1, best = 0 }, other = {} }
-function command.other.split(o, text)
-  if text ~= "train" and text ~= "valid" and text ~= "test" then errors.unknown("eval: split", text, { "train", "valid", "test" }) end
-  o.split = text
-end
 
 ---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
 ---@param folder string
@@ -62,12 +54,11 @@ local function line(text, value, interval, low, high)
   print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
 end
 
----@param words string[]
+---@param o table the options of `mneme eval`
 ---@return integer status
-function eval.main(words)
-  local o, settings = arguments.read(command, words, { split = "test", best = false })
-  local made, model, step, carry = eval.load(o.folder, settings, o.best)
-  local held = validation.new(made, model, { split = o.split, carry = carry })
+function eval.run(o)
+  local made, model, step, carry = eval.load(o.folder, o.env, o.best)
+  local held = validation.new(made, model, { split = o.split or "test", carry = carry })
   local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
   local r = held:run(batches)

@@ -161,10 +161,28 @@ options.common = {
     o.device = device
     engine.open(device)
   end },
-  size = { "size", "width and height of the picture or window", type = "size", example = "1280x800", set = put_size },
+  size = { "size", "width and height: of a picture in pixels, of a window in points", type = "size", example = "1280x800", set = put_size },
   theme = { "theme", "colours", type = "choice", choices = { "dark", "light" } },
-  scale = { "scale", "pixels for each of the design: 2 on a fine screen", type = "number", range = { 1, 4 } },
+  scale = { "scale", "pixels for each of the design: 2 on a screen of twice as many; without it a window takes its screen's", type = "number", range = { 1, 4 } },
 }
+
+---Options of a command that plays a stored agent, and its argument.
+options.agent = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint, options.common.threads }
+options.run = { { "folder", "RUN", "a run's folder", noun = "run" } }
+
+---@param n integer default
+---@return Option
+function options.episodes(n) return { "episodes", "how many episodes", type = "whole", range = { 1 }, default = n } end
+
+---Options and lists of options as one list.
+---@return Option[]
+function options.join(...)
+  local list = {}
+  for _, part in ipairs { ... } do
+    for _, option in ipairs(type(part[1]) == "table" and part or { part }) do list[#list + 1] = option end
+  end
+  return list
+end
 
 local function change(name, meaning, example)
   return { name, meaning, type = "text", many = true, example = example, set = function(o, text, option, command)
