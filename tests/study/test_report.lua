@@ -387,7 +387,7 @@ t.test("no script any more, no study, other words", function()
   os.rename(script .. ".gone", script)
   for line, what in pairs { ["report"] = "of which study", ["report nasty width=84mm"] = "is for the files of figures=",
     ["report nusty"] = "did you mean runs/nasty",
-    ["report nasty fgures=x"] = "did you mean 'figures'", ["report nasty language=de"] = "language= was removed", ["report runs"] = "neither a run nor a study",
+    ["report nasty fgures=x"] = "did you mean 'figures'", ["report runs"] = "neither a run nor a study",
     ["report nasty more"] = "no such run", ["report nasty figures=f width=1mm"] = "expected 40mm", ["report nasty -x"] = "unknown setting" } do
     status, said = mneme(line)
     t.eq(status, 2, line)

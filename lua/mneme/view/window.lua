@@ -22,7 +22,6 @@ local window = {}
 local SLACK = 0.002                  -- seconds of a refresh kept free; at least as many are left for tick
 window.draw_for = 0.006              -- seconds of a page for computing its contents
 
-
 ---An error where there is no display; `hint`: what to do instead.
 function window.need_display(hint)
   if not (os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" or os.getenv "SDL_VIDEODRIVER") then
