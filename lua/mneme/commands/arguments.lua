@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local meanings = require "mneme.base.meanings"
 local options = require "mneme.commands.options"
+local terminal = require "mneme.base.terminal"
 
 local arguments = {}
 
@@ -192,6 +193,7 @@ function arguments.read(command, words)
     else others[#others + 1] = item.word end
   end
   position(command, o, others)
+  if seen.seed and command.draws then terminal.note(("note: %s: %s; their episodes are not the same"):format(seen.seed, command.draws)) end
   return o
 end
 

@@ -64,8 +64,9 @@ local function dispatch(words)
   return command.run(o)
 end
 
--- Commands that run code of the user's, whose printing is left as it is.
-local prints_as_it_is = { run = true, repl = true, complete = true }
+-- Commands that run code of the user's, or print a file, whose printing is left as it is.
+local prints_as_it_is = { run = true, repl = true, complete = true, ["help api"] = true, ["help man"] = true, ["help annotations"] = true,
+  ["help commands"] = true }
 
 -- The ranks, for commands that several processes share.
 local function joined()
@@ -88,7 +89,7 @@ end
 function cli.main(words, who)
   terminal.called(words[0])
   terminal.stdout:setvbuf "line"                 -- so that logs have stdout and stderr in order
-  if not prints_as_it_is[words[1]] then terminal.fold_output() end
+  if not (prints_as_it_is[words[1]] or prints_as_it_is[table.concat(words, " ", 1, math.min(2, #words))]) then terminal.fold_output() end
   local ok, result = xpcall(dispatch, errors.handler, words)
   if ok then
     local status = printed(type(result) == "number" and result or 0)

@@ -15,12 +15,14 @@ local stepper = lazy "mneme.episodes.stepper"
 local columns = require("mneme.base.layout").table
 local C = engine.C
 
-local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true, arguments = options.run, about = [[
+local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
+  arguments = options.run, about = [[
 Plays an episode and prints how large the gradient of the value, or of the chosen action's logit, at step `at` is with respect to the
 observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.  Of several episodes:
 means over them, by steps before the one that is explained.]],
   options = options.join({ { "at", "the step that is explained", type = "whole", unless = "the last of the episode", example = "10" },
-    { "of", "the value, or the chosen action's logit", type = "choice", choices = { "value", "action" }, default = "value" }, options.episodes(1) }, options.agent,
+    { "of", "the value, or the chosen action's logit", type = "choice", choices = { "value", "action" }, default = "value" } },
+    options.episodes(1), options.agent,
     { "out", "a heat map of every step against every earlier one (one episode), or all gradients", type = "file", endings = { "svg", "json" } }) }
 local MOST, BAR = 10, 20           -- rows of a table; letters of its longest bar
 local LONGEST = 2000               -- steps of an episode that is explained

@@ -17,11 +17,12 @@ local run_folder = lazy "mneme.runs.folder"
 local stats = lazy "mneme.stats"
 local C = engine.C
 
-local eval = { name = "eval", doc = "evaluate a trained agent on fresh episodes", others = "env", loads = true, arguments = { { "folders", "RUN|STUDY",
-  "a run; with outcomes=1 also several, and studies", noun = "run", several = true } }, about = [[
+local eval = { name = "eval", doc = "evaluate a trained agent on fresh episodes", others = "env", loads = true,
+  draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
+  arguments = { { "folders", "RUN|STUDY", "a run; with outcomes=1 also several, and studies", noun = "run", several = true } }, about = [[
 Success, return and length with confidence intervals.  Of a run on sequences: accuracy, loss, perplexity and bits per character on held-out
 sequences; length=1024, say, shows how far a memory reaches.]],
-  options = options.join(options.episodes(1000), { "num_envs", "environments that are stepped together", type = "whole", range = { 1 }, unless = "64", example = "64" }, options.agent, {
+  options = options.join(options.episodes(1000), options.common.num_envs, options.agent, {
     { "record", "keep the episodes as trajectories", type = "folder", example = "episodes" },
     { "record_every", "keep every so many", type = "whole", range = { 1 }, default = 1 },
     { "internals", "with record=: with the agent's memory", type = "switch", default = false },

@@ -16,13 +16,13 @@ local columns = require("mneme.base.layout").table
 local values = require "mneme.base.setting_types"
 local C = engine.C
 
-local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success", others = "env", loads = true,
+local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
+  others = "env", loads = true, draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
   arguments = options.run, about = [[
 Plays every episode twice, with and without an intervention at step `at`, with the same environments and random numbers: the two are equal up
 to that step, and every later difference is the intervention's effect.  erase=each at=each: every part at every step, as mneme where.]],
   options = options.join({ { "at", "the step", type = "whole", also = "each", example = "40", hint = "one step at a time; every step: mneme where RUN" } },
-    options.interventions, { options.episodes(200), { "num_envs", "environments that are stepped together", type = "whole", range = { 1 }, unless = "64",
-      example = "64" } }, options.agent, { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }) }
+    options.interventions, options.episodes(200), options.common.num_envs, options.agent, { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }) }
 
 ---What does not go together.
 ---@param o table of arguments.read; gets `list`, the interventions

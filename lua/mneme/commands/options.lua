@@ -18,6 +18,7 @@ local options = {}
 ---@field options Option[]? its own; those of every command that loads stored code besides, where `loads` is true
 ---@field others string? what another key=value is: "script", "core" or "env": of its script, of a core, of an environment; nil: a mistake
 ---@field loads boolean? it runs code of a stored run
+---@field draws string? how its episodes follow from seed=, where other commands do it in another way
 ---@field raw boolean? its words are handed over as they were typed
 ---@field ask string? what an error says where an argument is missing
 ---@field run fun(o: table): integer? with what arguments.read gives; the exit status
@@ -152,6 +153,7 @@ options.common = {
   greedy = { "greedy", "take the most probable action instead of sampling", type = "switch", default = false },
   best = { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
   checkpoint = { "checkpoint", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
+  num_envs = { "num_envs", "environments that are stepped together", type = "whole", range = { 1 }, unless = "64", example = "64" },
   threads = { "threads", "CPU threads", type = "whole", range = { 1, 2 ^ 31 - 1 }, unless = "all processors", example = "2",
     set = function(o, n)
       o.threads = n

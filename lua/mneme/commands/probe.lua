@@ -13,7 +13,8 @@ local readings = lazy "mneme.measure.readings"
 local stepper = lazy "mneme.episodes.stepper"
 local columns = layout.table
 
-local probe = { name = "probe", doc = "what does a memory know, step by step: linear readings of the task's facts", others = "env", loads = true, arguments = options.run, about = [[
+local probe = { name = "probe", doc = "what does a memory know, step by step: linear readings of the task's facts", others = "env", loads = true,
+  arguments = options.run, about = [[
 Linear readings of the facts that the environment declares, from all of the memory and from each part, on episodes that they were not fitted
 to.  Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  control: the same
 with shuffled answers; what is not above it is not read.  What can be read need not be used: mneme where RUN.]],

@@ -25,7 +25,8 @@ local function wrap(text) return table.concat(require("mneme.base.layout").wrap(
 
 local C = engine.C
 local where = { name = "where", doc = "where is it remembered: success lost by erasing each part of the memory at each step", others = "env",
-  loads = true, arguments = options.run, about = [[
+  loads = true, arguments = options.run,
+  draws = "episode k begins with this seed + k, while the environments of eval all draw from one", about = [[
 Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.  The map is
 kept in RUN/where after each column: killed, the same command resumes it.]],
   options = options.join({ options.episodes(64) }, options.agent, {
