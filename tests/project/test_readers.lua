@@ -19,6 +19,7 @@ local readers = {
   ["lua/mneme/base/files.lua"] = "(reads for all others)",
   ["lua/mneme/base/lua_traps.lua"] = PROGRAM,
   ["lua/mneme/base/machine.lua"] = SYSTEM,
+  ["lua/mneme/base/progress.lua"] = OWN,
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
   ["lua/mneme/commands/bench/peers.lua"] = OWN,

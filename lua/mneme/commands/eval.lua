@@ -24,7 +24,7 @@ Success, return and length with confidence intervals.  Of a run on sequences: ac
 sequences; length=1024, say, shows how far a memory reaches.]],
   options = options.join(options.episodes(1000), options.common.num_envs, options.agent, {
     { "record", "keep the episodes as trajectories", type = "folder", example = "episodes" },
-    { "record_every", "keep every so many", type = "whole", range = { 1 }, default = 1 },
+    { "record_every", "with record=: every N-th episode", type = "whole", range = { 1 }, default = 1 },
     { "internals", "with record=: with the agent's memory", type = "switch", default = false },
     { "outcomes", "the share of episodes that reached each outcome of the environment (Craftax: achievements), with intervals, and the Crafter score",
       type = "switch", default = false },

@@ -22,7 +22,8 @@ local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a 
 Plays every episode twice, with and without an intervention at step `at`, with the same environments and random numbers: the two are equal up
 to that step, and every later difference is the intervention's effect.  erase=each at=each: every part at every step, as mneme where.]],
   options = options.join({ { "at", "the step", type = "whole", also = "each", example = "40", hint = "one step at a time; every step: mneme where RUN" } },
-    options.interventions, options.episodes(200), options.common.num_envs, options.agent, { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }) }
+    options.interventions, options.episodes(200), options.common.num_envs, options.agent,
+    { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }) }
 
 ---What does not go together.
 ---@param o table of arguments.read; gets `list`, the interventions

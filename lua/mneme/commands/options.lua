@@ -165,7 +165,8 @@ options.common = {
   end },
   size = { "size", "width and height: of a picture in pixels, of a window in points", type = "size", example = "1280x800", set = put_size },
   theme = { "theme", "colours", type = "choice", choices = { "dark", "light" } },
-  scale = { "scale", "pixels for each of the design: 2 on a screen of twice as many; without it a window takes its screen's", type = "number", range = { 1, 4 } },
+  scale = { "scale", "pixels for each of the design: 2 on a screen of twice as many; without it a window takes its screen's",
+    type = "number", range = { 1, 4 } },
 }
 
 ---Options of a command that plays a stored agent, and its argument.
