@@ -5,6 +5,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
 local options = require "mneme.commands.options"
+local parsed = require "tests.support.parsed"
 local run_sources = require "mneme.runs.run_sources"
 local shell = require "tests.support.shell"
 local source_files = require "mneme.base.source_files"
@@ -21,7 +22,9 @@ local all = commands.all(true)
 
 -- A command that takes what it takes, and any other words.
 local function bare(c)
-  return { name = c.name, options = c.options, loads = c.loads, others = c.others, run = c.run,
+  local list = {}
+  for i, option in ipairs(c.options or {}) do list[i] = setmetatable({ required = false }, { __index = option }) end
+  return { name = c.name, options = list, loads = c.loads, others = c.others, run = c.run,
     arguments = { { "things", "THING", "", noun = "thing", several = true, optional = true } } }
 end
 
@@ -128,6 +131,15 @@ t.test("a value of another type, beyond the range, or of no choice is refused: w
         t.ok(type(e.expected) == "string" and #e.expected > 0, where)
         t.ok(e.message:find(option[1] .. "=" .. text, 1, true) and e.message:find(e.expected, 1, true), where .. ": " .. e.message)
       end
+    end
+  end)
+end)
+
+t.test("an option that has to be given is asked for", function()
+  each(function(command, option, c)
+    if option.required then
+      local ok, e = pcall(parsed, c, { "x" })
+      t.ok(not ok and e.status == 2 and e.message:find(option[1] .. "=", 1, true), name_of(command, option))
     end
   end)
 end)

@@ -41,6 +41,15 @@ t.test("a command loads what it needs: at most so much", function()
   end
 end)
 
+t.test("the declarations of all commands and benchmarks are read without a context of the engine, which is on one device", function()
+  require("mneme.base.files").write(dir .. "/all.lua", { ("package.path = %q .. package.path\n"):format(("%s/lua/?.lua;%s/lua/?/init.lua;"):format(shell.root,
+    shell.root)), [[
+    local list = require("mneme.commands.command_table").all(true)
+    print(#list, rawget(require "mneme.base.engine", "ctx"))
+  ]] })
+  t.ok(shell.run(dir, "env -u LUA_PATH luajit all.lua"):find "^%d%d+%s+nil\n$")
+end)
+
 t.test("what plays a stored run does not load the rig of the contract's checks", function()
   for _, words in ipairs { "eval r episodes=4 record=kept", "credit r at=0" } do
     t.eq(select(3, loaded(words)), false, words)

@@ -1,7 +1,8 @@
 -- annotations.lua -- `mneme help annotations`: everything that a script may call, as stubs with LuaCATS comments, from which
 -- an editor with lua-language-server completes names, shows what they are and reports what does not fit.  Made from the same
 -- sources as `mneme help api`: comments, and the signatures of ops.
-local api = require "mneme.commands.api"
+local lazy = require "mneme.base.lazy"
+local api = lazy "mneme.commands.api"
 local files = require "mneme.base.files"
 
 local annotations = { name = "help annotations", doc = "everything that a script may call, for editors",

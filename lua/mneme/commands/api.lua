@@ -3,7 +3,8 @@
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
+local lazy = require "mneme.base.lazy"
+local tensor = lazy "mneme.tensor.tensor"
 
 local api = {}
 

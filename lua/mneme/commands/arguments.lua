@@ -156,6 +156,14 @@ local function env_setting(command, o, item)
   o.env[key], o.items[#o.items + 1] = tonumber(text) or text, { key, text, word = key .. "=" .. text }
 end
 
+-- An option that there is not: what another program's word means, or the nearest one with its meaning.
+local function unknown(command, key, own)
+  local what, names = ("setting of %s"):format(command.name), options.names(command)
+  local near = not meanings.hint(what, key) and errors.nearest(key, names)
+  if near then errors.usage(("unknown %s '%s'; did you mean '%s' (%s)?"):format(what, key, near, own[near][2])) end
+  errors.unknown(what, key, names)
+end
+
 ---Read a command line.
 ---@param command Command
 ---@param words string[] what was typed after the command
@@ -189,10 +197,15 @@ function arguments.read(command, words)
     elseif key and command.others == "env" then env_setting(command, o, item)
     elseif script and (key or others[1]) then o.rest[#o.rest + 1], o.items[#o.items + 1] = item.word, item
     elseif key and command.others == "core" then o.core_settings[key:gsub("^core%.", "")] = item[2]
-    elseif key then errors.unknown(("setting of %s"):format(command.name), key, options.names(command))
+    elseif key then unknown(command, key, own)
     else others[#others + 1] = item.word end
   end
   position(command, o, others)
+  for key, option in pairs(own) do
+    if option.required and not seen[key] then
+      errors.usage(("%s: %s= is missing"):format(command.name, key), options.usage(command))
+    end
+  end
   if seen.seed and command.draws then terminal.note(("note: %s: %s; their episodes are not the same"):format(seen.seed, command.draws)) end
   return o
 end

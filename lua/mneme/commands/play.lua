@@ -43,7 +43,7 @@ one step; the environment waits for it.  Keys in the window:
   Esc                                  quit
 A gamepad: directions and A B X Y L R are actions, start is n, back is r.  In keys= these are called left right up down space enter tab
 backspace esc pad_a pad_start ...  A setting of the environment may be map=@FILE: the contents of a file.]],
-  arguments = { { "name", "ENV|SCRIPT.lua", "an environment, or that of an experiment's file", noun = "environment", optional = true } },
+  arguments = { { "name", "ENV|FILE.lua", "an environment, or that of an experiment's file", noun = "environment", optional = true } },
   options = {
     { "seed", "which episode", type = "whole", example = "1" },
     { "against", "the agent of a run plays the same episode beside you; what it was trained on is the environment", type = "run", example = "runs/demo" },

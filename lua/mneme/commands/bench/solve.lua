@@ -19,7 +19,7 @@ the steps allowed is counted, and its time is left out of the mean.]],
   arguments = { { "names", "NAME", "tasks", noun = "task", several = true, optional = true } },
   options = {
     { "seeds", "of each task", type = "whole", range = { 1 }, default = 5 },
-    { "precision", "of matrix products", type = "choice", choices = { "fp32", "bf16" }, default = "fp32" }, options.bench.threads,
+    { "precision", "of matrix products", type = "choice", choices = { "fp32", "tf32", "bf16" }, default = "fp32" }, options.bench.threads,
     { "torch", "a PyTorch loop solves noisy_cartpole too, seed by seed by turns (tests/reference/bench_peers.py); its imports do not count",
       type = "text", example = "python3" },
   } }

@@ -13,8 +13,6 @@ local plan = lazy "mneme.tensor.plan"
 local stopwatch = lazy "mneme.measure.stopwatch"
 local tensor = lazy "mneme.tensor.tensor"
 local progress = require "mneme.base.progress"
-local ops = tensor.ops
-
 local options = require "mneme.commands.options"
 local device = { name = "bench train|cores|kernels",
   doc = "how fast agents, cores and kernels train on a device, for several numbers of environments", about = [[
@@ -47,7 +45,7 @@ local function pass(setup, num_envs, o)
   local state, y = c:initial(num_envs), nil
   local forward = plan(function() y = c(x, nil, state) return y end)
   forward()
-  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  local backward = plan(function() tensor.ops.mean({ x = y }):backward() end)
   backward()
   local function seconds(p) return stopwatch.least(o.rounds, function() p:run() engine.wait() end) end
   local ahead, back = seconds(forward), seconds(backward)
