@@ -12,6 +12,7 @@ local progress = require "mneme.base.progress"
 local ranks = lazy "mneme.tensor.ranks"
 local script = lazy "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
+local values = require "mneme.base.setting_types"
 
 local C = engine.C
 ffi.cdef "int isatty(int fd);"
@@ -126,6 +127,13 @@ local function several(o)
 end
 
 -- ---- the command ----
+
+---The settings of every script, for help.
+function run.more()
+  local rows = {}
+  for i, s in ipairs(require("mneme.runs.config").standard) do rows[i] = { s[1] .. "=" .. values.show(s[2]), s[3][1] } end
+  return "settings of every script\n" .. require("mneme.base.layout").columns(rows, 26)
+end
 
 function run.run(o)
   script.once(o.words)
