@@ -136,6 +136,7 @@ end
 
 ---@return integer status
 function envs.run(o)
+  engine.open(o.device, 1)                       -- before anything allocates memory
   local all, chosen, names, device = {}, {}, o.names, o.device
   for _, e in ipairs(environments.list()) do all[#all + 1] = e.name end
   for _, name in ipairs(#names > 0 and names or all) do
@@ -144,7 +145,6 @@ function envs.run(o)
     if not known then errors.unknown("environment", name, all) end
     chosen[#chosen + 1] = name
   end
-  engine.open(device, 1)
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
   for _, name in progress.each(chosen, "environments") do
