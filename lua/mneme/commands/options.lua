@@ -2,6 +2,7 @@
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local meanings = require "mneme.base.meanings"
+local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
 local layout = lazy "mneme.base.layout"
@@ -27,7 +28,7 @@ local options = {}
 ---@field type string "whole", "wholes" (a list), "number", "switch", "text", "choice", "list" (of names), "seeds", "file", "folder", "run", "size"
 ---@field range number[]? least and largest of a number
 ---@field multiple integer? a whole number is divisible by this
----@field choices string[]? or a function that gives them
+---@field choices string[]?
 ---@field endings string[]? of a file
 ---@field default any? the value where it is not given
 ---@field unless string? what is done without it, in words
@@ -45,8 +46,6 @@ local options = {}
 -- ---- types ----
 
 local truths = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] = false, ["false"] = false, no = false, off = false }
-
-local function choices_of(option) return type(option.choices) == "function" and option.choices() or option.choices end
 
 -- "a number from 1 to 4": what a number may be.
 local function number_words(option)
@@ -84,9 +83,8 @@ function types.switch(text)
 end
 
 function types.choice(text, option)
-  local list = choices_of(option)
-  for _, choice in ipairs(list) do if choice == text then return text end end
-  return nil, "one of " .. table.concat(list, ", "), errors.nearest(text, list)
+  if tables.has(option.choices, text) then return text end
+  return nil, "one of " .. table.concat(option.choices, ", "), errors.nearest(text, option.choices)
 end
 
 function types.file(text, option)
@@ -226,7 +224,7 @@ options.bench = {
 local stored_code = {
   { "use", "which code and data of a run that have changed: stored: the copies that it keeps (of data files up to 1 MiB); now: what is there now; "
     .. "altered: resume it though its files are not as they were written", type = "choice", choices = { "stored", "now", "altered" },
-    set = function(_, value) if value == "altered" then run_sources.altered = true else run_sources.choice = value end end },
+    many = true, set = function(_, value) if value == "altered" then run_sources.altered = true else run_sources.choice = value end end },
   { "trust", "run any code; without it what comes with Mneme, what the command line names, and what a run of yours on this machine was made by",
     type = "switch", set = function(_, value) require("mneme.base.source_files").trusted = value end },
   { "keep_private", "keep copies of data files, too, that other users may not read; without it their checksums", type = "switch",
@@ -270,7 +268,7 @@ end
 
 ---The values that completion offers; {} for others than choices.
 ---@return string[]
-function options.values(option) return option.type == "switch" and { "0", "1" } or option.choices and choices_of(option) or {} end
+function options.values(option) return option.type == "switch" and { "0", "1" } or option.choices or {} end
 
 -- ---- shown ----
 
@@ -283,7 +281,7 @@ function options.example(option)
   if option.example then return option.example end
   if option.type == "switch" then return option.default == true and "0" or "1" end
   if option.default ~= nil and type(option.default) ~= "table" then return values.show(option.default) end
-  if option.choices then return choices_of(option)[1] end
+  if option.choices then return option.choices[1] end
   if option.type == "file" then return "FILE" .. (option.endings and "." .. option.endings[1] or "") end
   return of_type[option.type] or values.show((option.range or {})[1] or 1)
 end
@@ -291,7 +289,7 @@ end
 -- What it means, which values it takes, and what is done without it.
 local function meaning_of(option)
   local more = {}
-  if option.choices then more[1] = table.concat(choices_of(option), " ")
+  if option.choices then more[1] = table.concat(option.choices, " ")
   elseif option.endings then more[1] = "." .. table.concat(option.endings, " .")
   elseif (option.range or {})[2] and option.range[2] < 2 ^ 24 then more[1] = ("%s..%s"):format(values.show(option.range[1]), values.show(option.range[2])) end
   if option.unless then more[#more + 1] = "default: " .. option.unless
