@@ -5,6 +5,14 @@ local options = require "mneme.commands.options"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local fresh_episodes = lazy "mneme.episodes.fresh_episodes"
+local core = lazy "mneme.models.core"
+local validation = lazy "mneme.learn.validation"
+local rebuild = lazy "mneme.learn.rebuild"
+local reader = lazy "mneme.models.encoder_core"
+local run_sources = lazy "mneme.runs.run_sources"
+local stored_parameters = lazy "mneme.learn.stored_parameters"
+local sequence_model = lazy "mneme.models.sequence_model"
+local dataset = lazy "mneme.envs.dataset"
 local stepper = lazy "mneme.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
@@ -88,6 +96,70 @@ local function tabulate(o, env)
   return status
 end
 
+-- ---- a run on sequences ----
+
+local SEQUENCES = 2000             -- default for data sets that draw their examples
+
+---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
+---@param folder string
+---@param settings table<string, any>
+---@param best boolean
+---@return SequenceTask
+---@return SequenceModel
+---@return number step of the checkpoint
+---@return boolean carry was its memory carried from batch to batch?
+function eval.load(folder, settings, best)
+  local run = run_folder.load(folder)
+  local about, all = run.info, {}
+  run_sources.adopt(folder, about, { data = settings.file == nil })
+  for key, value in pairs(about.sequence_task.settings) do all[key] = value end
+  for key, value in pairs(settings) do all[key] = value end
+  local made = dataset.new(about.sequence_task.name, all)
+  if made.tokens ~= about.sequence_task.tokens or made.classes ~= about.sequence_task.classes then
+    errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
+      about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
+  end
+  if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
+    errors.usage(("%s was trained on a text with other tokens"):format(folder),
+      "evaluate on the text of the run, or train on this one")
+  end
+  local encoder = not about.own_words and about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
+  -- `true`: config.json lists every key of a core, also those without effect.
+  local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
+    core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+  local checkpoint = best and run:best() or run:latest()
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
+  model.module:load_state_dict(stored_parameters.of(checkpoint))
+  return made, model, checkpoint.step, about.memory.carry
+end
+
+-- A line of the result; a single sequence has no interval.
+local function value_line(text, value, interval, low, high)
+  print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
+end
+
+-- Accuracy, loss, perplexity and bits per character on held-out sequences.
+local function evaluate_sequences(o)
+  local split = o.split or "test"
+  local made, model, step, carry = eval.load(o.folder, o.env, o.best)
+  local held = validation.new(made, model, { split = split, carry = carry })
+  local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
+  C.mn_watch_signals(true)
+  local r = held:run(batches)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, split, r.asked))
+  local half = r.loss_half
+  value_line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
+  print(("         %.4f for always giving the most frequent answer"):format(r.commonest))
+  value_line("loss     %.4f", r.loss, "+- %.4f nats", half)
+  value_line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
+  if r.bits_per_character then value_line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end
+  return status
+end
+
+-- ---- the command ----
+
 ---@return integer status
 function eval.run(o)
   local env = o.env
@@ -95,7 +167,7 @@ function eval.run(o)
   if o.outcomes then return tabulate(o, env) end
   local sequences = run_folder.read_info(o.folder).sequence_task ~= nil
   check_kind(o, sequences)
-  if sequences then return require("mneme.commands.eval_sequences").run(o) end
+  if sequences then return evaluate_sequences(o) end
   local num_envs = o.num_envs or math.min(o.episodes, 64)
   arguments.check_run(eval, o, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,

@@ -89,7 +89,7 @@ local function export_run(o)
   local dict, info = stored.of(checkpoint), run.info
   local module, about
   if info.sequence_task then
-    local _, model = require("mneme.commands.eval_sequences").load(o.from, {}, false)
+    local _, model = require("mneme.commands.eval").load(o.from, {}, false)
     module, about = model.module, { embed = layout.describe(model.embed), core = export.about_core(model.core), head = layout.describe(model.head) }
   else
     local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
