@@ -11,19 +11,8 @@ local cfg = mn.config({
 }, { env = "the environment, and its settings (mneme list envs; mneme help tmaze), or a file of your own" })
 
 local settings = { num_envs = cfg.num_envs, seed = cfg.seed }
-local name = cfg.env[1]
 for key, value in pairs(cfg.env) do if key ~= 1 then settings[key] = value end end
-
-local env
-if name:find "%.lua$" then
-  local own = assert(loadfile(name))()
-  env = type(own) == "function" and own(settings) or own
-  if type(env) ~= "table" or env.action_space then
-    error(name .. " returns " .. (type(env) == "table" and "an mn.env" or "a " .. type(env)) .. ", expected the table that mn.env takes", 0)
-  end
-  env.num_envs, env.seed = cfg.num_envs, cfg.seed
-  env = mn.env(env)
-else env = mn.env(name, settings) end
+local env = mn.env(cfg.env[1], settings)
 
 mn.manual_seed(cfg.seed)
 local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }

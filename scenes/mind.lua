@@ -1,5 +1,5 @@
--- mind.lua -- how a memory works, in any environment: what each part of it contributes to what the agent does, how far back that goes,
--- what is read of each past step, state norms and gates.  Click a head or a step to see it alone.
+-- mind.lua -- how a memory works, in any environment: what each part of it contributes to what the agent does, before each step, what is read of each past
+-- step, state norms and gates.  Click a head or a step to see it alone.
 --   mneme view runs/NAME scene=mind
 local mn = require "mneme"
 local panels = mn.scene.panels
@@ -16,13 +16,11 @@ local function draw(view, now)
   local contribution, attention, below = view:split(right, "rows", { "4*", "3*", "3*" })
   panels.contribution(view, contribution, now)
   panels.attention(view, attention, now)
-  local horizon, gates = view:split(below, "columns", { "1*", "1*" })
-  panels.horizon(view, horizon, now)
-  panels.gates(view, gates, now)
+  panels.gates(view, below, now)
 end
 
 return mn.scene {
-  doc = "how a memory works: what each head contributes to the actions, how far back, what it reads of each past step, gates",
+  doc = "how a memory works: what each head contributes to the actions, before each step, what it reads of each past step, gates",
   env = { "tmaze", corridor = 20 },
   core = { "agalite" },
   draw = draw,

@@ -1,5 +1,5 @@
 -- harness.lua -- what a test file needs: t.test(name, f), t.skip, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
-require("mneme.base.luajit_pairs").install()      -- as init.lua and cli.lua do: tests ask for inner modules, too
+_G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have it
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
 local SKIP = {}
 

@@ -1,6 +1,6 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
-require("mneme.base.luajit_pairs").install()      -- first: it replaces a faulty global pairs()
+local pairs = require("mneme.base.luajit_pairs").pairs      -- first: the files of Mneme that are loaded after it have a pairs() without fault
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 require("mneme.base.meanings").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require "mneme.tensor.suggest"
@@ -96,10 +96,10 @@ local parts = {
     denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
     gradient_error = { "mneme.measure.gradient_error", fields = { "of", "watch" } },
     gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
-    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "collect", "examine", "of_state" } },
+    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
     readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
-    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "worth" } },
+    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "map", "worth" } },
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },

@@ -5,16 +5,20 @@ local readings = mn.measure.readings_of_frame
 local canvas = mn.ui.canvas
 local NOTHING = 0.05               -- read so little: chance
 
--- Green above even odds, red below; hatched where nothing was read.
-local function light(view, now, said, options)
-  local place = options.place
+-- Green above even odds, red below: of the part of the memory in use there, bright; striped where none is, or it is not measured, and it can only be read;
+-- hatched where nothing was read.
+local function light(view, now, _, options, _, map)
+  local place, kept = options.place, now.known and now.known()
   local cells, order = {}, {}                      -- the last that was said in each
   for _, entry in ipairs(now.history) do
-    local p, x, y = said[entry.step] and said[entry.step].p, options.at(entry)
+    local x, y = options.at(entry)
     if x then
       local key = x .. "," .. y
       if not cells[key] then cells[key], order[#order + 1] = { x = x, y = y }, key end
-      cells[key].p = p or cells[key].p
+      local c = map:column(entry.step)
+      local used = kept and kept:in_use(entry.step + 1)
+      local cell = c and (map.cells[used and map:row(used) or 1][c] or map.cells[1][c])
+      if cell then cells[key].p, cells[key].used = cell.p, used ~= nil end
     end
   end
   for _, key in ipairs(order) do
@@ -23,8 +27,9 @@ local function light(view, now, said, options)
     local right, bottom = place(cell.x + 0.5, cell.y + 0.5)
     if cell.p then
       view:rect(left, top, right - left, bottom - top,
-        canvas.fade(cell.p >= 0.5 and canvas.theme.good or canvas.theme.bad, 0.7 * math.abs(2 * cell.p - 1)))
-    else mn.ui.hatch(view, left, top, right - left, bottom - top) end
+        canvas.fade(cell.p >= 0.5 and canvas.theme.good or canvas.theme.bad, (cell.used and 0.8 or 0.5) * math.abs(2 * cell.p - 1)))
+    end
+    if not cell.used then mn.ui.hatch(view, left, top, right - left, bottom - top, cell.p ~= nil) end
   end
 end
 
@@ -81,8 +86,8 @@ return function(view, below, now, options)
     if fact.name == options.fact then
       local draw = options.at and light or options.cells and marks or frames
       local worth = readings.worth(job, now.step, fact, 1)
-      draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0)
-      if draw == light and job.done then say(("green: the %s can be read there; orange: another one"):format(fact.name)) end
+      draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0, draw == light and readings.map(job, now, fact))
+      if draw == light and job.done then say(("green: the %s can be read there; orange: another one; striped: read, not used"):format(fact.name)) end
       if worth and draw ~= light then
         say(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""))
       end

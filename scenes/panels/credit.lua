@@ -48,7 +48,9 @@ return function(view, box, now)
   end
   local range, earlier = ("0 … %.0f %%, root scale"):format(100 * most), past(rows)
   local waits = not row.done and (", steps before %d not yet"):format(row.from) or ""
-  local notes = { "of each gradient, " .. range .. (row.done and "; of earlier observations: " .. earlier or waits), "of each gradient, " .. range .. waits,
+  local notes = { "of each gradient, " .. range .. (row.done and "; what is held firmly may have little; of earlier observations: " .. earlier or waits),
+    row.done and "what is held firmly may have little; of each gradient, " .. range or "of each gradient, " .. range .. waits,
+    "of each gradient, " .. range .. waits,
     row.done and range or waits:sub(3) }
   local inner, picture = view:card(box, ("credit: what step %d depends on"):format(row.at), notes, canvas.SEQUENTIAL), nil
   if #now.observation.shape == 3 and inner.w > 2 * inner.h then inner, picture = view:split(inner, "columns", { "1*", inner.h / u }) end

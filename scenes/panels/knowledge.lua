@@ -3,7 +3,7 @@
 -- A fact that is a number is shown as the reading and the truth.
 local mn = require "mneme"
 local readings = mn.measure.readings_of_frame
-local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
+local step_heatmap = mn.ui.step_heatmap
 local panels = mn.scene.panels
 
 -- The fact to show: the one asked for, or the first class.
@@ -39,31 +39,12 @@ return function(view, box, now, options)
     left_out = ("read to step %d, which half of the episodes reach; "):format(job.steps[#job.steps])
   elseif not job.done then left_out = job.steps and ("%d of %d steps read; "):format(job.read, #job.steps) or "nothing read yet; " end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
-  local parts, of = selection.rows(now, { unpack(job.parts, 2) }), {}
-  if #parts == #job.parts - 1 then table.insert(parts, 1, job.parts[1]) end
-  for r, part in ipairs(parts) do of[r] = readings.episode(job, now, fact, part.at) end
-  local inner = view:card(box, ("%s: %s"):format(title, fact.name), { left_out .. "probability of the right answer, 0 … 1",
-    left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) }, canvas.SEQUENTIAL)
-  local names = { "all" }
-  for _, part in ipairs(#parts > 1 and parts[1].word == "all" and job.parts or {}) do
-    if part.word ~= "all" and not part.layer then names = nil end
+  local map = readings.map(job, now, fact)
+  if #map.steps == 0 then
+    local inner = view:card(box, map.title)
+    return view:paragraph(map.note, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
   end
-  if not names or parts[1].word ~= "all" then
-    names = {}
-    for r, part in ipairs(parts) do names[r] = part.text end
-  else
-    for r = 2, #parts do names[r] = (r == 2 or parts[r].layer ~= parts[r - 1].layer) and "layer " .. parts[r].layer or "" end
-  end
-  local over = step_heatmap.over(now.history, #parts, function(entry, _, r)
-    local said = of[r][entry.step]
-    return said and said.p or nil
-  end, step_heatmap.span(now))
-  local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = 1, names = names, what = "probability of the right answer",
-    row_name = function(r) return parts[r].text or parts[r].word end })
-  step_heatmap.mark(view, plot, now, over.steps)
-  for r, part in ipairs(parts) do
-    if part.layer then
-      selection.spot(view, { x = plot.x, y = plot.y + (r - 1) * plot.h / #parts, w = plot.w, h = plot.h / #parts }, now, part)
-    end
-  end
+  local known = now.known and now.known() and "striped: not used" or "striped: use not measured"
+  panels.part_map(view, box, now, map, { span = step_heatmap.span(now), notes = { left_out .. "probability of the right answer, 0 … 1; " .. known,
+    left_out .. "0 … 1; " .. known, left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) } })
 end

@@ -1,5 +1,5 @@
--- test_altered.lua -- a resume never blesses what was altered: it refuses by name, use=altered goes on and the run says so for ever; check covers
--- maps and logs, and takes no file that is being written for damage; formats of later versions are refused; copies are as private as the files.
+-- test_altered.lua -- a resume never blesses what was altered: it refuses by name, use=altered goes on and the run says so for ever; another run's
+-- checkpoint is such, and a log of a killed run; check covers maps and logs, and takes no file that is being written for damage; formats of later versions are refused; copies are as private as the files.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -31,7 +31,7 @@ local alterations = {
   { "echo >> $(find f/source -name tmaze.lua)", "source/" },
   { [[sed -i 's/"wall_s": /"wall_s": 1/' f/resources.json]], "resources.json" },
   { "printf x | dd of=$(ls f/where/*.json | head -1) bs=1 seek=90 conv=notrunc", "where/" },
-  { "echo >> f/manifest.json", "manifest.json" },
+  { "echo >> f/manifest.json", "manifest.json" }, { "rm f/manifest.json", "manifest.json" },
 }
 
 t.test("a resume refuses what was altered, by name, and touches nothing", function()
@@ -122,6 +122,79 @@ t.test("a run that is being trained is checked without a false alarm, and so is 
     end
   end
   sh(("kill -9 %d; while kill -0 %d; do sleep 0.05; done"):format(pid, pid))
+end)
+
+-- A run that is killed once it has written some checkpoints.
+local function killed(name)
+  local pipe = io.popen(("cd '%s'; '%s' run %s steps=3e6 checkpoint_every=8192 record_every=0 run=%s > %s.log 2>&1 & echo $!")
+    :format(dir, shell.program, TRAIN, name, name))
+  local pid = pipe:read "*n"
+  pipe:close()
+  shell.wait("a log", function() return files.is_file(dir .. "/" .. name .. "/metrics.jsonl") and read(name .. "/metrics.jsonl"):find ".*\n.*\n.*\n.*\n" end)
+  shell.wait("a checkpoint", function() return files.list(dir .. "/" .. name .. "/checkpoints")[3] end)
+  sh(("kill -9 %d; while kill -0 %d; do sleep 0.05; done"):format(pid, pid))
+  sh(("rm -f %s/checkpoints/*.tmp"):format(name))
+  local list = require("mneme.runs.checkpoints").list(dir .. "/" .. name)
+  return list[#list].path:match "[^/]*$", list[#list].step
+end
+local last, last_step = killed "k"
+t.eq(select(2, mneme("run " .. TRAIN .. "steps=42000 run=longer")), 0)
+t.eq(select(2, mneme("run " .. TRAIN .. "steps=40000 run=other seed=2")), 0)
+t.eq(select(2, mneme("run " .. TRAIN:gsub("threads=1", "threads=2") .. "steps=40000 run=same checkpoint_every=1e4 keep_checkpoints=9")), 0)
+
+-- Another run's checkpoint in the place of one, as the newest, as an older one; of a run that ended, and of one that was killed.
+local foreign = {
+  { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" }, { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-40064.safetensors" },
+  { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-64.safetensors" },
+  { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-900000000.safetensors" },
+  { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" .. last }, { "k", "rm f/checkpoints/*; cp other/checkpoints/* f/checkpoints/" },
+  { "k", "rm f/manifest.json; cp other/checkpoints/* f/checkpoints/" }, { "k", "rm f/manifest.json", "manifest.json" }, { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
+  { "a", "cp longer/checkpoints/step-42* f/checkpoints/" }, { "k", "cp other/config.json f/", "config.json" },
+}
+
+t.test("another run's checkpoint is refused by name, in a run that ended and in one that was killed", function()
+  for _, case in ipairs(foreign) do
+    sh(("rm -rf f; cp -r %s f; ls f/checkpoints/* > kept"):format(case[1]))
+    local said, status = mneme "check f"
+    t.eq(status, 0, said)
+    sh(case[2])
+    said, status = mneme "check f"
+    t.ok(status == 1 and said:find("DAMAGED.-" .. (case[3] or "checkpoints/step%-")), case[2] .. ": " .. said)
+    said, status = mneme "run resume=f steps=60000"
+    t.ok(status == 2 and said:find("f is not as it was written: .-" .. (case[3] or "checkpoints/step%-") .. ".*use=altered"), case[2] .. ": " .. said)
+  end
+  sh "rm -rf f; cp -r a f; cp other/checkpoints/step-40000.safetensors f/checkpoints/step-40064.safetensors"
+  local said, status = mneme "run resume=f steps=42000 use=altered"
+  t.ok(status == 0 and said:find "is of another run", said)
+  t.ok(json.decode(read "f/config.json").history[2].altered[1]:find("step%-40064"))
+  t.ok(mneme "check f":find "DAMAGED.-before it was resumed at step 40%d+: checkpoints/step%-40064")
+  t.eq(select(2, mneme "run resume=f steps=44000"), 0)
+end)
+
+t.test("equal runs have equal checkpoints, whatever their threads and how often they write; others have other ids", function()
+  local one = json.decode(read "a/config.json").id
+  t.eq(json.decode(read "same/config.json").id, one)
+  t.eq(read "a/checkpoints/step-40000.safetensors", read "same/checkpoints/step-40000.safetensors")
+  t.ok(one and json.decode(read "other/config.json").id ~= one)
+end)
+
+t.test("a line of a killed run's log that a checkpoint counts and that was altered is found; lines that a crash lost are not taken for that", function()
+  for _, how in ipairs { [[sed -i '2s/: [0-9.]*}/: 0.125}/' f/metrics.jsonl]], "sed -i 2d f/metrics.jsonl", [[sed -i '1s/"step": /"step": 1/' f/metrics.jsonl]] } do
+    sh("rm -rf f; cp -r k f; " .. how)
+    local said, status = mneme "check f"
+    t.ok(status == 1 and said:find "metrics.jsonl: ", how .. said)
+    said, status = mneme "run resume=f steps=4e6"
+    t.ok(status == 2 and said:find "f is not as it was written: metrics.jsonl.*use=altered", how .. said)
+  end
+  for _, how in ipairs { "sed -i '$d' f/metrics.jsonl", "truncate -s 700 f/metrics.jsonl", "printf '{\"step\": 3' >> f/metrics.jsonl", "true" } do
+    sh("rm -rf f; cp -r k f; " .. how)
+    local said, status = mneme "check f"
+    t.eq(status, 0, how .. said)
+    said, status = mneme(("run resume=f steps=%d"):format(last_step + 5000))
+    t.eq(status, 0, how .. said)
+    said, status = mneme "check f"
+    t.eq(status, 0, how .. said)
+  end
 end)
 
 t.test("what a later version of Mneme wrote is refused in words", function()

@@ -180,7 +180,7 @@ t.test("what is wrong in the arguments is said before what the machine lacks, an
   files.make_folder(dir .. "/runs/study")
   files.write(dir .. "/runs/study/study.json", { "{}" })
   for line, pattern in pairs { ["view nothere"] = "there is no such run", ["view runs/study"] = "is a study", ["run tmaze gamma=1.5"] = "^mneme: gamma=1.5",
-    ["run tmaze run=runs/demo"] = "^mneme: runs/demo already holds a run", ["run by_hand run=x"] = "does not read it", ["run by_hand core=lstm"] =
+    ["run tmaze run=runs/demo"] = "^mneme: runs/demo already holds a run", ["run by_hand run=x"] = "opened no run", ["run by_hand core=lstm"] =
       "mneme run train core=lstm", ["run train corridor=20"] = "env.corridor=20" } do
     local text, rc = shell.run(dir, ("env -u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER '%s' %s"):format(shell.program, line))
     t.ok(rc == 2 and text:find(pattern), line .. ": " .. text)
@@ -195,10 +195,37 @@ t.test("commands in messages begin with the program as it was called", function(
   t.ok(text:find(shell.program .. " run tmaze", 1, true), text)
 end)
 
+t.test("no command prints another one without the program's name as it was called", function()
+  local words = { "", "help", "list", "help docs", "help gate", "help run", "help core", "run tmaze --help", "run train --help env=tmaze", "run gate_start --help",
+    "list costs", "list experiments", "where demo episodes=4 every=4", "probe demo facts=cue episodes=16", "compare demo demo", "export demo to=d.safetensors",
+    "eval demo episodes=2", "check demo", "view nothere", "run train env=cartpole", "run demo gpu=1", "sweep gate_start quick=1 list=1", "eval demo episodes=2 record=kept" }
+  local is_command = {}
+  for _, command in ipairs(commands) do is_command[command.name], words[#words + 1] = true, command.name .. " --help" end
+  for _, line in ipairs(words) do
+    local pipe = io.popen(("cd '%s' && '%s' %s 2>&1"):format(dir, shell.program, line))
+    local text = pipe:read "*a"
+    pipe:close()
+    for bare, command in text:gmatch "%f[%w_/.-](mneme%s+(%l+))" do t.ok(not is_command[command], ("mneme %s prints '%s'"):format(line, bare)) end
+  end
+  -- Nothing writes one past the function that puts the name in: base/terminal.lua.
+  for path in io.popen(("find '%slua/mneme' -name '*.lua'"):format(shell.root)):lines() do
+    for text in (files.read(path)):gmatch "io%.stderr:write(%b())" do t.ok(not text:find "mneme %l+[ \"]", path .. ": " .. text) end
+  end
+end)
+
 t.test("set=cue=up is set=cue:up", function()
   local colon, equals = shell.mneme(dir, "intervene demo set=cue:up at=1 episodes=4"), shell.mneme(dir, "intervene demo set=cue=up at=1 episodes=4")
   t.ok(colon:find "set cue to up", colon)
   t.eq(equals, colon)
+end)
+
+t.test("whose episodes a seed means is said where one is given, and in the help", function()
+  for line, expected in pairs { ["eval demo episodes=2"] = "draw from this seed", ["intervene demo erase=all at=1 episodes=2"] = "begins with this seed %+ k",
+      ["where demo episodes=2 every=9"] = "begins with this seed %+ k" } do
+    t.ok(not shell.mneme(dir, line):find "note: seed", line)
+    t.ok(shell.mneme(dir, line .. " seed=3"):find("note: seed=3: .*" .. expected), line)
+    t.ok(shell.mneme(dir, line:match "^%a+" .. " --help"):find "seed %+ k", line)
+  end
 end)
 
 t.test("list runs sorts and filters", function()
@@ -206,4 +233,9 @@ t.test("list runs sorts and filters", function()
   t.ok(text:find "\n  demo " and text:find "\n  core=gru,seed=1 ", text)
   t.ok(shell.mneme(dir, "list runs core=lstm"):find "no such runs")
   t.ok(shell.mneme(dir, "list runs sort=scroe"):find "did you mean 'score'")
+  for _, words in ipairs { "env=tmaze", "env=tmaze-v0", "num_steps=32", "num_steps=3.2e1", "core.d_model=8", "num_envs=4 core=gru" } do
+    t.ok(shell.mneme(dir, "list runs " .. words):find "\n  demo ", words)
+  end
+  for _, words in ipairs { "env=craftax", "num_steps=33", "core.d_model=9", "seed=2" } do t.ok(shell.mneme(dir, "list runs " .. words):find "no such runs", words) end
+  t.ok(shell.mneme(dir, "list runs sorted=score"):find "no run here has a setting 'sorted'")
 end)

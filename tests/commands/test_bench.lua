@@ -69,6 +69,21 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
   t.ok(files.read(svg):find ">gru</text>")
 end)
 
+t.test("every benchmark refuses what it does not know, and values that none of its settings has, before it measures", function()
+  local kinds = "torch official agalite out figure"                       -- names of files and programs
+  for _, name in ipairs(registry.benchmarks()) do
+    local words, head = { "nosuch=1", "nosuch" }, files.read(shell.root .. "lua/mneme/commands/bench/" .. name .. ".lua"):match "^(.-)\nlocal"
+    for key in head:gmatch "%[([%l_]+)=" do
+      if not kinds:find(key, 1, true) then words[#words + 1] = key .. "=nosuch" end
+    end
+    for _, word in ipairs(words) do
+      local said, status = shell.run(".", ("timeout 20 '%s' bench %s %s"):format(shell.program, name, word))
+      t.eq(status, 2, name .. ": " .. said)
+      t.ok(said:find "nosuch" and not said:find "steps/s", said)
+    end
+  end
+end)
+
 t.test("sweep: what a run costs by itself, and how busy jobs are kept", function()
   local said, status = shell.mneme(".", "bench sweep runs=6 seconds=0.02")
   t.eq(status, 0, said)

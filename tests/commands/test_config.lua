@@ -262,11 +262,16 @@ t.test("a folder that holds a run is refused, and so is a resume of nothing", fu
   refused("resume=" .. dir .. "/a lr=1", "resume takes every value from .*config.json: 'lr' cannot change")
 end)
 
+-- Its manifest is that of a start which was killed before its first checkpoint.
+local function as_if_killed(name)
+  files.write(dir .. "/" .. name .. "/manifest.json", { require("mneme.base.sealed").encode { at_work = true, starts = 1, files = json.array {} } })
+end
+
 t.test("resuming cuts the log back and goes on as if nothing had happened", function()
   train(with("checkpoint_every=50 steps=200 run=" .. dir .. "/whole"), 200)
   train(with("checkpoint_every=50 steps=200 run=" .. dir .. "/cut"), 130)      -- dies 30 steps after its checkpoint
   files.append(dir .. "/cut/metrics.jsonl", '{"step": 14')                     -- in the middle of a line, before its start has ended
-  files.remove(dir .. "/cut/manifest.json")
+  as_if_killed "cut"
   local cfg = with("resume=" .. dir .. "/cut")
   t.eq(cfg.checkpoint_every, 50, "settings come from the run")
   local r = train(cfg, 200)
@@ -311,7 +316,7 @@ t.test("a damaged checkpoint is passed over with a warning, and never taken for 
   local f = io.open(path, "wb")
   f:write(text:sub(1, -2) .. string.char((text:byte(-1) + 1) % 256))
   f:close()
-  files.remove(dir .. "/bad/manifest.json")              -- as of a start that was killed; of one that ended it is refused
+  as_if_killed "bad"                                     -- of a start that ended it is refused
   local ok, r, said = quietly(train, with("resume=" .. dir .. "/bad"), 200)
   t.ok(ok, tostring(r))
   t.ok(said:find "step%-100.safetensors: damaged: its checksum" and said:find "using the one before", said)

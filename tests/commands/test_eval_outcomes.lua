@@ -14,7 +14,7 @@ t.test("a small study of Craftax Classic runs", function() t.eq(status, 0, said)
 local function read(path)
   local rows = {}
   for line in files.read(path):gmatch "[^\n]+" do
-    local name, of, estimate, low, high, runs, episodes = line:match '^([^,]+),"([^"]+)",([^,]*),([^,]*),([^,]*),(%d+),(%d+)$'
+    local name, of, estimate, low, high, runs, episodes = line:match '^([^,]+),"?(.-)"?,([^,]*),([^,]*),([^,]*),(%d+),(%d+)$'
     if name then
       rows[#rows + 1] = { name = name, of = of, estimate = tonumber(estimate), low = tonumber(low), high = tonumber(high), runs = tonumber(runs),
         episodes = tonumber(episodes) }
@@ -54,6 +54,52 @@ t.test("of a run: 22 rates with Wilson's intervals, whose sum is the score; the 
   -- and the return is that of the plain command
   text = shell.mneme(folder, ("eval %s episodes=24"):format(run))
   t.near(tonumber(text:match "return  (%S+)"), rows["return"].estimate, 1e-3, text)
+end)
+
+t.test("of an environment of Lua functions: what its `outcome` says of each episode, also at a time limit; where measures it as any other", function()
+  files.write(folder .. "/keys.lua", { [[
+return { name = "keys", observation = { 2 }, actions = 2, time_limit = 3, outcomes = { "first", "both", "never", "late" },
+  outcome = function(self) return { first = self.n > 0, both = self.n == 2 and 1 or 0, late = self.t == 3 } end,
+  reset = function(self, random) self.n, self.t, self.wanted = 0, 0, random(2) - 1 return { self.wanted, 1 } end,
+  step = function(self, action)
+    self.t, self.n = self.t + 1, self.n + (action == 1 and 1 or 0)
+    return { 0, 0 }, action, self.n == 2, self.n / 2
+  end }
+]] })
+  local mn = require "mneme"
+  local spec = dofile(folder .. "/keys.lua")
+  spec.num_envs, spec.seed = 2, 1
+  local env = mn.env(spec)
+  t.eq(table.concat(env.outcomes, " "), "first both never late")
+  local reached = env:keep_outcomes()
+  env:reset(1)
+  for _, actions in ipairs { { 1, 0 }, { 1, 0 }, { 0, 1 } } do env:step(actions) end
+  t.eq(require("ffi").string(reached, 8), "\1\1\0\0" .. "\1\0\0\1")
+  local other = mn.env(spec)
+  t.eq(other:keep_outcomes()[0], 0)
+  local text
+  text, status = shell.mneme(folder, "run train env=keys.lua core.d_model=8 hidden=8 num_envs=4 num_steps=8 steps=64 threads=1 run=keys record_every=0")
+  t.eq(status, 0, text)
+  text, status = shell.mneme(folder, "eval keys outcomes=1 episodes=50 out=keys.csv")
+  t.eq(status, 0, text)
+  local rows = read(folder .. "/keys.csv")
+  t.ok(rows.first.estimate >= rows.both.estimate and rows.both.estimate > 0 and rows.never.estimate == 0 and rows.late.estimate > 0, text)
+  local _, low = stats.wilson(math.floor(rows.both.estimate / 2 + 0.5), 50)
+  t.near(rows.both.low, 100 * low, 1e-3)
+  t.eq(select(2, shell.mneme(folder, "where keys episodes=4")), 0)
+  for changed, expected in pairs { [{ outcomes = { "a", "a" } }] = "outcomes%[2%] is a", [{ outcomes = {} }] = "outcomes%[1%] is nil", [{ outcomes = "a" }] = "outcomes is a string",
+      [{ outcome = false }] = "outcome is a boolean", [{ outcomes = { "a b" } }] = "outcomes%[1%] is a b" } do
+    local wrong = {}
+    for _, set in ipairs { spec, changed } do for key, value in pairs(set) do wrong[key] = value end end
+    t.raises(function() mn.env(wrong) end, expected)
+  end
+  spec.outcome = function() return { frist = true } end
+  local bad = mn.env(spec)
+  bad:keep_outcomes()
+  bad:reset(1)
+  t.raises(function() for _ = 1, 3 do bad:step { 1, 1 } end end, "keys: outcome gave frist, expected names of outcomes: first both never late")
+  spec.outcome = nil
+  t.raises(function() mn.env(spec) end, "outcomes and outcome go together")
 end)
 
 t.test("of a study: a column for each point, means over its seeds", function()

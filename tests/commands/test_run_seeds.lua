@@ -47,7 +47,8 @@ local function left_by(name)
     m["charts/SPS"], m.time = nil, nil
     log[#log + 1] = json.encode(m)
   end
-  return files.read(("%s/%s/checkpoints/step-%.0f.safetensors"):format(dir, name, last)), table.concat(log, "\n"), last
+  local text = last > 0 and files.read(("%s/%s/checkpoints/step-%.0f.safetensors"):format(dir, name, last)) or ""
+  return text:gsub('^(.-"run": ?")%x+', "%1", 1):gsub('^(.-"crc32c": ?")%x+', "%1", 1), table.concat(log, "\n"), last
 end
 
 local function same(a, b)

@@ -44,6 +44,24 @@ t.test("a run keeps its script, what that required, and its own core, with check
   t.ok(second.from_step == 2048 and second.source_folder == "source" and #second.source == 3)
 end)
 
+t.test("a resume that loads less than the start did runs the same code", function()
+  write("table.txt", "3\n")                            -- only a start reads it
+  write("less.lua", (files.read(dir .. "/mine.lua"):gsub("mn.manual_seed", 'if cfg.resume == "" then io.lines "table.txt"() end\n%0')))
+  t.eq(select(2, mneme "run less.lua core=gru run=less"), 0)
+  local made_by = info "less"
+  t.ok(#made_by.source == 3 and #made_by.data == 1, "its size is that of the script's own core")
+  for _, steps in ipairs { 4096, 6144 } do t.eq(select(2, mneme("run resume=less steps=" .. steps)), 0) end
+  local now = info "less"
+  t.eq(#now.history, 3)
+  t.eq(json.encode(now.source), json.encode(made_by.source))
+  t.eq(json.encode(now.data), json.encode(made_by.data))
+  for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
+  local sources = require "mneme.runs.run_sources"
+  t.eq(#sources.versions(now), 1)
+  t.eq(sources.latest(now).data_since, 0)
+  t.eq(#require("mneme.study.mixed_code").of { { name = "less", info = now }, { name = "less", info = made_by } }, 0)
+end)
+
 local before
 
 t.test("changed code is an error that names file and line; use=stored and use=now choose", function()
@@ -178,6 +196,29 @@ t.test("a core that was edited is not evaluated in place of the trained one", fu
   t.eq(mean_return(mneme "eval r episodes=20 use=stored"), before)
   write("cores/own.lua", core_text)
   t.eq(mean_return(mneme "eval r episodes=20"), before)
+end)
+
+t.test("an edited own core is resumed where the command line names the script beside it, or the core; no other code is", function()
+  sh "rm -rf e e2 && cp -r r e && cp -r r e2 && mkdir -p away/cores"
+  write("cores/own.lua", core_text .. "-- edited by hand\n")
+  for _, words in ipairs { "run resume=e steps=6144 use=now", "eval e episodes=2 use=now" } do
+    local said, status = mneme(words)
+    t.ok(status == 2 and said:find "e: ./cores/own.lua was edited, is not known as yours, and was not run %(trust=1 runs it%)", said)
+  end
+  local said, status = mneme "run mine.lua resume=e steps=6144 use=now"
+  t.eq(status, 0, said)
+  write("cores/own.lua", core_text .. "-- and again\n")
+  said, status = mneme "run resume=e2 core=own steps=6144 use=now"
+  t.eq(status, 0, said)
+  said, status = mneme "run mine.lua resume=e2 core=gru steps=6144 use=now"
+  t.ok(status == 2 and said:find "'core' cannot change", said)
+  -- what was not the user's before the edit is not trusted because a script is named
+  write("cores/own.lua", core_text .. "-- a third time\n")
+  sh "cp mine.lua rules.lua away/; cp cores/own.lua away/cores/; cp -r e away/e; echo '-- theirs' >> away/cores/own.lua"
+  said, status = shell.stranger(dir .. "/away", "run mine.lua resume=e steps=8000 use=now")
+  t.ok(status == 2 and said:find "cores/own.lua was edited", said)
+  sh "rm -r away"
+  write("cores/own.lua", core_text)
 end)
 
 t.test("a moved folder evaluates from what it keeps, if it is trusted", function()
@@ -420,7 +461,8 @@ end)
 t.test("mneme check names code, data and program that have changed since", function()
   local said, status = mneme "check lm"
   t.ok(status == 0 and not said:find "text.txt", said)
-  sh "cp -r lm other; rm other/manifest.json; echo x >> text.txt"
+  sh "cp -r lm other; echo x >> text.txt"
+  write("other/manifest.json", sealed.encode { at_work = true, starts = 2, files = json.array {} })
   local about = info "other"
   about.history[#about.history].program_checksum = "0"
   write("other/config.json", sealed.encode(about))
@@ -461,7 +503,7 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
   damaged(("rm %s/result.json"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now",
     "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is not there, and was when the run ended")
   damaged(("rm -r %s"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now")
-  damaged(("rm %s/manifest.json"):format(first), "manifest.json: is not there, and the run is done")
+  damaged(("rm %s/manifest.json"):format(first), "manifest.json: is not there, and was before the first checkpoint")
   damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
     "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
   damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")

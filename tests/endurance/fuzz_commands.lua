@@ -1,19 +1,14 @@
 -- fuzz_commands.lua -- command lines as nobody types them: each must work, or say in words what is wrong.
---   luajit tests/endurance/fuzz_commands.lua [LINES [SEED]]
+--   luajit tests/endurance/fuzz_commands.lua [CASES [SEED]]
 -- A line takes one that works, and changes, adds, doubles or drops words; values are odd numbers, odd names and other settings' values.
 -- Reported: signals, more than a minute, raw Lua errors, control characters, failures without a message.
-local here = arg[0]:match "^(.*)tests/endurance/fuzz_commands%.lua$" or "./"
-package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
+local fuzz = dofile((arg[0]:match "^(.*)endurance/[%w_]+%.lua$" or "tests/") .. "support/fuzz.lua")
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
 local shell = require "tests.support.shell"
 local word = require "mneme.base.shell_word"
 
-io.stdout:setvbuf "line"
-local lines, seed = tonumber(arg[1]) or 300, tonumber(arg[2]) or 1
-math.randomseed(seed)
-local function pick(list) return list[math.random(#list)] end
-
+local pick = fuzz.pick
 local values = { "0", "1", "-1", "2", "0.5", "1e18", "1e308", "1e309", "5e-324", "nan", "-inf", "0x10", "1_000", "", " ", "5M", "{}", "{1,2}", "1..3", "3..1",
   "true", "no", "%s%n", ("a"):rep(300), "gru", "gru,lstm", "ppo", "bf16", "cuda:9", "../x", "/etc/passwd", "-", "=", "'", '"', "$(touch PWNED)",
   "`touch PWNED`",
@@ -47,19 +42,11 @@ local function line_of()
   return table.concat(words, " ")
 end
 
-local folder, bad = shell.folder(), 0
-foreign.prepare(folder)
-for i = 1, lines do
-  local line = line_of()
-  local said, status = foreign.run(folder, line)
-  local problem = foreign.problem(said or "", status) or (said == "" and status ~= 0 and "no message") or nil
-  if files.is_file(folder .. "/PWNED") then problem = "a name was run by a shell" end
-  if problem then
-    bad = bad + 1
-    print(("line %d: %s: mneme %s\n  %s"):format(i, problem, line:gsub("%c", "?"), (said or ""):sub(-400):gsub("%c", " ")))
-  end
-  shell.run(folder, "rm -rf w PWNED")
+local function odd(said, status)
+  return said == "" and status ~= 0 and "no message" or files.is_file(fuzz.folder .. "/PWNED") and "a name was run by a shell" or nil
 end
-print(("%d lines, %d problems (seed %d)"):format(lines, bad, seed))
-os.execute(("rm -rf '%s'"):format(folder))
-os.exit(bad == 0 and 0 or 1)
+for i = 1, fuzz.cases do
+  fuzz.try(i, line_of(), nil, odd)
+  shell.run(fuzz.folder, "rm -rf w PWNED")
+end
+fuzz.finish()

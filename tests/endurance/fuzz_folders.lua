@@ -3,18 +3,14 @@
 -- A case changes a value or a name in a JSON file or a line of a log, bytes of any file, or puts a link, a FIFO or a folder in a file's place;
 -- some commands then read it.  Reported: signals, more than a minute, raw Lua errors, control characters, lines that a name smuggled in.
 -- No link leads to an endless device.
-local here = arg[0]:match "^(.*)tests/endurance/fuzz_folders%.lua$" or "./"
-package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
+local fuzz = dofile((arg[0]:match "^(.*)endurance/[%w_]+%.lua$" or "tests/") .. "support/fuzz.lua")
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
 local json = require "mneme.base.json"
 local lfs = require "lfs"
 local shell = require "tests.support.shell"
 
-io.stdout:setvbuf "line"
-local cases, seed = tonumber(arg[1]) or 300, tonumber(arg[2]) or 1
-math.randomseed(seed)
-local function pick(list) return list[math.random(#list)] end
+local pick = fuzz.pick
 
 local PAYLOAD, SMUGGLED = "\27[2J\194\155q\nZZ smuggled", "ZZ smuggled"
 local nested = {}
@@ -76,25 +72,14 @@ local function mutate(folder)
   return path
 end
 
-local folder, bad, ran = shell.folder(), 0, 0
-foreign.prepare(folder)
-for i = 1, cases do
+for i = 1, fuzz.cases do
   local of_study = math.random(3) == 1
-  foreign.copy(folder, of_study and "s" or "r")
-  local what = mutate(folder)
+  foreign.copy(fuzz.folder, of_study and "s" or "r")
+  local what = mutate(fuzz.folder)
   for _ = 1, 3 do
-    local words = pick(of_study and foreign.of_study or foreign.of_run)
-    local said, status = foreign.run(folder, words)
-    local problem = foreign.problem(said or "", status, SMUGGLED)
-    ran = ran + 1
-    if problem then
-      bad = bad + 1
-      local kept = ("%s/bad-%d"):format(folder, bad)
-      shell.run(folder, ("cp -r x '%s'"):format(kept))
-      print(("case %d: %s: mneme %s: %s\n  %s\n  %s"):format(i, problem, words, what, kept, (said or ""):sub(-400):gsub("%c", " ")))
+    if fuzz.try(i, pick(of_study and foreign.of_study or foreign.of_run), what, nil, SMUGGLED) then
+      shell.run(fuzz.folder, ("cp -r x 'bad-%d'"):format(fuzz.bad))
     end
   end
 end
-print(("%d folders, %d commands, %d problems (seed %d)"):format(cases, ran, bad, seed))
-if bad == 0 then os.execute(("rm -rf '%s'"):format(folder)) end
-os.exit(bad == 0 and 0 or 1)
+fuzz.finish()

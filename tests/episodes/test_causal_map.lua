@@ -248,15 +248,16 @@ end)
 t.test("what is suggested to look at stands out: a small part if one does, else all of the memory, else nothing", function()
   local worth_seeing = require("mneme.commands.where").worth_seeing
   local function result(all, part, tested)
-    return { test = tested ~= false and {} or nil, map = { steps = { 4 }, rows = { { word = "all" }, { word = "layers.0.channels.0-3" } } },
-      cells = { { all }, { part } } }
+    local rows = { { word = "all" }, { word = "layers.0.channels.0-3" } }
+    return { test = tested ~= false and {} or nil, map = { steps = { 4 }, rows = rows }, steps = { 4 }, rows = rows, cells = { { all }, { part } } }
   end
   local loses, noise = { loss = 0.5, clear = true }, { loss = 0.02, clear = false }
-  local word, at = worth_seeing(result(loses, { loss = 0.1, clear = true }))
+  local word, at = worth_seeing(result(loses, { loss = 0.3, clear = true }))
   t.eq(word, "layers.0.channels.0-3")
+  t.eq(worth_seeing(result(loses, { loss = 0.1, clear = true })), "all", "it has less than half of what is lost")
   t.eq(at, 4)
   t.eq(worth_seeing(result(loses, noise)), "all")
   t.eq(worth_seeing(result(noise, noise)), nil)
   t.eq(worth_seeing(result(loses, { loss = -0.5, clear = true })), "all", "a gain is no loss")
-  t.eq(worth_seeing(result(noise, noise, false)), "layers.0.channels.0-3", "divergences have no test")
+  t.eq(worth_seeing(result({ loss = 0.5 }, { loss = 0.02 }, false)), "layers.0.channels.0-3", "divergences have no test")
 end)

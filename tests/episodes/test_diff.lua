@@ -106,7 +106,7 @@ t.test("two runs: the first line that differs, not counting the clock", function
   same, text = diff.runs(a, a_run("d", { one[1] }))
   t.ok(not same and text:find "equal for 1 lines; then one ends, and the other has 2")
   same, text = diff.runs(a, a_run("e", one, '"lr": 0.2, "core": {"name": "lstm"}'))
-  t.ok(not same and text:find "settings differ:\n  core.name +gru +lstm\n  lr +0.1 +0.2\n", text)
+  t.ok(not same and text:find "settings differ:\n  core +gru +lstm\n  lr +0.1 +0.2\n", text)
   t.raises(function() diff.runs(a, a_run("f", { one[1], "{" })) end, "metrics.jsonl: line 2: .*not valid JSON")
 end)
 

@@ -151,7 +151,7 @@ t.test("a page shows what was scored: kept readings give the same answers", func
   for b = 0, 63 do
     if not job.learns[b] and p.step_of[b] == 3 then
       asked = asked + 1
-      for at = 1, 5 do right[at] = right[at] + job:of("cue", at, 3, p:snapshot(b).memory)[1].p[env:truth(b).cue] end
+      for at = 1, 5 do right[at] = right[at] + job:of("cue", at, 3, p:snapshot(b))[1].p[env:truth(b).cue] end
     end
   end
   t.eq(#job.parts, 5)

@@ -122,7 +122,7 @@ t.test("list, compare, eval and report say which number they show, beside what g
   t.ok(not run "eval b episodes=20":find "first reached")
   says("report a b out=page.md")
   local page = files.read(dir .. "/page.md")
-  for _, what in ipairs { "success of fresh episodes", "random actions give 0.3", "first reached, solved by" } do t.ok(page:find(what, 1, true), page) end
+  for _, what in ipairs { "success of fresh episodes", "random actions give 0.3", "first reached by" } do t.ok(page:find(what, 1, true), page) end
   local ended = (files.read(dir .. "/early/outcome.json")):gsub('"fresh": %b{},', "")
   files.write(dir .. "/early/outcome.json", { ended })
   says("list runs .", " first reached")

@@ -62,13 +62,13 @@ t.test("who solved it is counted by the score that stopped a run, not by the log
     stopped[seed] = run("stopped" .. seed, seed, seed == 2 and 0.99 or 0.96, { config = { learner = { name = "a2c", stop_score = 0.97 } } })
     files.write(stopped[seed] .. "/result.json", { json.encode { status = "done", metrics = { score = score } } })
   end
-  t.ok(compare.text(stopped):find("solved by 2 of 3 seeds", 1, true), compare.text(stopped))
+  t.ok(compare.text(stopped):find("first reached by 2 of 3 seeds", 1, true), compare.text(stopped))
   files.remove(stopped[1] .. "/result.json")
   local text = compare.text(stopped)
-  t.ok(text:find "solved by 1 of 3 seeds [^\n]*, by the score since the last log line\n", "by the log where a run recorded no score: " .. text)
+  t.ok(text:find "first reached by 1 of 3 seeds [^\n]*, by the score since the last log line\n", "by the log where a run recorded no score: " .. text)
   outcome.write(stopped[1], "stop_score", 50, { score = 0.97 })
   text = compare.text(stopped)
-  t.ok(text:find "solved by 2 of 3 seeds [^\n]*%)\n", "or by what its folder says: " .. text)
+  t.ok(text:find "first reached by 2 of 3 seeds [^\n]*%)\n", "or by what its folder says: " .. text)
   for _, path in ipairs(stopped) do files.remove_folder(path) end
 end)
 
@@ -255,6 +255,37 @@ t.test("a learner's default that another run was given is no difference, nor is 
   local listed = text:match "settings that differ\n(.-)\n\n"
   t.ok(listed:find "max_norm +0.5 +2" and not listed:find "gamma" and not listed:find "previous", listed)
   t.ok(not listed:find "bootstrap" and not listed:find "norm_obs", listed)
+  for _, path in ipairs { one, other } do files.remove_folder(path) end
+end)
+
+t.test("a default that was typed is no difference: of every learner, core, environment and data set", function()
+  local learners = require "mneme.learn.learners"
+  local function same(what, typed, info)
+    local flat = { seed = 1, [what] = typed.name }
+    local all = { seed = 1, [what] = typed.name }
+    for key, value in pairs(typed.values) do all[typed.dotted and what .. "." .. key or key] = value == true and 1 or value == false and 0 or value end
+    info.config = { [what] = not typed.dotted and typed.name or { name = typed.name } }
+    local list = { { flat = flat, info = info }, { flat = all, info = info } }
+    settings.fill(list)
+    for key, value in pairs(all) do t.eq(json.encode { flat[key] }, json.encode { value }, ("%s=%s: %s"):format(what, typed.name, key)) end
+  end
+  for name, defaults in pairs(learners.defaults()) do
+    same("learner", { name = name, values = defaults }, { learner = { name = name, config = defaults } })
+    same("learner", { name = name, values = defaults }, {})                                   -- of an earlier version
+  end
+  for _, name in ipairs(require("mneme.base.registry").names "cores") do
+    local values = {}
+    for key, value in pairs(require("mneme.models.core").definition(name).config) do values[key] = type(value) ~= "boolean" and value or nil end
+    same("core", { name = name, values = values, dotted = true }, { core = { name = name, config = values } })
+  end
+  same("env", { name = "tmaze", values = { corridor = 160 }, dotted = true }, { task = { corridor = 160, distractors = 6 } })
+  same("data", { name = "recall", values = { pairs = 4 }, dotted = true }, { sequence_task = { settings = { pairs = 4 } } })
+  local one, other = run("bare", 1, 0.5, { config = { learner = "ppo" } }), run("typed", 1, 0.5, { config = { learner = "ppo", gamma = 0.99, norm_obs = 0 } })
+  local equal, text = require("mneme.commands.diff").runs(one, other)
+  t.ok(equal and not text:find "gamma", text)
+  local labels = {}
+  for i, r in ipairs(plain.study({ one, other }).runs) do labels[i] = r.labels.run end
+  t.eq(labels[2], labels[1] .. " #2", "the same settings and seed once more")
   for _, path in ipairs { one, other } do files.remove_folder(path) end
 end)
 

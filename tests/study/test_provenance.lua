@@ -57,6 +57,30 @@ return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidd
   t.ok(row("plain.md", "core.d_model"):find "found by size=script", row("plain.md", "core.d_model"))
 end)
 
+t.test("a report has every setting of the learner with its source, of the library's and of own ones", function()
+  local learners = require "mneme.learn.learners"
+  write("own.lua", (read "plain.lua":gsub("local cfg = ", [[
+mn.learners.mine = mn.on_policy { base = mn.learners.ppo, config = { temperature = 2, kind = "soft", minibatches = 2 },
+  about = { temperature = { "of the policy", range = { 0, 10 } }, kind = { "which", choices = { "soft", "hard" } } } }
+%0]]):gsub("lr = 1e%-3", '%0, learner = "a2c"'):gsub("mn%.a2c", "mn.learner")))
+  for name, own in pairs { a2c = {}, ppo = {}, mine = { temperature = 2, kind = "soft", clip = 0.1, minibatches = 2 } } do
+    works(("run own.lua learner=%s %s threads=1 num_steps=8 run=of_%s"):format(name, name == "a2c" and "" or "minibatches=2", name))
+    works(("report of_%s out=%s.md"):format(name, name))
+    local expected = {}
+    for key, value in pairs(learners.defaults()[name == "mine" and "ppo" or name]) do expected[key] = value end
+    for key, value in pairs(own) do expected[key] = value end
+    for key in pairs(expected) do
+      local said = row(name .. ".md", key)
+      if said == "no row" then said = row(name .. ".md", "**" .. key .. "**") end
+      local aux, by_script, typed = key == "aux_coef", key == "lr" or key == "num_steps", key == "num_steps" or key == "minibatches" and name ~= "a2c"
+      t.eq(said ~= "no row", not aux, name .. " " .. key)
+      if not aux and not by_script and not typed then t.ok(said:find("the default of " .. name, 1, true), said) end
+      if typed then t.ok(said:find "given on the command line", said) end
+    end
+  end
+  t.ok(row("mine.md", "temperature"):find "^ 2 |" and row("mine.md", "kind"):find "^ soft |", row("mine.md", "kind"))
+end)
+
 t.test("a study's folder alone has its claims, figures and texts, and no code is run for them", function()
   sh "mkdir other; cp -r runs/small other/; echo 'error(1)' > other/tmaze_small.lua"
   local other = dir .. "/other"

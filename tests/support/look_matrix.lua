@@ -101,7 +101,7 @@ function matrix.script(case)
     ("return %s:train()"):format(learner), "" }, "\n")
 end
 
----Every way to look at a run R, E its recorded episode: { name, words, out = what it writes, finds = what it prints }.  Numbers of episodes
+---Every way to look at a run R, E its recorded episode: { name, words, after = the command after it, out = what it writes, finds = what it prints }.  Numbers of episodes
 ---are divided by nothing that training divided.
 matrix.tools = {
   { "view png", "view R out=R.png", out = "R.png" },
@@ -109,6 +109,9 @@ matrix.tools = {
   { "view episode", "view E out=R-e.png", out = "R-e.png" },
   { "eval", "eval R episodes=7", finds = "at %d+ steps, 7 fresh episodes" },
   { "eval num_envs", "eval R episodes=5 num_envs=1 greedy=1 threads=1 time_limit=3", finds = "length  3%.0" },
+  { "record", "eval R episodes=3 record=R-kept", after = "view R-kept/episode-2.mnt out=R-kept.png", out = "R-kept.png" },
+  { "record pairs", "intervene R erase=all at=1 episodes=2 record=R/kept",
+    after = "view R/kept/with/episode-1.mnt R/kept/without/episode-1.mnt out=R-pair.png", out = "R-pair.png" },
   { "where", "where R episodes=5 every=2", finds = "all" },
   { "intervene", "intervene R erase=all at=1 episodes=7", finds = "7 " },
   { "credit", "credit R episodes=3", finds = "3 episodes" },
@@ -139,6 +142,7 @@ function matrix.look(folder, name, tool)
     said, status = shell.run(folder, ("SDL_VIDEODRIVER=dummy timeout -s INT 2 '%s' %s"):format(shell.program, words))
     status = (status == 124 or status == 130) and 0 or status
   else said, status = shell.mneme(folder, words) end
+  if tool.after and status == 0 then said, status = shell.mneme(folder, (tool.after:gsub("R", name))) end
   local made = tool.out and folder .. "/" .. tool.out:gsub("R", name, 1)
   local problem = status ~= 0 and "status " .. status or said:find "warning" and "a warning" or said:find "attempt to" and "a fault"
     or made and not files.is_file(made) and made .. " is missing" or tool.finds and not said:find(tool.finds) and "no " .. tool.finds

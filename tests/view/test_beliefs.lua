@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local frames = require "mneme.episodes.frames"
 local mn = require "mneme"
+local part_map = require "mneme.episodes.part_map"
 local pictures = require "mneme.view.episode_pictures"
 local scene = require "mneme.view.scene"
 local stepper = require "mneme.episodes.stepper"
@@ -21,7 +22,8 @@ end
 -- The frames that a scene draws over the world, in the world's units, where the memory says `list` of a fact: { x, y, right }.
 -- worth: how much of the fact is read, default all.
 local function drawn(name, frame, fact, list, worth)
-  local real_job, real_episode, real_worth, found = readings.job, readings.episode, readings.worth, {}
+  local real_job, real_episode, real_worth, real_map, found = readings.job, readings.episode, readings.worth, readings.map, {}
+  readings.map = function() return part_map.new { title = "", steps = {}, rows = {}, cells = {}, note = "" } end
   readings.worth = function() return worth or 1 end
   readings.job = function() return { facts = { { name = fact, kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
   readings.episode = function() return { [frame.step] = { list = list } } end
@@ -38,7 +40,7 @@ local function drawn(name, frame, fact, list, worth)
     if not ok then error(why, 0) end
   end
   local ok, why = pcall(function() scene.painter():paint(scene.load(name), frame, 1280, 800) end)
-  readings.job, readings.episode, readings.worth, scene.panels.beliefs = real_job, real_episode, real_worth, panel
+  readings.job, readings.episode, readings.worth, readings.map, scene.panels.beliefs = real_job, real_episode, real_worth, real_map, panel
   t.ok(ok, why)
   return found
 end
@@ -113,15 +115,19 @@ end
 
 t.test("tmaze: each cell is lit once, by what was said there last, and the agent stands above the light", function()
   local frame = frame_of("tmaze", { corridor = 9 }, 14)
-  local real_job, real_episode, said, last = readings.job, readings.episode, {}, {}
-  for _, entry in ipairs(frame.history) do
-    said[entry.step] = { p = entry.step % 3 == 0 and 0.9 or 0.1 }
-    last[entry.x] = said[entry.step].p
+  local real_job, real_map, last, steps, cells, causes = readings.job, readings.map, {}, {}, { {}, {} }, { {}, {} }
+  for k, entry in ipairs(frame.history) do
+    local p = entry.step % 3 == 0 and 0.9 or 0.1
+    steps[k], cells[1][k], cells[2][k] = entry.step, { p = 0.5 }, { p = p }
+    causes[1][k], causes[2][k] = { loss = 0.4, clear = true }, { loss = 0.4, clear = entry.step < 8 }
+    last[entry.x] = { p = entry.step < 7 and p or 0.5 }                -- of the part in use, to step 7; then of all of the memory
   end
+  local rows = { { word = "all", text = "all" }, { word = "layers.0.head.1", text = "layer 0, head 1", layer = 0, head = 1 } }
+  readings.map = function() return part_map.new { title = "", key = "p", floor = 1, steps = steps, rows = rows, cells = cells, value = "", at = "" } end
+  frame.known = function() return part_map.new { key = "loss", floor = 0.2, steps = steps, rows = rows, cells = causes, test = {} } end
   readings.job = function() return { facts = { { name = "cue", kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
-  readings.episode = function() return said end
-  local real_worth = readings.worth
-  readings.worth = function() return 1 end
+  local real_worth, real_episode = readings.worth, readings.episode
+  readings.worth, readings.episode = function() return 1 end, function() return {} end
   local painter, lit, above, panel = scene.painter(), {}, nil, scene.panels.beliefs
   scene.panels.beliefs = function(view, box, now, options)
     local rect, disc = view.rect, view.disc
@@ -140,12 +146,12 @@ t.test("tmaze: each cell is lit once, by what was said there last, and the agent
     end
   end
   local ok, why = pcall(function() painter:paint(scene.load "tmaze", frame, 1280, 800) end)
-  readings.job, readings.episode, readings.worth, scene.panels.beliefs = real_job, real_episode, real_worth, panel
+  readings.job, readings.episode, readings.map, readings.worth, scene.panels.beliefs = real_job, real_episode, real_map, real_worth, panel
   rawset(painter.view, "disc", nil)
   t.ok(ok, why)
-  local cells = 0
-  for _ in pairs(last) do cells = cells + 1 end
-  t.eq(#lit, cells)
-  for _, cell in ipairs(lit) do t.eq(cell.good, last[cell.x] > 0.5) end
+  local places = 0
+  for _ in pairs(last) do places = places + 1 end
+  t.eq(#lit, places)
+  for _, cell in ipairs(lit) do t.eq(cell.good, last[cell.x].p >= 0.5) end
   t.eq(above, frame.truth.position)
 end)

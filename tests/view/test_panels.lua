@@ -189,7 +189,7 @@ t.test("panels that are not complete when their time is over say what is missing
     notes = type(note) == "table" and table.concat(note, " | ") or note or ""
     return card(self, box, title, note, ...)
   end
-  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured", horizon = "of %d+ steps measured",
+  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured",
     credit = "steps before %d+ not yet" } do
     local own = setmetatable({ agent = setmetatable({}, { __index = frame.agent }) }, { __index = frame })        -- nothing is known yet
     view:clear(800, 600)

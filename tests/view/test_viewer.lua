@@ -189,9 +189,7 @@ t.test("a click on a head, a layer or a step chooses it, a second one takes it b
   r.click(spot_of_head(0, nil))
   t.eq(chosen(), "0 nil nil")
   r.paint()
-  r.click(spot_of_head(nil, 1))
-  t.eq(chosen(), "nil 1 nil", "that head of all layers")
-  r.press "l" r.press "l"
+  r.press "l" r.press "j" r.press "j"
   t.eq(chosen(), "1 1 nil")
   r.paint()
   local _, y, spot = find_spot(function(what) return what.steps end)

@@ -23,8 +23,41 @@ def _unknown(what, name, known):
     return engine.Error(f"unknown {what} '{name}'{hint}")
 
 
+def _whole(value):
+    """Is it a whole number?  True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _encoded(text, otherwise):
+    """A text for the engine; what is none is an Error, which says `otherwise`."""
+    try:
+        if isinstance(text, str) and "\0" not in text:
+            return text.encode()
+    except UnicodeEncodeError:
+        pass
+    raise engine.Error(otherwise)
+
+
+def _array(values, otherwise):
+    """An array of what was given; an Error where that is none, such as lists of several lengths."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise engine.Error(otherwise) from None
+
+
+def _picture_size(mode, size):
+    if not (mode is None or isinstance(mode, str) and mode == "rgb_array"):
+        raise engine.Error(f"render_mode={mode!r:.80}, expected None or 'rgb_array'")
+    if not isinstance(size, (tuple, list)) or len(size) != 2 or not all(_whole(n) and 1 <= n <= 16384 for n in size):
+        raise engine.Error(f"size={size!r:.80}, expected (width, height): two whole numbers from 1 to 16384")
+    return tuple(int(n) for n in size)
+
+
 def known_options(options, known=()):
     """Refuses options of reset that nothing would read."""
+    if options is not None and not isinstance(options, dict):
+        raise engine.Error(f"reset: options={options!r:.80}, expected None or a dict")
     for name in options or {}:
         if name not in known:
             raise _unknown("option of reset", name, list(known)) if known else engine.Error(f"reset: unknown option '{name}', expected none")
@@ -73,13 +106,15 @@ class _Envs:
     """Environments in the engine that are stepped together, and the buffers that a step fills."""
 
     def __init__(self, name, num_envs, time_limit, settings):
+        otherwise = f"environment {name!r:.80}, expected the name of one, such as 'tmaze'"
+        _encoded(name, otherwise)
         name = name.split("/")[-1]
-        number = lib.mn_env_find(name.encode())
+        number = lib.mn_env_find(_encoded(name, otherwise))
         if number < 0:
             raise _unknown("environment", name, [n.rsplit("-v", 1)[0] for n in engine.names()])
-        if not isinstance(num_envs, (int, np.integer)) or not 1 <= num_envs < 2**31:
+        if not _whole(num_envs) or not 1 <= num_envs < 2**31:
             raise engine.Error(f"{name}: num_envs={num_envs!r}, expected a whole number of at least 1")
-        if time_limit is not None and (not isinstance(time_limit, (int, np.integer)) or not 0 <= time_limit < 2**31):
+        if time_limit is not None and (not _whole(time_limit) or not 0 <= time_limit < 2**31):
             raise engine.Error(f"{name}: time_limit={time_limit!r}, expected None or a whole number from 0 (no limit) to 2**31 - 1")
         params, text = engine.params_of(number), None
         for key in settings:
@@ -93,9 +128,7 @@ class _Envs:
                     raise _unknown(f"value of {name}: {key}", value, choices)
                 values[i] = choices.index(value)
             elif isinstance(default, str):
-                if not isinstance(value, str) or "\0" in value:
-                    raise engine.Error(f"{name}: {key}={value!r}, expected a text")
-                text = value.encode()
+                text = _encoded(value, f"{name}: {key}={value!r:.80}, expected a text")
             else:
                 values[i] = engine.number(value, f"{name}: {key}={value!r:.80}, expected a number")
         self.lock = threading.RLock()
@@ -164,8 +197,8 @@ class _Envs:
 
     def seed_of(self, seed):
         """A seed as the engine's double; beyond 2^53 several seeds would be one."""
-        if not isinstance(seed, (int, np.integer)) or not 0 <= seed <= 2**53:
-            raise engine.Error(f"{self.name}: seed={seed!r}, expected a whole number from 0 to 2**53")
+        if not _whole(seed) or not 0 <= seed <= 2**53:
+            raise engine.Error(f"{self.name}: seed={seed!r:.80}, expected a whole number from 0 to 2**53")
         return float(seed)
 
     @_alone
@@ -196,7 +229,7 @@ class _Envs:
 
     @_alone
     def step(self, actions):
-        actions = np.asarray(actions)
+        actions = _array(actions, f"{self.name}: actions are {actions!r:.80}, expected whole numbers [{self.n}]")
         if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
             raise engine.Error(f"{self.name}: actions are {actions.dtype}{list(actions.shape)}, expected whole numbers [{self.n}]")
         wrong = (actions < 0) | (actions >= self.actions)
@@ -222,15 +255,13 @@ class _Envs:
     @_alone
     def set(self, i, fact, value):
         otherwise = f"{self.name}: set({fact!r}, {value!r:.80}), expected the name of a fact and a number"
-        if not isinstance(fact, str):
-            raise engine.Error(otherwise)
-        value = engine.number(value, otherwise)
-        return self.check(lib.mn_vec_set(self.need(), i, fact.encode(), value, self.obs[i:].ctypes.data)) == 1
+        fact, value = _encoded(fact, otherwise), engine.number(value, otherwise)
+        return self.check(lib.mn_vec_set(self.need(), i, fact, value, self.obs[i:].ctypes.data)) == 1
 
     @_alone
     def truth(self, i):
-        if not isinstance(i, (int, np.integer)) or not 0 <= i < self.n:
-            raise engine.Error(f"{self.name}: environment {i!r}, expected 0 to {self.n - 1}")
+        if not _whole(i) or not 0 <= i < self.n:
+            raise engine.Error(f"{self.name}: environment {i!r:.80}, expected 0 to {self.n - 1}")
         names, values = c.c_char_p(), c.POINTER(c.c_float)()
         self.check(lib.mn_vec_truth(self.need(), i, c.byref(names), c.byref(values)))
         facts, at = {}, 0
@@ -274,8 +305,7 @@ class MnemeEnv(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 8}
 
     def __init__(self, name="tmaze", render_mode=None, time_limit=None, size=(480, 480), **settings):
-        if render_mode not in (None, "rgb_array"):
-            raise engine.Error(f"render_mode={render_mode!r}, expected None or 'rgb_array'")
+        size = _picture_size(render_mode, size)
         self._envs = _Envs(name, 1, time_limit, settings)
         self.observation_space, self.action_space = self._envs.space(), spaces.Discrete(self._envs.actions)
         self.render_mode, self.size = render_mode, size
@@ -284,7 +314,7 @@ class MnemeEnv(gymnasium.Env):
     @_alone
     def reset(self, *, seed=None, options=None):
         known_options(options)
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(self._envs.seed_of(seed)))
         if seed is not None or not self._fresh:
             self._envs.reset(seed)
         self._fresh = False
@@ -341,6 +371,7 @@ class MnemeVectorEnv(VectorEnv):
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": ["rgb_array"], "render_fps": 8}
 
     def __init__(self, name="tmaze", num_envs=8, render_mode=None, time_limit=None, copy=True, size=(480, 480), **settings):
+        size = _picture_size(render_mode, size)
         self._envs = _Envs(name, num_envs, time_limit, settings)
         self.num_envs, self.render_mode, self.size, self._copy = num_envs, render_mode, size, copy
         self.single_observation_space = self._envs.space()
@@ -358,21 +389,21 @@ class MnemeVectorEnv(VectorEnv):
         known_options(options, ("reset_mask",))
         mask = (options or {}).get("reset_mask")
         if mask is not None:
-            mask = np.asarray(mask)
+            mask = _array(mask, f"reset: reset_mask is {mask!r:.80}, expected booleans [{self.num_envs}]")
             if mask.dtype != np.bool_ or mask.shape != (self.num_envs,) or not mask.any():
                 raise engine.Error(f"reset: reset_mask is {mask.dtype}{list(mask.shape)}, expected booleans [{self.num_envs}], at least one true")
-            if isinstance(seed, (int, np.integer)):
+            if seed is not None and not isinstance(seed, (list, tuple, np.ndarray)):
                 raise engine.Error("reset: one seed with reset_mask, expected a list of one for each environment, or None")
-        if mask is not None or isinstance(seed, (list, tuple)) and None in seed:
-            seeds = [None] * self.num_envs if seed is None else list(seed)
+        if mask is not None or isinstance(seed, (list, tuple)) and any(s is None for s in seed):
+            seeds = [None] * self.num_envs if seed is None else list(np.atleast_1d(seed) if isinstance(seed, np.ndarray) else seed)
             if len(seeds) != self.num_envs:
                 raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments")
             self._envs.reset_part(np.ones(self.num_envs, bool) if mask is None else mask, seeds)
-        elif seed is None or isinstance(seed, (int, np.integer)):
-            super().reset(seed=None if seed is None else int(seed))
+        elif not isinstance(seed, (list, tuple, np.ndarray)):
+            super().reset(seed=None if seed is None else int(self._envs.seed_of(seed)))
             self._envs.reset(seed)
         else:
-            seeds = list(seed)
+            seeds = list(np.atleast_1d(seed) if isinstance(seed, np.ndarray) else seed)
             if len(seeds) != self.num_envs:
                 raise engine.Error(f"reset: {len(seeds)} seeds for {self.num_envs} environments")
             self._envs.reset_each(seeds)

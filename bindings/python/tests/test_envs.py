@@ -439,3 +439,48 @@ def test_numbers_that_no_float_holds_are_our_error(name):
     for call in (lambda: env.set("cue", 10**400), lambda: env._envs.truth(2**32), lambda: env._envs.truth(-1)):
         with pytest.raises(mneme.Error):
             call()
+
+
+class Odd:
+    """An object that is none of what is expected, and whose array raises."""
+
+    def __array__(self, *_, **__):
+        raise ValueError("no array")
+
+
+ODD = [1.5, True, None, b"tmaze", "x", "\0", "\ud800", [], [1, [2]], [[1], [1, 2]], (), {}, set(), Odd(), float("nan"), 2**70, -1, np.float64(1), np.array(2),
+       np.array([1, 2]), np.array([[0, 1]]), np.array(["a"]), np.bool_(True), object()]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_arguments_of_every_call_are_our_error(value):
+    one, many = mneme.MnemeEnv("tmaze"), mneme.MnemeVectorEnv("tmaze", num_envs=2)
+    one.reset(seed=1)
+    many.reset(seed=1)
+    lines = NEEDS["gridworld-v0"]["map"]
+    calls = [lambda: mneme.MnemeEnv(value), lambda: mneme.MnemeVectorEnv(value), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=value),
+             lambda: mneme.MnemeEnv("tmaze", time_limit=value), lambda: mneme.MnemeEnv("tmaze", size=value), lambda: mneme.MnemeVectorEnv("tmaze", size=value),
+             lambda: mneme.MnemeEnv("tmaze", render_mode=value), lambda: mneme.MnemeVectorEnv("tmaze", render_mode=value),
+             lambda: mneme.MnemeEnv("tmaze", corridor=value), lambda: mneme.MnemeEnv("gridworld", map=value),
+             lambda: mneme.MnemeEnv("gridworld", map=lines, nosuch=value),
+             lambda: one.reset(seed=value), lambda: one.reset(options=value), lambda: one.reset(options={"x": value}), lambda: one.step(value),
+             lambda: one.restore(value), lambda: one.set(value, 1), lambda: one.set("position", value),
+             lambda: many.reset(seed=value), lambda: many.reset(seed=[value, 1]), lambda: many.reset(options=value),
+             lambda: many.reset(options={"reset_mask": value}), lambda: many.reset(seed=value, options={"reset_mask": np.array([True, False])}),
+             lambda: many.step(value), lambda: many.step([value, 0]), lambda: many.truth(value)]
+    for call in calls:
+        try:
+            call()
+        except mneme.Error as e:
+            assert len(str(e)) < 400, str(e)
+    one.step(0)
+    many.step([0, 1])
+
+
+@pytest.mark.parametrize("make", [
+    lambda: mneme.MnemeEnv("tmaze").reset(seed=1.5), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=1.5), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=True),
+    lambda: mneme.MnemeEnv(None), lambda: mneme.MnemeEnv(b"tmaze"), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).step([[0], [0, 1]]),
+    lambda: mneme.MnemeEnv("tmaze", size=None), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[True, 1])])
+def test_an_error_says_what_was_given_and_what_was_expected(make):
+    with pytest.raises(mneme.Error, match="(1.5|True|None|b'tmaze'|\\[\\[0\\], \\[0, 1\\]\\]).*expected"):
+        make()

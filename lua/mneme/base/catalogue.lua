@@ -45,10 +45,18 @@ local function entries(count, name, doc)
   return list
 end
 
+-- A line about a file: the comment at its top, or what it returns as doc, or where it lies; it is not run.
+local function line_of(path)
+  local text, f = first_comment(path), io.open(path)
+  local _, doc = (f and f:read "*a" or ""):match "%f[%w]doc%s*=%s*([\"'])(.-)%1"
+  if f then f:close() end
+  return text ~= "" and text or doc or path .. " (no comment at its top, and no doc)"
+end
+
 local function folder(kind, word)
   local list = {}
   for _, name in ipairs(registry.names(kind)) do
-    list[#list + 1] = { name = name, doc = first_comment(registry.file(kind, name, word)) }
+    list[#list + 1] = { name = name, doc = line_of(registry.file(kind, name, word)) }
   end
   return list
 end

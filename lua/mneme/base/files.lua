@@ -45,6 +45,35 @@ function files.read(path)
   return text, owner
 end
 
+---The whole of a regular file as a string, read without a context of the engine; nil: there is none, or it cannot be read.
+---@param path string?
+function files.text(path)
+  local f = files.is_file(path) and io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  return text or nil
+end
+
+---A checksum of a text as text: CRC-32C in hexadecimal digits.
+---@param text string
+---@param before string? the checksum of the text before it
+function files.crc(text, before) return ("%08x"):format(C.mn_crc32c(before and tonumber(before, 16) or 0, text, #text)) end
+
+---The same of a file, which may be large, and its bytes.
+---@param path string
+---@param upto number? of its first bytes
+---@param before string? the checksum of what goes before it
+---@return string? checksum nil: there is no such file, or it cannot be read
+---@return number bytes
+function files.sum(path, upto, before)
+  local f = files.is_file(path) and io.open(path, "rb")
+  if not f then return nil, 0 end
+  f:close()
+  local crc, bytes = before or "00000000", 0
+  for text in files.pieces(path, 0, upto, 2 ^ 20) do crc, bytes = files.crc(text, crc), bytes + #text end
+  return crc, bytes
+end
+
 ---A stretch of a file, piece by piece: no more than that is in memory.
 ---@param path string
 ---@param from number bytes before it
@@ -57,10 +86,11 @@ function files.pieces(path, from, upto, at_once)
   local f, why = io.open(path, "rb")
   if not f then errors.fail(path .. ": cannot be read: " .. why:match "[^:]*$":sub(2)) end
   f:seek("set", from)
+  local full = false
   return function()
-    collectgarbage("step", at_once / 1024)         -- what reads much and allocates little would collect the pieces too late
+    if full then collectgarbage("step", at_once / 1024) end         -- what reads much and allocates little would collect the pieces too late
     local text = from < upto and f:read(math.min(at_once, upto - from)) or nil
-    from = from + #(text or "")
+    from, full = from + #(text or ""), #(text or "") == at_once
     if not text then f:close() end
     return text
   end

@@ -121,4 +121,14 @@ function numbers.resource(key, v)
   return numbers.short(v, key == "energy_j" and "J" or "s")
 end
 
+---The whole numbers that divide n, for messages: "1, 2, 3 or 6"; of many the first ones and the last.
+---@param n integer at least 1
+---@return string
+function numbers.divisors(n)
+  local list = {}
+  for k = 1, n do if n % k == 0 then list[#list + 1] = ("%d"):format(k) end end
+  if #list > 9 then list = { list[1], list[2], list[3], list[4], list[5], list[6], list[7], "...", list[#list] } end
+  return table.concat(list, ", ", 1, #list - 1) .. (#list > 1 and " or " or "") .. list[#list]
+end
+
 return numbers

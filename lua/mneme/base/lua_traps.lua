@@ -53,7 +53,7 @@ local function variables(level)
     end
   end
   local f = debug.getinfo(level + 1, "f").func
-  for name, value in pairs(getfenv(f)) do if type(name) == "string" then add(name, value) end end
+  for _, of in ipairs { _G, getfenv(f) } do for name, value in pairs(of) do if type(name) == "string" then add(name, value) end end end
   for i = 1, 255 do
     local name, value = debug.getupvalue(f, i)
     if not name then break end

@@ -1,12 +1,11 @@
--- luajit_pairs.lua -- replaces pairs(), for two reasons.  init.lua and commands/cli.lua install this at start-up.
+-- luajit_pairs.lua -- a pairs() for Mneme's own files and for those of users (base/source_files.lua), for two reasons; that of the process stays.
 -- Order: LuaJIT walks names in an order that differs from process to process (Debian's seeds its hash at start-up).  While a function of
 -- a user's environment runs, pairs() takes keys in a fixed order, so that the same seed gives the same bits: see `ordered`.
 -- A fault: LuaJIT has an instruction for loops over `next`; where it stops compiling such a loop half-way, the loop ends early, or never
 -- (LuaJIT's issues 744, 827 and 1510).  2.1.0-beta3, which Debian 12 has, does both: of 100,000 rounds of a loop within a loop some 60,000
 -- miss keys (tests/project/test_luajit_pairs.lua).  The rolling release 2.1.1774896198 misses none.  `mneme doctor` reports it.
-local errors = require "mneme.base.errors"
-
 local next, native = next, pairs
+local library = debug.getinfo(1, "S").source:match "^@(.*)mneme/base/luajit_pairs%.lua$" or "./lua/"
 
 local luajit_pairs = {}
 local in_order = false                 -- true while a function that `ordered` calls runs
@@ -60,9 +59,11 @@ local function walk(t, keys)
   end, t, nil
 end
 
-local function replaced_pairs(t)
+---pairs() of users' files.
+function luajit_pairs.pairs(t)
   if not in_order or type(t) ~= "table" then return plain(t) end
   local keys, odd = keys_in_order(t)
+  local errors = require "mneme.base.errors"
   if odd > 1 and errors.asked_by_user() then                -- one has its place; nothing says which of several is first
     errors.raise(("pairs: %d keys are neither numbers nor texts, but a %s ..., and have no order"):format(odd, type(keys[#keys])),
       { hint = "pairs has a fixed order in an environment, so that equal seeds give equal runs; ipairs of a list has one" })
@@ -71,7 +72,7 @@ local function replaced_pairs(t)
 end
 
 -- An error gets its traceback where it happens; a value of the user's own stays what it is.
-local function handler(e) return type(e) == "string" and errors.handler(e) or e end
+local function handler(e) return type(e) == "string" and require("mneme.base.errors").handler(e) or e end
 
 local function ended(before, ok, ...)
   in_order = before
@@ -87,12 +88,28 @@ function luajit_pairs.ordered(f, ...)
   in_order = true
   return ended(before, xpcall(f, handler, ...))
 end
-errors.calls(luajit_pairs.ordered)
 
----Replace the global pairs() of this process, and next() where it is faulty.
-function luajit_pairs.install()
-  _G.pairs = replaced_pairs
-  if luajit_pairs.faulty() then _G.next = following end
+luajit_pairs.next = luajit_pairs.faulty() and following or next
+
+-- Where pairs() is faulty, Mneme's files, which are loaded from here on, get the other one: an environment of globals, of which only what is replaced
+-- or often read is kept; any else is the process's.
+if luajit_pairs.faulty() then
+  local globals = setmetatable({}, { __index = _G, __newindex = _G })
+  for name, value in next, _G do if name ~= "print" and type(value) == "function" then rawset(globals, name, value) end end
+  for name, value in next, package.loaded do if type(name) == "string" and _G[name] == value then rawset(globals, name, value) end end
+  rawset(globals, "pairs", complete_pairs)
+  rawset(globals, "next", following)
+  table.insert(package.loaders, 2, function(name)
+    local stem = name:find "^mneme%." and library .. name:gsub("%.", "/")
+    for _, ending in ipairs(stem and { ".lua", "/init.lua" } or {}) do
+      local f = io.open(stem .. ending, "rb")
+      if f then
+        f:close()
+        return setfenv(assert(loadfile(stem .. ending)), globals)
+      end
+    end
+  end)
 end
+require("mneme.base.errors").calls(luajit_pairs.ordered)
 
 return luajit_pairs

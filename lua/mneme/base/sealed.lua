@@ -1,12 +1,10 @@
 -- sealed.lua -- JSON objects that carry the checksum of their own text, so that a reader sees whether somebody altered them, and the number of
 -- their format, so that a reader refuses what a later version of Mneme wrote.
-local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 
 local sealed = { FORMAT = 1, NEWER = "a later version of Mneme wrote it" }         -- of config.json and study.json; 0, none: earlier versions
-
-local function checksum(text) return ("%08x"):format(engine.C.mn_crc32c(0, text, #text)) end
 
 ---An object as text, with its checksum as the first entry.
 ---@param object table with at least one key; an old checksum in it is left out
@@ -16,7 +14,7 @@ function sealed.encode(object, compact)
   local plain = {}
   for key, value in pairs(object) do if key ~= "checksum" then plain[key] = value end end
   local text = (compact and json.encode(plain) or json.encode(plain, "  ")) .. "\n"
-  return ('{\n  "checksum": "%s",%s'):format(checksum(text), text:sub(2))
+  return ('{\n  "checksum": "%s",%s'):format(files.crc(text), text:sub(2))
 end
 
 ---Is a text what sealed.encode wrote?
@@ -24,7 +22,7 @@ end
 ---@return boolean? whole nil: it carries no checksum
 function sealed.check(text)
   local said, rest = text:match '^{\n  "checksum": "(%x+)",(.*)$'
-  if said then return checksum("{" .. rest) == said end
+  if said then return files.crc("{" .. rest) == said end
   if text:find '^%s*{[^{}]-"checksum"%s*:' then return false end
   return nil
 end

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
+local luajit_pairs = require "mneme.base.luajit_pairs"
 
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
 
@@ -11,6 +12,7 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
   free = true,                 -- code runs that the script of the command line, or plain luajit, loads
   trusted = false,             -- trust=1: any code runs
+  edited = {},                 -- path -> "own", "foreign": code that has changed since the stored run, in which it was the user's or not
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
@@ -34,16 +36,11 @@ local function real(path)
   return text
 end
 
+-- Late: what files.lua needs is not loaded for a script that asks for none of it.
 local function is_file(path) return require("mneme.base.files").is_file(path) end
+local function text_of(path) return require("mneme.base.files").text(path) end
 local function plain(path) return (path:gsub("^%./+", "")) end
 local function within(path, folder) return path == folder or path:sub(1, #folder + 1) == folder .. "/" end
-
-local function text_of(path)
-  local f = is_file(path) and io.open(path, "rb")
-  local text = f and f:read "*a"
-  if f then f:close() end
-  return text or nil
-end
 
 local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 
@@ -74,6 +71,11 @@ local function known_as(text)
   local name = digest(text)
   return known[name], name
 end
+
+---Notes that code has changed since the stored run.
+---@param path string
+---@param before string? its text then
+function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) and "own" or "foreign" end
 
 ---A run of the user's own is made by this code: it is the user's from now on, wherever it lies.
 ---@param code { path: string, text: string }[]
@@ -115,9 +117,9 @@ end
 function source_files.only_named(list)
   source_files.free = false
   for _, word in ipairs(list) do
-    local _, value = require("mneme.base.setting_types").pair(word)
+    local key, value = require("mneme.base.setting_types").pair(word)
     for part in (value or word):gmatch "[^,{}%s\"']+" do
-      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = true end
+      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
     end
   end
 end
@@ -152,7 +154,9 @@ end
 function source_files.allowed(path, text, copy, by)
   local at = not copy and real(path)
   if source_files.free and not source_files.folder or named[at] or by == "named" then return "named" end
-  if at and not source_files.folder and words[path:match "([^/]*)%.lua$"] then return "named" end
+  local word = at and words[path:match "([^/]*)%.lua$"]
+  if word and (not source_files.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
+  if at and source_files.free and source_files.edited[plain(path)] == "own" then return "named" end
   if source_files.trusted or at and shipped(at) or known_as(text) then return "known" end
   return shipped_like(path, function(other) return other == text end) and "known" or nil
 end
@@ -251,8 +255,9 @@ function source_files.load(path, by)
   local as = source_files.allowed(path, text, instead ~= nil, by)
   if not as then
     local problem = source_files.remember {}
-    errors.usage((source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run")
-      :format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+    local form = source_files.edited[plain(path)] and "%s: %s was edited, is not known as yours, and was not run"
+      or source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"
+    errors.usage(form:format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)
@@ -261,7 +266,8 @@ function source_files.load(path, by)
     local before, key = known_as(text)
     known[key] = before or "here"
   end
-  return load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
+  local chunk, problem = load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
+  return chunk and setfenv(chunk, source_files.globals), problem
 end
 
 -- As what the nearest file of the user's on the stack may run.
@@ -301,35 +307,42 @@ local function missing_module(name)
   error(said, 3)
 end
 
-local installed = false
-
--- Makes io.open and io.lines of scripts note which files they read.
-local function watch_files()
-  local open, lines = io.open, io.lines
-  local function by_script() return chunks[(debug.getinfo(3, "S") or {}).source or ""] end
-  rawset(io, "open", function(path, mode)
-    if type(path) == "string" and by_script() then
+-- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
+local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
+globals.io = setmetatable({
+  open = function(path, mode)
+    if type(path) == "string" then
       if not mode or mode == "r" or mode == "rb" then
         source_files.note_data(path)
         path = source_files.data_at(path)
       else source_files.note_written(path) end
     end
-    return open(path, mode)
-  end)
-  rawset(io, "lines", function(path, ...)
-    if type(path) == "string" and by_script() then
+    return io.open(path, mode)
+  end,
+  lines = function(path, ...)
+    if type(path) == "string" then
       source_files.note_data(path)
       path = source_files.data_at(path)
     end
-    return lines(path, ...)
-  end)
+    return io.lines(path, ...)
+  end }, { __index = io })
+function globals.loadfile(path, ...)
+  if type(path) ~= "string" or select("#", ...) > 0 then return loadfile(path, ...) end
+  return source_files.load(path, caller())
 end
+function globals.dofile(path)
+  local chunk, problem = globals.loadfile(path)
+  if not chunk then error(problem, 2) end
+  return chunk()
+end
+source_files.globals = setmetatable(globals, { __index = _G, __newindex = _G })
 
----Makes require, loadfile and dofile of scripts note what they load, and io.open and io.lines what they read.
+local installed = false
+
+---Makes require of scripts note what it loads.
 function source_files.install()
   if installed then return end
   installed = true
-  watch_files()
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
@@ -339,16 +352,6 @@ function source_files.install()
     return chunk
   end)
   table.insert(package.loaders, missing_module)
-  local lua_loadfile = loadfile
-  rawset(_G, "loadfile", function(path, ...)
-    if type(path) ~= "string" or select("#", ...) > 0 then return lua_loadfile(path, ...) end
-    return source_files.load(path, caller())
-  end)
-  rawset(_G, "dofile", function(path)
-    local chunk, problem = loadfile(path)
-    if not chunk then error(problem, 2) end
-    return chunk()
-  end)
 end
 
 return source_files

@@ -124,28 +124,31 @@ function terminal.called(name)
   if name and name ~= "mneme" then program = name:find "^[%w_./+-]+$" and name or require "mneme.base.shell_word"(name) end
 end
 
--- "mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
-local function pasted(text)
+---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
+---@param text string
+---@return string
+function terminal.pasted(text)
   if not program then return text end
-  return (text:gsub("%f[%w_/.-]mneme (%l+)", function(command) return program .. " " .. command end))
+  return (text:gsub("%f[%w_/.-]mneme(%s+%l+)", function(command) return program .. command end))
 end
 
 ---A line for the person on stderr, folded where that is a terminal.
 ---@param text string without the end of its last line
-function terminal.note(text) io.stderr:write(terminal.fold(terminal.plain(pasted(text), true), terminal.columns(2)) .. "\n") end
+function terminal.note(text) io.stderr:write(terminal.fold(terminal.plain(terminal.pasted(text), true), terminal.columns(2)) .. "\n") end
 
----From here on, whole lines that this process prints to a terminal are folded at its width.
+---From here on, whole lines that this process prints to a terminal are folded at its width, and commands in what it prints begin as the program
+---was called.
 function terminal.fold_output()
   local real, rest = terminal.stdout, ""
   if io.stdout ~= real then return end           -- it is done
   local folded = {}
   function folded.write(self, ...)
     local width = terminal.columns(1)
-    if not width and rest == "" then real:write(terminal.plain(table.concat({ ... }))) return self end
     local text = rest .. table.concat({ ... })
+    if not width and rest == "" then real:write(terminal.plain(terminal.pasted(text))) return self end
     local whole, after = text:match "^(.*\n)(.-)$"
     rest = after or text
-    if whole then real:write(terminal.fold(whole, width)) end
+    if whole then real:write(terminal.fold(terminal.pasted(whole), width)) end
     return self
   end
   function folded.flush()

@@ -10,8 +10,6 @@ local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local folder = lazy "mneme.study.folder"
 local integrity = lazy "mneme.reports.integrity"
-local learners = lazy "mneme.learn.learners"
-local learner_settings = require "mneme.runs.learner_settings"
 local next_step = require "mneme.base.next_step"
 local reference = lazy "mneme.envs.reference"
 local outcome = lazy "mneme.runs.outcome"
@@ -76,15 +74,10 @@ local function load_run(path, name, together)
   for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
-  local same = {}
-  for _, key in ipairs(tables.keys(flat)) do
-    if not apart[key] then same[#same + 1] = key .. "=" .. values.show(flat[key]) end
-    if apart[key] then flat[key] = nil end
-  end
   local score, fresh = scores_of(path, ended)
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
     score = score, fresh = fresh, stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
-    seed = info.seed or 0, key = together or table.concat(same, "\n"),
+    seed = info.seed or 0, key = together,
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
 
@@ -107,43 +100,6 @@ local function runs_of(path, list)
   if begun == 0 then errors.usage(path .. ": no run of this study has begun") end
 end
 
--- The defaults of a run's learner, if its settings name one.
-local function learner_defaults(r)
-  local learner = r.info.config.learner
-  local name = type(learner) == "table" and (learner.name or learner[1]) or learner
-  return type(name) == "string" and learners.defaults()[name] or {}
-end
-
--- A setting of the core or of the learner that one run was given and another has by default: shown for both.  An empty text is no value.
-local function tell_defaults(list)
-  local some = {}
-  for _, r in ipairs(list) do
-    for key, value in pairs(r.flat) do
-      some[key] = true
-      if value == "" then r.flat[key] = nil end
-    end
-  end
-  local unlike = false                             -- a setting of learners that some have and others lack, or write otherwise
-  for key in pairs(some) do
-    for _, r in ipairs(learner_settings.keys[key] and list or {}) do unlike = unlike or type(r.flat[key]) ~= type(list[1].flat[key]) end
-  end
-  for _, r in ipairs(unlike and list or {}) do
-    for key, default in pairs(learner_defaults(r)) do
-      if some[key] and r.flat[key] == nil then r.flat[key] = default end
-      if some[key] and type(default) == "boolean" then r.flat[key] = (r.flat[key] == true or r.flat[key] == 1) and 1 or 0 end
-    end
-  end
-  local given = {}
-  for _, r in ipairs(list) do
-    for key in pairs(r.flat) do given[key:match "^core%.([%w_]+)$" or ""] = true end
-  end
-  for _, r in ipairs(list) do
-    for key, value in pairs(r.info.core and r.info.core.config or {}) do
-      if given[key] and r.flat["core." .. key] == nil then r.flat["core." .. key] = value end
-    end
-  end
-end
-
 -- A value in which a group's runs differ, such as the commits of a resumed study, is marked as such.
 local function join(flat, more)
   for key, value in pairs(more) do
@@ -153,11 +109,16 @@ local function join(flat, more)
 end
 
 -- Runs with equal settings and other seeds stand together, as do those of one run of a study's grid; the same seed again
--- begins a new group.
+-- begins a new group.  An empty text is no value.
 local function group(list)
   local groups, by_key = {}, {}
+  settings.fill(list)
   for _, r in ipairs(list) do
-    local mine
+    local mine, same = nil, {}
+    for _, key in ipairs(tables.keys(r.flat)) do
+      if apart[key] or r.flat[key] == "" then r.flat[key] = nil else same[#same + 1] = key .. "=" .. values.show(r.flat[key]) end
+    end
+    r.key = r.key or table.concat(same, "\n")
     for _, g in ipairs(by_key[r.key] or {}) do
       if not mine and not g.seeds[r.seed] then mine = g end
     end
@@ -286,7 +247,7 @@ local function solved(groups)
     if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
     local fresh = finals(g, FRESH)
     if #fresh > 0 and threshold then by = by .. ("; fresh episodes give as much in %d of %d"):format(stats.solved(fresh, threshold)) end
-    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold), by) } end
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold, true), by) } end
   end
   return rows
 end
@@ -391,7 +352,6 @@ function compare.text(paths, o)
   local list, out = {}, {}
   o = o or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
-  tell_defaults(list)
   local groups, envs = group(list), {}
   for _, r in ipairs(list) do envs[values.show(r.env)] = true end
   local names = names_of(groups, o.all)

@@ -72,6 +72,8 @@ local function half_within(back)
   return #back - 1
 end
 
+local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
+
 local function describe_one(o, map, episode)
   local t, of = map.at[1], o.of == "value" and "the value" or ("the logit of action %d"):format(episode.action[map.at[1] + 1])
   local row = map[o.of][1]
@@ -163,6 +165,7 @@ function command.run(o)
       episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
         .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
     describe_one(o, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
+    print(LIMIT)
     if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
     next_step.say({ "credit", o.folder, "episodes=64" }, { "where", o.folder })
     return 0
@@ -184,6 +187,7 @@ function command.run(o)
   if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
   print(("%s: %d episode%s from seed %d"):format(p.title, #list, #list > 1 and "s" or "", o.seed))
   describe_many(o, list)
+  print(LIMIT)
   if status == 0 then next_step.say { "where", o.folder } end
   return status
 end

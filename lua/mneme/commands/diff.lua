@@ -1,6 +1,7 @@
 -- diff.lua -- `mneme diff`: find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
+local settings = lazy "mneme.study.settings_diff"
 local lfs = require "lfs"
 local checkpoints = lazy "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
@@ -17,7 +18,9 @@ local columns = require("mneme.base.layout").table
 
 local diff = { name = "diff", doc = "find the first step at which two trajectories or runs differ", loads = true,
   about = "Exit status 0: they are equal; 1: they differ.",
-  arguments = { { "things", "RUN|FILE.mnt", "two trajectories, or two runs", noun = "two things", several = true } } }
+  arguments = { { "things", "RUN|FILE.mnt", "two trajectories, or two runs", noun = "two things", several = true } },
+  options = { { "env", "where the rules of trajectories are that a script or a file of yours defines: a run in it, or FILE.lua", type = "text",
+    example = "mine.lua" } } }
 local MOST_ROWS = 12                        -- differences shown of one step
 local by_the_clock = { ["charts/SPS"] = true }
 
@@ -67,8 +70,8 @@ local function headers(a, b)
 end
 
 -- A replay that computes the observations again; or nil and why not.
-local function replayed(t)
-  local ok, result = pcall(trajectory_replay.new, t)
+local function replayed(t, env)
+  local ok, result = pcall(trajectory_replay.new, t, env)
   if ok then return result end
   return nil, errors.is(result) and result.message or error(result, 0)
 end
@@ -138,13 +141,14 @@ end
 ---Compare two trajectories.
 ---@param a Trajectory
 ---@param b Trajectory
+---@param env string? where the rules of both are: see trajectory_replay.lua
 ---@return boolean same
 ---@return string text what differs
-function diff.trajectories(a, b)
+function diff.trajectories(a, b, env)
   local out, rows = {}, headers(a, b)
   if #rows > 0 then say(out, "their headers differ:", rows) end
-  local p, why_p = replayed(a)
-  local q, why_q = replayed(b)
+  local p, why_p = replayed(a, env)
+  local q, why_q = replayed(b, env)
   for _, why in ipairs { why_p or "", why_q or "" } do
     if why ~= "" then out[#out + 1] = why .. "; observations are not compared\n" end
   end
@@ -223,7 +227,10 @@ end
 function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
-    compare_tables(rows, "", run.read_info(a).config, run.read_info(b).config)
+    local list = {}
+    for i, info in ipairs { run.read_info(a), run.read_info(b) } do list[i] = { info = info, flat = settings.flat(info.config) } end
+    settings.fill(list)
+    compare_tables(rows, "", list[1].flat, list[2].flat)
     if #rows > 0 then say(out, "their settings differ:", rows) end
   end
   local function log_of(path) return files.is_folder(path) and path .. "/metrics.jsonl" or path end
@@ -256,7 +263,7 @@ end
 
 ---@return integer status
 function diff.run(o)
-  local words = o.things
+  local words, env = o.things, o.env
   if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
   local kinds = {}
   for i, path in ipairs(words) do
@@ -264,8 +271,9 @@ function diff.run(o)
     kinds[i] = path:find "%.mnt$" and not files.is_folder(path)
   end
   if kinds[1] ~= kinds[2] then errors.usage("diff: a trajectory and a run cannot be compared", "two .mnt files, or two run folders") end
+  if env and not kinds[1] then errors.usage(("diff: env=%s goes with trajectories, FILE.mnt"):format(env)) end
   local same, text
-  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]))
+  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]), env)
   else same, text = diff.runs(words[1], words[2]) end
   io.stdout:write(text)
   next_step.say { kinds[1] and "view" or "compare", unpack(words) }

@@ -66,7 +66,7 @@ local function parts()
   local list = {
     { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
-    { "pairs", luajit_pairs.faulty() and "replaced: pairs() of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
+    { "pairs", luajit_pairs.faulty() and "Mneme's: that of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
     { "system", about.system },

@@ -201,7 +201,8 @@ function eval.run(o)
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
-  if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
+  if album and album.written > 0 then next_step.say { "view", o.record .. "/episode-0.mnt" }
+  elseif status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end
 

@@ -18,6 +18,7 @@ local list = { name = "list", doc = "list your runs, or what is installed; param
     { "sort", "of list runs: what they are sorted by", type = "choice", choices = { "core", "name", "score", "script", "state", "steps", "time" },
       unless = "time" },
     { "state", "of list runs: only those", type = "text", example = "running" },
+    { "env", "of list runs: only those of this environment; SETTING=VALUE: only those with this setting", type = "text", example = "tmaze" },
     { "core", "of list runs: only those with this core", type = "text", example = "gru" },
     { "script", "of list runs: only those of this script", type = "text", example = "tmaze" },
     { "N", "of list cores and list costs: the length of a sequence, or the steps before one of acting", type = "whole", range = { 1 }, default = 256 },
@@ -35,11 +36,14 @@ end
 function list.run(o)
   local kind, known = o.kind, false
   for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
-  for _, key in ipairs { "core", "script", "sort", "state" } do
+  for _, key in ipairs { "core", "env", "script", "sort", "state" } do
     if o[key] and kind ~= "runs" then errors.usage(("list: %s= is for mneme list runs"):format(key)) end
   end
   if kind == "runs" then
-    if next(o.core_settings) then errors.unknown("setting of list runs", next(o.core_settings), { "core", "script", "sort", "state" }) end
+    o.where = {}
+    for _, item in ipairs(o.all) do
+      if item[1] and item[1] ~= "sort" then o.where[item[1]] = item[1] == "env" and item[2]:gsub("%-v%d+$", "") or item[2] end
+    end
     local text, newest = run_list.text(o)
     io.stdout:write(text)
     if newest then next_step.say({ newest.study and "report" or "view", newest.path }) else next_step.say "run demo" end

@@ -18,19 +18,8 @@ local MOST = 12                    -- rows of the table of paths
 ---@param title string
 ---@return table
 function command.figure(job, title)
-  local cells, faint, x, y = {}, {}, {}, {}
-  for c, step in ipairs(job.map.steps) do x[c] = tostring(step) end
-  for r, row in ipairs(job.map.rows) do
-    cells[r], faint[r], y[r] = {}, {}, row.text
-    for c in ipairs(x) do
-      local cell = job.cells[r][c]
-      cells[r][c], faint[r][c] = cell and cell.loss or false, cell ~= nil and not cell.clear
-    end
-  end
-  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = "state before step", categories = x }, y = { categories = y },
-    value = { label = ("share of the policy at step %d that moves"):format(job.decision), range = { 0, 1 } },
-    note = ("Rows with an arrow: the change of the first part that reaches step %d through the second alone, the strongest. Cells without colour move less "
-      .. "than %.0f %%."):format(job.decision, 100 * contributions.LITTLE) }
+  return job.map:figure(title, ("Rows with an arrow: the change of the first part that reaches step %d through the second alone, the strongest. Cells without "
+    .. "colour move less than %.0f %%."):format(job.decision, 100 * contributions.LITTLE))
 end
 
 -- Every number, row by row: from, step, through ("" for every way), what it does.

@@ -89,7 +89,7 @@ local function task_of(o, seed)
   end
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
-    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }).env
+    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }, "env").env
   end
   o.settings.num_envs, o.settings.seed = 1, seed
   return envs.new(o.name, o.settings)

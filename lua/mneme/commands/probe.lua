@@ -11,76 +11,33 @@ local in_words = lazy "mneme.measure.readings_in_words"
 local layout = require "mneme.base.layout"
 local readings = lazy "mneme.measure.readings"
 local stepper = lazy "mneme.episodes.stepper"
-local columns = layout.table
 
 local probe = { name = "probe", doc = "what does a memory know, step by step: linear readings of the task's facts", others = "env", loads = true,
   arguments = options.run, about = [[
 Linear readings of the facts that the environment declares, from all of the memory and from each part, on episodes that they were not fitted
-to.  Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  control: the same
-with shuffled answers; what is not above it is not read.  What can be read need not be used: mneme where RUN.]],
+to.  Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  a dot is no more
+than chance.  What can be read need not be used: mneme where RUN.]],
   options = options.join({ "episodes", "how many episodes, of which 7 in 10 are learned from", type = "whole", range = { 48 }, default = 256 }, options.agent, {
     { "facts", "which", type = "list", unless = "all that the environment declares (mneme help env NAME)", example = "cue,position" },
     { "every", "steps between those that are read", type = "whole", range = { 1 }, unless = "about 32 steps", example = "4" },
     { "last", "the last step that is read", type = "whole", unless = "one that half of the episodes reach", example = "40" },
     { "out", ".json: all numbers; else a figure for each fact, FILE-FACT where there are several", type = "file",
       endings = { "json", "svg", "png", "pdf", "csv", "tex", "gp" } } }) }
-local SHOWN = 8                    -- steps in the table
 
 -- ---- what came of it ----
 
-local function number(x) return x and ("%.2f"):format(x) or "-" end
-
--- The mean of a key over the steps that were read.
-local function mean(job, fact, at, key)
-  local sum, n = 0, 0
-  for k in ipairs(job.steps) do
-    local cell = (job.cells[fact][k] or {})[at]
-    if cell then sum, n = sum + cell[key], n + 1 end
-  end
-  return n > 0 and sum / n or nil
-end
-
--- The steps that a table has room for.
-local function some(steps)
-  local list = {}
-  for i = 1, math.min(SHOWN, #steps) do list[i] = math.floor((i - 1) * (#steps - 1) / math.max(1, math.min(SHOWN, #steps) - 1) + 0.5) + 1 end
-  return list
-end
-
----The table of a fact.
+---The table of a fact, with its control.
 ---@param job Readings
 ---@param fact table { name, kind }
 ---@return string
 function probe.report(job, fact)
-  local rows, shown = { { "step" } }, some(job.steps)
-  for _, k in ipairs(shown) do table.insert(rows[1], tostring(job.steps[k])) end
-  table.insert(rows[1], "mean")
-  table.insert(rows[1], "control")
-  for at, part in ipairs(job.parts) do
-    local row = { part.text }
-    for _, k in ipairs(shown) do row[#row + 1] = number(((job.cells[fact.name][k] or {})[at] or {}).p) end
-    row[#row + 1], row[#row + 2] = number(mean(job, fact.name, at, "p")), number(mean(job, fact.name, at, "control"))
-    rows[#rows + 1] = row
+  local map, sum, n = job:map(fact), 0, 0
+  for k in ipairs(job.steps) do
+    local cell = (job.cells[fact.name][k] or {})[1]
+    if cell then sum, n = sum + cell.control, n + 1 end
   end
-  if not mean(job, fact.name, 1, "p") then return ("%s: nothing to read: it does not vary, or in too few episodes\n"):format(fact.name) end
-  return ("%s: %s\n"):format(fact.name, fact.kind == "class" and "probability of the right answer" or "share of variance") .. columns(rows)
-end
-
----A fact as a figure: parts by steps.
----@param job Readings
----@param fact table
----@return table see mneme.figures
-function probe.figure(job, fact)
-  local cells, names, steps = {}, {}, {}
-  for at, part in ipairs(job.parts) do
-    names[at], cells[at] = part.text, {}
-    for k in ipairs(job.steps) do cells[at][k] = ((job.cells[fact.name][k] or {})[at] or {}).p or false end
-  end
-  for k, step in ipairs(job.steps) do steps[k] = tostring(step) end
-  local what = fact.kind == "class" and "probability of the right answer" or "share of variance read"
-  return { kind = "heat", title = ("What the memory knows of %s"):format(fact.name), cells = cells,
-    note = ("linear readings on held-out episodes; with shuffled answers %s"):format(number(mean(job, fact.name, 1, "control"))),
-    x = { label = "step", categories = steps }, y = { label = "part of the memory", categories = names }, value = { label = what, range = { 0, 1 } } }
+  if n == 0 then return ("%s: nothing to read: it does not vary, or in too few episodes\n"):format(fact.name) end
+  return ("%s: %s; with shuffled answers %.2f\n"):format(fact.name, map.value, sum / n) .. map:table "is read"
 end
 
 ---All numbers, for JSON.
@@ -108,7 +65,7 @@ local function write(job, o, p)
   end
   for _, fact in ipairs(job.facts) do
     local path = #job.facts == 1 and o.out or o.out:gsub("(%.%w+)$", "-" .. fact.name .. "%1")
-    figures.export(probe.figure(job, fact), path)
+    figures.export(job:map(fact):figure("What the memory knows of " .. fact.name, "linear readings on held-out episodes"), path)
     print(path)
   end
 end

@@ -50,6 +50,7 @@ end
 ---@return boolean ok
 function repl.execute(chunk)
   C.mn_watch_signals(true)
+  setfenv(chunk, require("mneme.base.source_files").globals)
   jit.off(chunk, true)                            -- compiled loops do not call hooks
   debug.sethook(interrupted, "", EVERY)
   local result = { n = 0 }

@@ -12,6 +12,7 @@ local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
+local values = require "mneme.base.setting_types"
 local terminal = require "mneme.base.terminal"
 
 local run_list = {}
@@ -92,7 +93,7 @@ local function run_row(path, name, locked, here)
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
-    guess = guess }
+    guess = guess, env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
 end
 
 -- A study as a row.
@@ -138,7 +139,7 @@ function run_list.rows(folder)
   return rows
 end
 
-local filters = { "core", "state", "script" }
+local filters = { core = true, state = true, script = true, env = true }
 local sorts = { "core", "name", "score", "script", "state", "steps", "time" }
 local states = { "running", "finished", "stopped", "diverged" }
 
@@ -148,17 +149,34 @@ local function folder_of(word)
   if files.is_folder("runs/" .. word) then return "runs/" .. word end
   local key = tables.has(states, word) and "state" or tables.has(registry.names "cores", word) and "core" or tables.has(sorts, word) and "sort"
   errors.usage(("list runs: %s: there is no such folder"):format(word), key and ("write %s=%s"):format(key, word)
-    or "mneme list runs [FOLDER] [sort=score] [core=gru] [state=running] [script=tmaze]")
+    or "mneme list runs [FOLDER] [sort=score] [core=gru] [env=tmaze] [state=running] [script=tmaze] [SETTING=VALUE]")
+end
+
+-- A value of a run: of its row, or of a setting that it was given; core.d_model: an option.
+local function value_of(r, key)
+  if filters[key] then return r[key] end
+  local at = r.config
+  for part in key:gmatch "[^.]+" do at = type(at) == "table" and at[part] or nil end
+  return type(at) == "table" and at.name or at
 end
 
 -- The rows that have these values, in the wanted order; what has no value comes last.
 local function chosen(rows, o)
-  local list = {}
+  local list, there = {}, {}
   for i, r in ipairs(rows) do
     local fits = true
-    for _, key in ipairs(filters) do fits = fits and (not o[key] or r[key] == o[key] or key == "state" and r.state:sub(1, #o.state) == o.state) end
+    for key, text in pairs(o.where or {}) do
+      local value = value_of(r, key)
+      fits = fits and value ~= nil and (values.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
+      there[key] = there[key] or value ~= nil
+    end
     r.order = i
     if fits then list[#list + 1] = r end
+  end
+  for key in pairs(o.where or {}) do
+    if rows[1] and not there[key] and not filters[key] then
+      errors.usage(("list runs: no run here has a setting '%s'"):format(key), "core= env= script= state=, or a setting that a run was given; sort=KEY")
+    end
   end
   local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "steps" or o.sort == "time"
   if key then
@@ -173,7 +191,7 @@ local function chosen(rows, o)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
----@param o table { folder, sort, core, state, script }, each or none
+---@param o table { folder, sort, where = setting -> value that the rows have }, each or none
 ---@return string
 ---@return { path: string, study: boolean }? newest
 function run_list.text(o)

@@ -30,8 +30,10 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "out", ".png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory; .html: the episode number episodes=1, to be "
       .. "played in a browser, opened at step at=", type = "file", endings = { "png", "gif", "mp4", "html" } },
     { "at", "the step that is shown, or at which an intervention begins", type = "whole", example = "40" },
-    options.episodes(1), { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
+    { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 }, { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
     { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
+    { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
+      unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 10 },
     options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
@@ -59,6 +61,9 @@ function view.prepare(o)
   o.kind = o.out and o.out:lower():match "%.(%a+%d?)$"
   if o.things[5] then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(o.things[5])) end
   check_interventions(o)
+  if o.env and not table.concat(o.things, " "):find "%.mnt" then
+    usage(("view: env=%s goes with a trajectory, FILE.mnt; what is viewed here has its own environment"):format(o.env))
+  end
   if #o.list > 0 and o.episodes > 1 then
     usage(("view: an intervention is in the first episode, got episodes=%d"):format(o.episodes), "seed=N chooses the episode")
   end
@@ -125,7 +130,7 @@ local function track_of(o, thing)
   if thing:find "%.mnt$" then
     local t = require("mneme.episodes.trajectory").read(thing)
     local name = o.scene or (#t.fields > 0 and scene.for_env(t.env) or "world")
-    return { source = require("mneme.episodes.trajectory_replay").new(t), scene = scene.load(name) }
+    return { source = require("mneme.episodes.trajectory_replay").new(t, o.env), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env

@@ -19,7 +19,6 @@ local scene = lazy "mneme.view.scene"
 local stats = lazy "mneme.stats"
 local stepper = lazy "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
-local columns = require("mneme.base.layout").table
 local width = require("mneme.base.layout").width
 local function wrap(text) return table.concat(require("mneme.base.layout").wrap(text, width()), "\n") end
 
@@ -71,37 +70,6 @@ end
 
 -- ---- what came of it ----
 
-local names = { success = "success", ["return"] = "return", kl = "nats of policy" }
-
--- The loss in words, for titles and axes.
-local function what(map)
-  if map.measure == "kl" then return "change of the policy, in nats" end
-  return ("%s %s"):format(names[map.measure], map.test_of == "hold" and "gained" or "lost")
-end
-
----A map with its cells and test, as pictures and tables need them.
----@param map CausalMap
----@return table { map, cells, test, most = the largest loss }
-function where.result(map)
-  local cells, most = map:cells(), 0
-  for _, row in ipairs(cells) do for _, cell in pairs(row) do most = math.max(most, cell.loss) end end
-  return { map = map, cells = cells, test = map:test(cells), most = most }
-end
-
-local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
-
--- One row as text: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise.
-local function strip(result, r, every)
-  local texts = {}
-  for c = 1, #result.map.steps, every do
-    local cell = result.cells[r][c]
-    local height = cell and result.most > 0 and math.floor(8 * cell.loss / result.most + 0.5) or 0
-    local noise = cell and result.test and not cell.clear or height < 1
-    texts[#texts + 1] = not cell and " " or noise and "·" or BLOCKS[math.min(8, height)]
-  end
-  return table.concat(texts)
-end
-
 -- The episodes as they are.
 local function baseline(map)
   local list, successes = {}, 0
@@ -124,47 +92,11 @@ local function note(result)
 end
 
 ---The table of a map.
----@param result table of where.result
+---@param result PartMap of CausalMap:view
 ---@return string
 function where.report(result)
-  local map, rows, widest = result.map, {}, 0
-  if #map.steps == 0 then return "the episodes end at step 0: there is nothing to erase before\n" end
-  for _, row in ipairs(map.rows) do widest = math.max(widest, #row.word) end
-  local every = math.ceil(#map.steps / math.max(8, width() - widest - 52))
-  rows[1] = { "", ("steps %d .. %d"):format(map.steps[1], map.steps[#map.steps]), "most, with its 95 % interval", result.test and "stands out" or "" }
-  for r, row in ipairs(map.rows) do
-    local best, clear, at = nil, 0, nil
-    for c = 1, #map.steps do
-      local cell = result.cells[r][c]
-      if cell and (not best or cell.loss > best.loss) then best, at = cell, map.steps[c] end
-      if cell and cell.clear then clear = clear + 1 end
-    end
-    local interval = best and best.low and (" [%.2f, %.2f]"):format(best.low, best.high) or ""
-    rows[#rows + 1] = { row.word, strip(result, r, every), best and ("%.2f%s at %d"):format(best.loss, interval, at) or "-",
-      result.test and ("%d of %d"):format(clear, #map.steps) or "" }
-  end
-  return columns(rows) .. note(result) .. "\n"
-end
-
----The figure of a map.
----@param result table of where.result
----@param title string
----@return table figure see figures/model.lua
-function where.figure(result, title)
-  local map, cells, faint, x, y = result.map, {}, {}, {}, {}
-  for c, at in ipairs(map.steps) do x[c] = tostring(at) end
-  for r, row in ipairs(map.rows) do
-    cells[r], faint[r], y[r] = {}, {}, row.text
-    for c = 1, #map.steps do
-      local cell = result.cells[r][c]
-      cells[r][c] = cell and cell.loss or false
-      faint[r][c] = cell and result.test and not cell.clear or false
-    end
-  end
-  return { kind = "heat", title = title, cells = cells, faint = faint,
-    x = { label = map.test_of == "hold" and "held from step" or "erased at step", categories = x },
-    y = { categories = y }, value = { label = what(map), range = { 0, math.max(result.most, 1e-6) } },
-    note = ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "") }
+  if #result.steps == 0 then return "the episodes end at step 0: there is nothing to erase before\n" end
+  return result:table(result.test and "stands out") .. note(result) .. "\n"
 end
 
 -- Everything as JSON.
@@ -172,7 +104,7 @@ local function numbers(result, o)
   local map, rows = result.map, json.array {}
   for r, row in ipairs(map.rows) do
     local list = json.array {}
-    for c = 1, #map.steps do list[c] = result.cells[r][c] or json.null end
+    for c in ipairs(map.steps) do list[c] = result.cells[r][c] or json.null end
     rows[r] = { part = row.word, layer = row.layer, head = row.head, cells = list }
   end
   return { run = o.folder, checkpoint = map.carrier.steps, episodes = #map.outcomes, seed = map.seed, measure = map.measure, test_of = map.test_of,
@@ -181,15 +113,15 @@ end
 
 -- ---- pictures ----
 
--- A page with the map of one checkpoint; `most` is the end of the colours.
-local function page(o, result, most)
+-- A page with the map of one checkpoint.
+local function page(o, result)
   return { draw = function(view)
     local box = view:inset(view.box, 24)
     local head, body = view:split(box, "rows", { 44, "1*" })
     local map, u = result.map, view.unit
     view:text(("%s at %.0f steps"):format(o.folder:match "([^/]+)/*$", map.carrier.steps), head.x, head.y + 26 * u, 20, view.theme.text)
     view:text(("%d episodes, %s"):format(#map.outcomes, baseline(map)), head.x + head.w, head.y + 26 * u, 14, view.theme.dim, "right")
-    scene.panels.causes(view, body, { causes = function() return setmetatable({ most = most }, { __index = result }) end })
+    scene.panels.causes(view, body, { causes = function() return result end })
   end }
 end
 
@@ -204,8 +136,9 @@ end
 local function draw(o, results)
   if o.kind == "film" then results = born(results) end
   local painter, most = scene.painter(nil, o), 0
-  for _, result in ipairs(results) do most = math.max(most, result.most) end
-  local function paint(result) return painter:paint(page(o, result, most), {}, o.width, o.height) end
+  for _, result in ipairs(results) do most = math.max(most, result:scale()) end
+  for _, result in ipairs(results) do result.floor = most end                    -- one scale for all
+  local function paint(result) return painter:paint(page(o, result), {}, o.width, o.height) end
   if o.kind == "picture" then
     return engine.check(C.mn_image_write(engine.ctx, o.out, paint(results[#results]), o.width, o.height))
   end
@@ -229,53 +162,36 @@ local function write(o, results)
     files.write(o.out, { json.encode(o.checkpoints and json.array(list) or list[1], " "), "\n" })
   elseif o.kind == "figure" then
     local name, map = o.folder:match "([^/]+)/*$", result.map
-    figures.export(where.figure(result, ("Where %s %s, at %.0f steps"):format(name, map.test_of == "hold" and "forgets" or "remembers",
-      map.carrier.steps)), o.out)
+    figures.export(result:figure(("Where %s %s, at %.0f steps"):format(name, map.test_of == "hold" and "forgets" or "remembers", map.carrier.steps),
+      ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "")), o.out)
   else draw(o, results) end
   print(o.out)
 end
 
 -- ---- the command ----
 
-local function is_small(row) return row.word ~= "all" and not row.word:find "^layers%.%d+$" end
-
--- The part and step with the largest loss among the rows of which `counts`, and of which a cell stands out, if that is asked.
-local function largest(result, counts, clear)
-  local best, word, at = 0, nil, nil
-  for r, row in ipairs(result.map.rows) do
-    for c, cell in pairs(counts(row) and result.cells[r] or {}) do
-      if cell.loss > best and (cell.clear or not clear) then best, word, at = cell.loss, row.word, result.map.steps[c] end
-    end
-  end
-  return word, at, best
-end
-
-local function always() return true end
-
--- The part and step with the largest loss, besides all of the memory and whole layers where there are smaller parts.
-local function top(result)
-  local fine = false
-  for _, row in ipairs(result.map.rows) do fine = fine or is_small(row) end
-  return largest(result, fine and is_small or always, false)
-end
-
----What to look at after a map: the part whose loss stands out most, a small one if any does; nil: none stands out.  Without a test the largest.
----@param result table of where.result
+---What to look at after a map: the part that its sentence names, where it costs most; nil: none stands out.  Of a map without a test the largest cell.
+---@param result PartMap of CausalMap:view
 ---@return string? word
 ---@return integer? at
+---@return number? most
 function where.worth_seeing(result)
-  if not result.test then return top(result) end
-  local word, at = largest(result, is_small, true)
-  if word then return word, at end
-  word, at = largest(result, always, true)
-  return word, at
+  local top, best = memory_story.parts(result.map, result.cells)[1], nil
+  if top then return top.row.word, result.steps[top.best], top.most end
+  for r, row in ipairs(result.test and {} or result.rows) do
+    for c, cell in pairs(result.cells[r]) do
+      local small = row.word ~= "all" and not row.word:find "^layers%.%d+$"
+      if small and cell.loss > (best and best[3] or 0) then best = { row.word, result.steps[c], cell.loss } end
+    end
+  end
+  return unpack(best or {})
 end
 
 -- One line of a map among several.
 local function line(result)
-  local word, at, best = top(result)
+  local word, at, best = where.worth_seeing(result)
   return ("%12.0f steps: %s; %s%s"):format(result.map.carrier.steps, baseline(result.map),
-    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing is lost",
+    word and ("most by %s at step %d: %.2f"):format(word, at, best) or "nothing stands out",
     result.test and (", %d cells stand out"):format(result.test.clear) or "")
 end
 
@@ -287,7 +203,7 @@ local function measure(o, env, checkpoint, steps, test)
     print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
     return nil
   end
-  local result, env_of = where.result(map), map.carrier.env
+  local result, env_of = map:view(), map.carrier.env
   result.what = memory_story.what(env_of)
   map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil           -- their memory, before the next one's
   return result
@@ -304,7 +220,8 @@ local function measure_all(o, env, which)
     steps, o.measure = map.steps, map.measure
     if i == #which then
       print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
-        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), what(map), map.test_of == "hold" and "keeps what it holds" or "is erased"))
+        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), result.value,
+        map.test_of == "hold" and "keeps what it holds" or "is erased"))
       io.stdout:write(where.report(result))
     end
     if #which > 1 then print(line(result)) end

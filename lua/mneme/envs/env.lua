@@ -10,6 +10,7 @@ local lazy = require "mneme.base.lazy"
 local scripted = lazy "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
+local user_file = require "mneme.base.user_file"
 
 local C, check, ctx, need_pointer = engine.C, engine.check, engine.ctx, tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
@@ -70,10 +71,33 @@ local function overridden(settings)
   return changed
 end
 
+---An environment of a file, which returns the table that mn.env takes, or a function(settings) that returns it.
+---@param path string
+---@param own any what the file returned; a table is copied
+---@param settings table? what a function of the file reads; num_envs, seed, time_limit
+---@return Env
+function envs.of_file(path, own, settings)
+  local spec, is_table = own, type(own) == "table"
+  if type(own) == "function" then spec = own(settings or {}) end
+  if type(spec) ~= "table" or getmetatable(spec) == Env then
+    errors.fail(("%s returns %s, expected the table that mn.env takes"):format(path, type(spec) == "table" and "an mn.env" or tables.in_words(spec)))
+  end
+  local copy = {}
+  for key, value in pairs(spec) do copy[key] = value end
+  for key, value in pairs(settings or {}) do
+    if key == "num_envs" or key == "seed" or key == "time_limit" then copy[key] = value
+    elseif is_table then
+      errors.usage(("%s: it has no setting '%s', since it returns a table"):format(path, tostring(key)), "return function(settings) ... end reads settings")
+    end
+  end
+  return envs.new(copy)
+end
+
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
+---  mn.env("mine.lua", { num_envs = 8, seed = 1 })                 a file of your own: it returns what mn.env takes, or a function(settings)
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
----@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; or a table as above
+---@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; a file of Lua; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Env
 function envs.new(name, settings)
@@ -89,6 +113,7 @@ function envs.new(name, settings)
     if settings ~= nil and type(settings) ~= "table" then
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
+    if type(name) == "string" and name:find "%.lua$" then return envs.of_file(name, user_file.load(name)(), settings) end
     world = native.new(name, overridden(settings or {}))
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},

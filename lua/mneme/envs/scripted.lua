@@ -7,12 +7,14 @@ local canvas = lazy "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
+local source_files = require "mneme.base.source_files"
 local observation_names = require "mneme.envs.observation_names"
 local reference = require "mneme.envs.reference"
 local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local text_places = require "mneme.base.text_places"
+local values = require "mneme.base.setting_types"
 local whole = require "mneme.envs.whole"
 
 local C = engine.C
@@ -20,7 +22,7 @@ local world = {}
 world.__index = world
 
 local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
-  "observes", "settable", "set", "name", "num_envs", "seed", "time_limit" }
+  "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
@@ -71,7 +73,7 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
-  for _, key in ipairs { "draw", "see", "truth", "set" } do
+  for _, key in ipairs { "draw", "see", "truth", "set", "outcome" } do
     local kind = type(spec[key])
     if kind ~= "nil" and kind ~= "function" then
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
@@ -94,6 +96,17 @@ local function check_spec(spec)
   end
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
+  end
+  if (spec.outcomes == nil) ~= (spec.outcome == nil) then
+    errors.usage "env: outcomes and outcome go together: names of what an episode can reach, and the function that says which it reached"
+  end
+  local seen = {}
+  for i, name in ipairs(type(spec.outcomes) == "table" and #spec.outcomes > 0 and spec.outcomes or spec.outcomes ~= nil and { 0 } or {}) do
+    if type(name) ~= "string" or name == "" or name:find "[%s,\"]" or seen[name] then
+      errors.usage(("env: outcomes%s, expected a list of different names without blanks"):format(
+        type(spec.outcomes) ~= "table" and " is a " .. type(spec.outcomes) or ("[%d] is %s"):format(i, values.show(spec.outcomes[i]))))
+    end
+    seen[name] = true
   end
   for _, size in pairs(#spec.observation == 0 and { {} } or spec.observation) do
     if type(size) == "table" then
@@ -187,6 +200,8 @@ end
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
 ---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
 ---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
+---@field outcomes string[]? what an episode can have reached when it ends: { "key", "door" }
+---@field outcome (fun(self: table): table<string, boolean|number>)? what the episode that ends here has reached: { key = true }
 ---@field name string?
 ---@field dtype ("f32"|"u8")? of observations
 ---@field codes integer? of u8: each is one of 0 .. codes - 1
@@ -207,6 +222,7 @@ end
 ---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
+---  outcomes = { "key", "door" }, outcome = function(self) return { key = true } end     what an episode has reached when it ends
 ---obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
 ---1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
 ---booleans and plain tables, so that it can be saved.  pairs() takes keys in a fixed order in these functions.
@@ -230,12 +246,15 @@ function world.new(spec)
       n, size, MOST_ENVS, MOST_NUMBERS))
   end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
+  for _, f in pairs(spec) do              -- of a script that luajit itself runs: their pairs() is to have an order, too
+    if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, source_files.globals) end
+  end
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec), scoreless = returns_at_most(spec.step, 3),
-    to_know = read_to_know(spec.to_know or {}),
+    to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = observation_names.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
@@ -323,6 +342,25 @@ function world:check_step(action)
   end
 end
 
+-- From now on what the episodes that end have reached: a byte for each outcome.
+function world:keep_outcomes()
+  self.reached = self.reached or ffi.new("uint8_t[?]", self.settings.num_envs * #self.outcomes)
+  return self.reached
+end
+
+function world:note_outcome(i)
+  local got, known_names = ordered(self.spec.outcome, self.envs[i].self), #self.outcomes
+  if type(got) ~= "table" then refuse(self, "outcome", tables.in_words(got), "a table such as { " .. self.outcomes[1] .. " = true }") end
+  local left = {}
+  for name in pairs(got) do left[name] = true end
+  for k, name in ipairs(self.outcomes) do
+    local value = got[name]
+    self.reached[i * known_names + k - 1] = value and value ~= 0 and 1 or 0
+    left[name] = nil
+  end
+  if next(left) ~= nil then refuse(self, "outcome", values.show(next(left)), "names of outcomes: " .. table.concat(self.outcomes, " ")) end
+end
+
 function world:step(action, obs, reward, terminated, truncated)
   self:check_step(action)
   obs = ffi.cast(self.pointer, obs)
@@ -349,6 +387,7 @@ function world:step(action, obs, reward, terminated, truncated)
       for k = i * size, (i + 1) * size - 1 do ended.final_obs[k] = self.last[k] end
       ended.score[i] = score or 0 / 0            -- absent
       ended.ret[i], ended.length[i] = env.sum, env.length
+      if self.reached then self:note_outcome(i) end
       self:start(i, obs)
     end
   end

@@ -7,6 +7,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
+local part_map = require "mneme.episodes.part_map"
 local stats = require "mneme.stats"
 
 local C = engine.C
@@ -335,6 +336,29 @@ function Map:test(cells)
     end
   end
   return test
+end
+
+local kinds = {
+  erase = { name = "causes", title = "where it is remembered", at = "erased at step", verb = "lost", define = "when that part is erased at that step" },
+  hold = { name = "losses", title = "where it is lost", at = "kept as it is before step", verb = "gained",
+    define = "when that part keeps, from that step on, what it holds there" },
+}
+local LEAST_SCALE = 0.2            -- of success: the end of the colours at least
+
+---What is known so far, with its test once it is complete, as every panel, page, table and figure shows it.  Until then a cell whose interval has 0 is noise.
+---@return PartMap view with map = this one, and test = of Map:test, nil: not complete, or there is none
+function Map:view()
+  local cells, kind, by_policy = self:cells(), kinds[self.test_of], self.measure == "kl"
+  local test, done, of = self.done and self:test(cells) or nil, self:progress()
+  for _, row in ipairs(not test and not by_policy and cells or {}) do
+    for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
+  end
+  local value = by_policy and "change of the policy, in nats" or ("%s %s"):format(self.measure or "success", kind.verb)
+  return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
+    steps = self.steps or {}, cells = cells,
+    floor = self.measure == "success" and LEAST_SCALE or 1e-6, map = self, test = test, stands = "beyond the noise of all cells",
+    define = ("%s %s, over %d episodes; what does not stand out of the noise has no colour."):format(value, kind.define, #self.outcomes),
+    note = not self.done and ("%d of %s cells"):format(done, of or "?") or nil }
 end
 
 return causal_map

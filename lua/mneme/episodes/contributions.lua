@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
+local part_map = require "mneme.episodes.part_map"
 local plan = require "mneme.tensor.plan"
 local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
@@ -15,6 +16,8 @@ local contributions = {}
 local COLUMNS = 32                 -- steps in which parts are changed, of a longer episode
 local MOST_ROWS = 64               -- parts: of more, whole layers
 contributions.TOLERANCE = 5e-3     -- of a probability: the episode is computed again, and must come out
+local SEED, TRIES, ASKED = 2 ^ 20, 32, 8         -- of other episodes: the first, how many are tried, how many with another cue are looked at
+local LITTLE_OF_ALL = 0.05         -- of a policy's probability, moved by all of the memory: the episode hardly depends on it
 contributions.LITTLE = 0.02        -- of a policy's probability: less counts as nothing
 
 ---@class Contributions
@@ -45,12 +48,13 @@ end
 
 -- ---- the agent, some environments at a time ----
 
----An agent that is run a step at a time on given observations.
+---An agent that is run a step at a time on given observations, which each `share` environments have in common.
 ---@param agent Agent
 ---@param space table of one observation
 ---@param B integer environments
----@return table { state, step = function(entry, entry before) -> policies [B, actions] }
-function contributions.runner(agent, space, B)
+---@param share integer
+---@return table { state, step = function(index, histories) -> policies [B, actions], until the next call }
+function contributions.runner(agent, space, B, share)
   local self = { state = agent.core:initial(B), x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype, time = true },
     done = tensor.new { shape = { 1, B }, dtype = "u8", time = true }, previous = agent:previous_leaves(1, B), B = B }
   local normaliser = agent.normaliser
@@ -61,19 +65,21 @@ function contributions.runner(agent, space, B)
   end)
   local n, actions = state_arrays.size(space.shape), agent.actions
   local policy = ffi.new("float[?]", B * actions)
-  ---Processes the observation of an entry; its policies [B, actions], until the next call.
-  function self.step(entry, before, blank)
+  ---Processes the observations of step i of each history; the policies [B, actions], until the next call.
+  function self.step(i, histories, blank)
     local x, done = self.x:data(), self.done:data()
     for b = 0, B - 1 do
-      for i = 0, n - 1 do x[b * n + i] = blank and 0 or entry.observation.values[i] end
+      local history = histories[math.floor(b / share) + 1]
+      local entry, before = history[i], history[i - 1]
+      for k = 0, n - 1 do x[b * n + k] = blank and 0 or entry.observation.values[k] end
       done[b] = before and 0 or 1
+      for name, t in pairs(self.previous or {}) do
+        local value = name == "action" and (before and before.action or -1) or before and entry.reward or 0
+        if name == "reward" and before and normaliser then value = normaliser:reward(value) end
+        t:data()[b] = value
+      end
     end
     if inputs ~= self.x then normaliser:observations(x, inputs:data(), B) end
-    for name, t in pairs(self.previous or {}) do
-      local value = name == "action" and (before and before.action or -1) or before and entry.reward or 0
-      if name == "reward" and before and normaliser then value = normaliser:reward(value) end
-      for b = 0, B - 1 do t:data()[b] = value end
-    end
     local logits, after = run(inputs, self.done, self.state, self.previous)
     local p = logits:data()
     for b = 0, B - 1 do agent.policy(p + b * actions, actions, policy + b * actions) end
@@ -87,45 +93,105 @@ local function pause(self)
   if C.mn_clock(false) > self.deadline then coroutine.yield() end
 end
 
+-- ---- an episode with another cue ----
+
+-- Steps of another episode of the environment, with the actions of this one, while both last.
+local function played(self, env, seed)
+  local space, list = self.space, {}
+  local n, dtype = state_arrays.size(space.shape), space.dtype == "u8" and "uint8_t[?]" or "float[?]"
+  local x, reward, over, cut, action = ffi.new(dtype, n), ffi.new "float[1]", ffi.new "uint8_t[1]", ffi.new "uint8_t[1]", ffi.new "int32_t[1]"
+  env:reset_raw(x, seed)
+  local about = { truth = env:truth(0) }
+  for i, entry in ipairs(self.history) do
+    local values = ffi.new("float[?]", n)
+    for k = 0, n - 1 do values[k] = x[k] end
+    list[i] = { step = i - 1, observation = { shape = space.shape, values = values }, action = entry.action, reward = reward[0] }
+    action[0] = entry.action
+    env:step_raw(action, x, reward, over, cut)
+    if over[0] ~= 0 or cut[0] ~= 0 then break end
+  end
+  return list, about.truth
+end
+
+-- Does a fact that a memory may know differ?  Where the environment declares classes, these count.
+local function differs(env, truth, other)
+  local classes = false
+  for _, fact in ipairs(env.to_know) do
+    local a, b = truth[fact.name], other[fact.name]
+    if fact.kind == "class" then
+      classes = true
+      for k = 1, type(a) == "table" and #a or 1 do
+        if (type(a) == "table" and a[k] or a) ~= (type(b) == "table" and b[k] or b) then return true end
+      end
+    end
+  end
+  return not classes
+end
+
+-- Of the first episodes whose cue is another one, the one that lasts longest with the same actions.
+local function find_other(self)
+  local env, first, found, asked = self.env:again { num_envs = 1 }, self.history[1], nil, 0
+  for seed = SEED, SEED + TRIES - 1 do
+    local list, truth = played(self, env, seed)
+    if first.truth and differs(env, first.truth, truth) then
+      asked = asked + 1
+      if not found or #list > #found then found = list end
+      if #found == self.n or asked == ASKED then break end
+    end
+  end
+  env:close()
+  return found
+end
+
 -- ---- the work ----
 
--- The episode again, from its beginning, or from the state after an intervention: states before the steps of `columns`, and whether policies are
--- those of the history.
-local function replay(self, run, blank)
-  local states, wanted, after = {}, {}, self.after
+-- An episode again, from its beginning, or from the state after an intervention: states before the steps of `columns`, its policies, and whether these
+-- are those of the history.
+local function replay(self, run, history, after, blank)
+  local states, policies, wanted, same = {}, {}, {}, true
   for _, i in ipairs(self.columns) do wanted[i] = true end
   tensor.keep(self.agent.core:initial(1), run.state)
   for name, array in pairs(after and after.memory or {}) do ffi.copy(run.state[name]:data(), array.values, 4 * run.state[name]:size()) end
-  for i = self.first, self.n do
-    local entry = self.history[i]
+  for i = after and self.first or 1, #history do
     if wanted[i] then states[i] = tensor.keep(run.state) end
-    local policy = run.step(entry, self.history[i - 1], i == blank)
-    if not blank then
-      self.policy[i] = ffi.new("float[?]", self.actions)
-      ffi.copy(self.policy[i], policy, 4 * self.actions)
-      for a = 0, self.actions - 1 do
-        if not (math.abs(policy[a] - entry.policy[a + 1]) < contributions.TOLERANCE) then return nil end
-      end
+    local policy = run.step(i, { history }, i == blank)
+    policies[i] = ffi.new("float[?]", self.actions)
+    ffi.copy(policies[i], policy, 4 * self.actions)
+    for a = 0, history[i].policy and self.actions - 1 or -1 do
+      same = same and math.abs(policy[a] - history[i].policy[a + 1]) < contributions.TOLERANCE
     end
     pause(self)
   end
-  return states
+  return states, policies, same
 end
 
--- Changes of the policy at this and every later step, for each part, if it is changed before step i.
-local function column(self, run, i, states, others)
+-- Changes of the policy at this and every later step, for each part, if it is changed before step i: swapped with the other episode, of which both
+-- directions count, or as in `others`.
+local function column(self, run, i, mine, others)
   local core, R, A, n = self.agent.core, #self.rows, self.actions, self.n
-  local start = others and others[i] or self.start
-  for r = 0, R - 1 do interventions.copy(core, self.whole, states[i], 0, 1, run.state, r, R) end
-  for r, row in ipairs(self.rows) do interventions.copy(core, row.parts, start, 0, 1, run.state, r - 1, R) end
-  local of = {}
+  local swaps = self.other and #self.other >= i
+  local B, of = run.B, {}
+  for r = 0, B - 1 do
+    local into, from = mine.states[i], others and others[i] or self.start
+    if self.other then into, from = r < R and mine.states[i] or others[i], r < R and others[i] or mine.states[i] end
+    interventions.copy(core, self.whole, into, 0, 1, run.state, r, B)
+    interventions.copy(core, self.rows[r % R + 1].parts, from, 0, 1, run.state, r, B)
+  end
   for r = 1, R do of[r] = ffi.new("float[?]", n + 1) end
   for k = i, n do
-    local policy, was = run.step(self.history[k], self.history[k - 1]), self.policy[k]
-    for r = 1, R do
-      local moved = 0
-      for a = 0, A - 1 do moved = moved + math.abs(policy[(r - 1) * A + a] - was[a]) / 2 end
-      of[r][k] = moved
+    local both = swaps and k <= #self.other
+    local policy = run.step(k, { self.history, both and self.other or self.history })
+    for half = 0, both and 1 or 0 do
+      local was, all, whole, squares = half == 0 and mine.policies[k] or self.other_policies[k], policy + half * R * A, 0, 0
+      for a = 0, A - 1 do
+        local d = all[a] - was[a]
+        whole, squares = whole + math.abs(d) / 2, squares + d * d
+      end
+      for r = 0, squares > 0 and R - 1 or -1 do
+        local along = 0
+        for a = 0, A - 1 do along = along + (all[r * A + a] - was[a]) * (all[a] - was[a]) end
+        of[r + 1][k] = of[r + 1][k] + whole * along / squares / (both and 2 or 1)
+      end
     end
     pause(self)
   end
@@ -146,16 +212,25 @@ local function order_of(columns)
 end
 
 local function work(self)
-  local one = contributions.runner(self.agent, self.space, 1)
-  local states = replay(self, one)
-  if not states then
+  local one = contributions.runner(self.agent, self.space, 1, 1)
+  local states, policies, same = replay(self, one, self.history, self.after)
+  local mine = { states = states, policies = policies }
+  if not same then
     self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
       .. "acts on more than its memory (core.sees=rollout)"
     return
   end
-  local others = self.from and replay(self, one, self.from)
-  local all = contributions.runner(self.agent, self.space, #self.rows)
-  for _, i in ipairs(order_of(self.columns)) do column(self, all, i, states, others) end
+  local others
+  if self.from then others = replay(self, one, self.history, nil, self.from)
+  elseif self.env then
+    self.other = find_other(self)
+    if not self.other then self.problem = ("not shown: none of %d other episodes has another cue"):format(TRIES) return end
+    others, self.other_policies = replay(self, one, self.other)
+    while #self.columns > 0 and self.columns[#self.columns] > #self.other do table.remove(self.columns) end
+  end
+  local R = #self.rows
+  local all = contributions.runner(self.agent, self.space, self.other and 2 * R or R, R)
+  for _, i in ipairs(order_of(self.columns)) do column(self, all, i, mine, others) end
 end
 
 local function resume(self)
@@ -192,17 +267,13 @@ local function column_at(self, i)
   end
 end
 
----What a part contributes at a step to what the agent does then or later, up to step `last`: the largest change of its policy.
----@param row integer index in rows
----@param i integer index in the history; of a step between two columns the one before counts
----@param last integer likewise
----@return number? share of the policy's probability that moves, 0..1; nil: not measured yet, or nothing can be kept at this step
-function Job:of(row, i, last)
-  local at = column_at(self, i)
-  if not at or i < self.columns[1] then return nil end
-  local most = 0
-  for k = at, last do most = math.max(most, self.moved[at][row][k]) end
-  return most
+---The step that depends most on the memory as it is before step i: the one whose policy moves most if all of it is changed there.
+---@param i integer one of columns, that is done
+---@return integer
+function Job:decisive(i)
+  local all, best = self.moved[i][1], i
+  for k = i + 1, self.n do if all[k] > all[best] then best = k end end
+  return best
 end
 
 ---What a head contributes to the action of one step, if it is changed before that step, or, of a long episode, before a column.
@@ -217,32 +288,41 @@ function Job:of_head(layer, head, i)
   end
 end
 
----How many steps back a part's memory still matters: the greatest distance between a step at which it is changed and one whose policy
----that changes by contributions.LITTLE.  What `of` shows is what this is read from: it is 0 where no cell is more than that.
----@param row integer
----@param last integer index in the history
----@return integer steps
----@return integer? i the step at which it is changed there
-function Job:horizon(row, last)
-  local most, where = 0, nil
-  for _, i in ipairs(self.columns) do
-    local of = self.moved[i]
-    for k = last, of and i or last + 1, -1 do
-      if k - i + 1 <= most then break end
-      if of[row][k] >= contributions.LITTLE then most, where = k - i + 1, i break end
+---What each part contributes at each step, over the steps of the episode.
+---@return PartMap
+function Job:map()
+  local cells, done, of = {}, self:progress()
+  for r in ipairs(self.rows) do
+    cells[r] = {}
+    for c, i in ipairs(self.columns) do
+      local moved = self.moved[i] and self.moved[i][r][self:decisive(i)]
+      if moved then cells[r][c] = { moved = moved, clear = moved >= contributions.LITTLE } end
     end
   end
-  return most, where
+  local steps = {}
+  for c, i in ipairs(self.columns) do steps[c] = i - 1 end
+  local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
+  local map = part_map.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
+    key = "moved", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells, stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),
+    define = ("How much of the policy's probability moves if that part of the memory is %s before this step, at the later step that depends most on the "
+      .. "memory; the observations stay as they were."):format(how) }
+  map.how = how
+  if done < of then map.note = ("%d of %d steps measured"):format(done, of)
+  elseif self:weight() < LITTLE_OF_ALL then map.note = "in this episode little depends on the memory" end
+  return map
 end
 
----The mean over the steps of what a part contributes: heads are ranked by it.
----@param row integer
----@param last integer
+---How much depends on all of the memory: the mean over the steps.
 ---@return number
-function Job:mean(row, last)
+function Job:weight() return self:mean(1) end
+
+---The mean over the steps of what a part contributes: parts are ranked by it.
+---@param row integer
+---@return number
+function Job:mean(row)
   local sum, n = 0, 0
   for _, i in ipairs(self.columns) do
-    if i <= last and self.moved[i] then sum, n = sum + self:of(row, i, last), n + 1 end
+    if self.moved[i] then sum, n = sum + self.moved[i][row][self:decisive(i)], n + 1 end
   end
   return n > 0 and sum / n or 0
 end
@@ -270,8 +350,8 @@ end
 ---@param from integer? index in the history: only what was observed in that step counts; nil: all of the past
 ---@param after Frame? its memory was changed before this step; only what follows is measured
 ---@return Contributions
-function contributions.new(agent, history, from, after)
-  local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, policy = {}, after = after,
+function contributions.new(agent, history, from, after, env)
+  local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, after = after, env = env,
     first = after and after.step + 2 or 1, deadline = math.huge, done = false, problem = contributions.problem_of(agent, history) }, Job)
   if not self.problem and self.first > self.n then self.problem = "not shown: nothing follows the step before which the memory was changed" end
   if not self.problem and from and from < self.first then self.problem = "not shown: the memory was changed after this step" end
@@ -281,7 +361,9 @@ function contributions.new(agent, history, from, after)
   end
   self.space, self.actions = agent.observation_space, agent.actions
   self.rows, self.start = {}, agent.core:initial(1)
-  for r, row in ipairs(contributions.parts_of(agent.core)) do
+  local rows = contributions.parts_of(agent.core)
+  if rows[1].word ~= "all" then table.insert(rows, 1, { word = "all", text = "all" }) end
+  for r, row in ipairs(rows) do
     self.rows[r] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(agent.core, row.word) }
   end
   self.whole = {}
@@ -311,7 +393,7 @@ function contributions.of_frame(now, from, deadline)
       break
     end
   end
-  job = job or contributions.new(now.agent, history, from, after)
+  job = job or contributions.new(now.agent, history, from, after, now.env)
   table.insert(recent, 1, job)
   recent[RECENT + 1] = nil
   job:work(deadline)

@@ -26,25 +26,30 @@ local function stretch(map, cells, r)
   end
   for c in ipairs(of and map.steps or {}) do
     local cell = cells[r][c]
+    if cell and cell.clear then of.sum = (of.sum or 0) + math.max(0, cell.loss) end
     if cell and cell.clear and cell.loss >= of.most / 2 then of.first, of.last = of.first or c, c end
   end
   return of
 end
 
--- The parts that stand out, the largest effect first: heads, or where no head alone does, layers, or all.
+-- The parts that stand out, the largest effect first: heads, or where these make up less than half of what a layer, or all of the memory, costs, that.
 local function found(map, cells)
-  local list, small = {}, {}
-  for _, r in ipairs(finest(map.rows)) do
-    small[r] = true
-    list[#list + 1] = stretch(map, cells, r)
+  local levels, most, sums, small = { {}, {}, {} }, 0, { 0, 0, 0 }, {}
+  for _, r in ipairs(finest(map.rows)) do small[r] = true end
+  for r, row in ipairs(map.rows) do
+    local of, level = stretch(map, cells, r), small[r] and 1 or row.word == "all" and 3 or 2
+    if of then
+      table.insert(levels[level], of)
+      sums[level], most = math.max(sums[level], of.sum), math.max(most, of.sum)
+    end
   end
-  if #list == 0 then
-    for r in ipairs(map.rows) do if not small[r] then list[#list + 1] = stretch(map, cells, r) end end
-    table.sort(list, function(a, b) return #a.row.word > #b.row.word end)
-    list = { list[1] }
+  for level, list in ipairs(levels) do
+    if #list > 0 and 2 * sums[level] >= most then
+      table.sort(list, function(a, b) return a.most > b.most or a.most == b.most and a.row.word < b.row.word end)
+      return list
+    end
   end
-  table.sort(list, function(a, b) return a.most > b.most or a.most == b.most and a.row.word < b.row.word end)
-  return list
+  return {}
 end
 
 -- The mean over the episodes that reach a column.
@@ -54,16 +59,23 @@ local function base_of(map, c)
   return sum
 end
 
+---The parts that stand out of a map of erasing, the largest effect first, and where.
+---@param map CausalMap
+---@param cells table[][] after Map:test
+---@return table[] list { row, cells, most = largest loss, sum, first, last = columns with at least half of it }
+memory_story.parts = found
+
 local function names(list, from, about)
   local texts = {}
   for i = from, math.min(#list, NAMED) do texts[#texts + 1] = ("%s (%s)"):format(list[i].row.text, about(list[i])) end
   return table.concat(texts, ", ")
 end
 
--- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold".
+-- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold", "State h holds".
 local function begin(row, one, many)
   if row.word == "all" then return ("The memory as a whole, no part of it alone, %s"):format(one) end
-  return ("%s%s %s"):format(row.text:sub(1, 1):upper(), row.text:sub(2), row.word:find("channels", 1, true) and many or one)
+  local text = row.layer and "L" .. row.text:sub(2) or "State " .. row.text          -- a state's name stays as it is written
+  return ("%s %s"):format(text, row.word:find("channels", 1, true) and many or one)
 end
 
 -- Is there surely less than half of the most at a column?

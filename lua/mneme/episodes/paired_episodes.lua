@@ -12,7 +12,7 @@ local function begin_recordings(p, folder)
   files.make_folder(folder)
   local list = {}
   for b = 0, p.num_envs - 1 do
-    list[b] = trajectory_writer.new(p.env, b, { about = { title = p.title, source = p.source } })
+    list[b] = trajectory_writer.new(p.env, b, { about = { title = p.title, source = p.source, run = p.run } })
     list[b]:begin(p:observations() + b * p.n)
   end
   return list

@@ -5,14 +5,16 @@ local engine = require "mneme.base.engine"
 local contributions = require "mneme.episodes.contributions"
 local frames = require "mneme.episodes.frames"
 local interventions = require "mneme.episodes.interventions"
+local part_map = require "mneme.episodes.part_map"
 local tensor = require "mneme.tensor.tensor"
 
 local C = engine.C
 local patching = {}
 local COLUMNS, PATHS = 24, 8       -- steps at most, of a longer episode; rows for the strongest paths
-local TINY = 1e-300
+local TINY, LEAST_SCALE = 1e-300, 0.2
 
----@class Patching a map of parts and steps, in the form of `mneme where`: map = { rows, steps, test_of = "patch" }, cells, most
+---@class Patching
+---@field map PartMap of the parts, and of the strongest paths
 ---@field decision integer the step of B that is decided
 ---@field action integer the action that B took there, from 0
 ---@field other integer what it does with all of A's memory there; where that is the same, what is likeliest besides
@@ -58,7 +60,7 @@ local function again(self, history, run, last, at)
   tensor.keep(self.agent.core:initial(1), run.state)
   for i = 1, last do
     at(i, run.state)
-    local policy = run.step(history[i], history[i - 1])
+    local policy = run.step(i, { history })
     for a = 0, self.actions - 1 do
       if not (math.abs(policy[a] - history[i].policy[a + 1]) < contributions.TOLERANCE) then return false end
     end
@@ -74,7 +76,7 @@ local function find_decision(self, one)
   if not again(self, self.A, one, last, function(i, state) memory[i] = tensor.keep(state) end) then return false end
   for i = 1, last do
     tensor.keep(memory[i], probe.state)
-    local moved = distance(probe.step(self.B[i], self.B[i - 1]), self.B[i])
+    local moved = distance(probe.step(i, { self.B }), self.B[i])
     if moved > best + 1e-6 then best, self.decision = moved, self.B[i].step end
     pause(self)
   end
@@ -96,11 +98,11 @@ local function column(self, all, c, from, B_at, B_end)
   for r = 0, R - 1 do interventions.copy(core, self.whole, B_at, 0, 1, all.state, r, R) end
   for r, row in ipairs(self.parts) do interventions.copy(core, row.parts, from, 0, 1, all.state, r - 1, R) end
   for k = t, d - 1 do
-    all.step(self.B[k], self.B[k - 1])
+    all.step(k, { self.B })
     pause(self)
   end
   local patched = tensor.keep(all.state)
-  local p = all.step(self.B[d], self.B[d - 1])
+  local p = all.step(d, { self.B })
   if c == #self.map.steps then self.other = greedy_of(p, A) == self.action and greedy_of(p, A, self.action) or greedy_of(p, A) end
   for r = 1, R do self.cells[r][c] = cell_of(self, p + (r - 1) * A) end
   for q = 2, R do
@@ -108,7 +110,7 @@ local function column(self, all, c, from, B_at, B_end)
       interventions.copy(core, self.whole, B_end, 0, 1, all.state, r, R)
       interventions.copy(core, self.parts[q].parts, patched, r, R, all.state, r, R)
     end
-    p = all.step(self.B[d], self.B[d - 1])
+    p = all.step(d, { self.B })
     for r = 2, R do
       local path = cell_of(self, p + (r - 1) * A)
       path.from, path.through, path.step = self.parts[r], self.parts[q], t - 1
@@ -175,8 +177,6 @@ function Job:work(deadline)
     local ok, problem = coroutine.resume(self.routine, self)
     if not ok then error(problem, 0) end
     self.done = coroutine.status(self.routine) == "dead"
-    self.most = 0
-    for _, row in ipairs(self.cells) do for _, cell in pairs(row) do self.most = math.max(self.most, cell.loss) end end
   end
   return self.done
 end
@@ -190,11 +190,11 @@ end
 ---@return Patching
 function patching.new(agent, A, B, options)
   local o = options or {}
-  local self = setmetatable({ agent = agent, A = A, B = B, decision = o.decision, at = o.at, every = o.every, cells = {}, paths = {}, most = 0,
+  local self = setmetatable({ agent = agent, A = A, B = B, decision = o.decision, at = o.at, every = o.every, cells = {}, paths = {},
     deadline = math.huge, problem = contributions.problem_of(agent, A) or contributions.problem_of(agent, B) }, Job)
-  self.map = { rows = {}, steps = {}, test_of = "patch", measure = "policy", outcomes = {}, progress = function()
-    return self.cells[1] and #self.map.steps > 0 and self.done and 1 or 0, 1
-  end }
+  self.map = part_map.new { name = "patching", title = "what the other episode's memory does here", at = "its state before step", rows = {}, steps = {},
+    cells = self.cells, key = "loss", value = "of the policy moved", floor = LEAST_SCALE, percent = true,
+    stands = ("%.0f %% or more"):format(100 * contributions.LITTLE) }
   self.done = self.problem ~= nil
   if self.done then return self end
   self.actions, self.whole, self.parts = agent.actions, {}, { { word = "all", text = "all" } }
@@ -205,7 +205,7 @@ function patching.new(agent, A, B, options)
   for r, row in ipairs(self.parts) do
     row.parts, self.cells[r], self.map.rows[r] = interventions.parts(agent.core, row.word), {}, row
   end
-  self.run = function(n) return contributions.runner(agent, agent.observation_space, n) end
+  self.run = function(n) return contributions.runner(agent, agent.observation_space, n, n) end
   self.routine = coroutine.create(work)
   return self
 end

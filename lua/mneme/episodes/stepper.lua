@@ -284,6 +284,7 @@ function Stepper:next(before, action)
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
   now.reads, now.run, now.checkpoint, now.agent = reading(self.agent.core), self.run, self.steps, self.agent
+  now.env = self.env
   return now
 end
 

@@ -9,6 +9,7 @@ local files = require "mneme.base.files"
 local run_folder = require "mneme.runs.folder"
 local single = require "mneme.envs.single"
 local trajectory = require "mneme.episodes.trajectory"
+local values = require "mneme.base.setting_types"
 
 local C = engine.C
 
@@ -22,23 +23,36 @@ Replay.__index = setmetatable(Replay, single)
 
 local function name_of(t) return t.path or "trajectory" end
 
--- The environment of a trajectory whose rules are Lua functions, made by the script of the run in whose folder the file
--- lies (RUN/episodes/FILE.mnt).
-local function env_of_run(t)
-  local folder = t.path and t.path:match "^(.*)/[^/]+/[^/]+$"
-  local info = folder and files.is_file(folder .. "/config.json") and run_folder.read_info(folder) or {}
-  if not info.env_of_script or info.env ~= t.env then
-    errors.fail(("%s: the rules of %s are Lua functions of %s: only that script can replay it"):format(name_of(t), t.env,
-      t.script), "in the folder of a run, as RUN/episodes/FILE.mnt, the run's script does; in Lua: replay.new(trajectory, env)")
+-- A run of a trajectory's environment: that in whose folder the file lies, or the one that recorded it; nil: it is not there.
+local function run_of(t)
+  local folder, named = t.path and t.path:match "^(.*)/[^/]*$", t.about.run
+  while folder and not files.is_file(folder .. "/config.json") do folder = folder:match "^(.*)/[^/]*$" end
+  for _, at in ipairs { folder or false, type(named) == "string" and named or nil } do
+    local info = at and files.is_file(at .. "/config.json") and run_folder.read_info(at)
+    if info and info.env_of_script and info.env == t.env then return at, info end
   end
+end
+
+-- The environment of a trajectory whose rules are Lua functions: made by a run's script, or by a file that the user names.
+local function env_of_script(t, from)
+  local folder, info = from, nil
+  if not from then folder, info = run_of(t) end
+  if not folder then
+    errors.fail(("%s: the rules of %s are Lua functions of %s: only that file can replay it"):format(name_of(t), t.env, t.script),
+      "env=RUN, a run in that environment, or env=FILE.lua, its script or the file of the environment, names it; in Lua: replay.new(trajectory, env)")
+  end
+  local rebuild, settings = require "mneme.learn.rebuild", { num_envs = 1, time_limit = t.settings.time_limit }
+  if folder:find "%.lua$" then return rebuild.script(folder, {}, settings, "env").env end
+  info = info or run_folder.read_info(folder)
+  if not info.env_of_script then errors.usage(("env=%s: a run in %s, whose rules are not in a script"):format(folder, values.show(info.env))) end
   require("mneme.runs.run_sources").adopt(folder, info)
-  return (require("mneme.learn.rebuild").run(folder, info, { num_envs = 1, time_limit = t.settings.time_limit }))
+  return (rebuild.run(folder, info, settings))
 end
 
 -- The environment of a trajectory.
 local function env_of(t, like)
-  if like then return single.like(like) end
-  if t.script then return env_of_run(t) end
+  if type(like) == "table" then return single.like(like) end
+  if t.script then return env_of_script(t, like) end
   local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
@@ -62,7 +76,7 @@ end
 
 ---A step-by-step replay of a trajectory in its environment, compared with the recording.
 ---@param t Trajectory
----@param like Env? an environment with rules in Lua that the trajectory is of
+---@param like (Env|string)? where the rules are Lua functions: an environment that has them, or a run's folder or a file (FILE.lua) that makes one
 ---@return Replay
 local function new(t, like)
   errors.need("replay: the trajectory", t, "checks", "mn.trajectory(path)")
@@ -75,7 +89,7 @@ local function new(t, like)
   local space, n = env.observation_space, env.action_space.n
   if shape_text(space) ~= shape_text(t.observation) or n ~= #t.names then
     errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
-      shape_text(t.observation), #t.names, t.env, shape_text(space), n))
+      shape_text(t.observation), #t.names, env.id, shape_text(space), n))
   end
   local self = single.set_up(setmetatable({ trajectory = t, marks = marks_of(t) }, Replay), env)
   self:restart()

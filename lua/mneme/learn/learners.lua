@@ -1,6 +1,7 @@
 -- learners.lua -- learners by name: mn.learners, and the one that the setting learner= names.
 -- A learner is a file of lua/mneme/learners, of learners/ where you work, or an entry that the script puts into mn.learners.
 local errors = require "mneme.base.errors"
+local meanings = require "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local user_file = require "mneme.base.user_file"
@@ -13,7 +14,7 @@ local function named(class, name, where)
   if type(class) ~= "table" or type(class.new) ~= "function" or type(class.defaults) ~= "table" then
     errors.raise(("%s is %s, expected what mn.on_policy { ... } gives"):format(where, type(class) == "table" and "another table" or "a " .. type(class)))
   end
-  class.name = class.name or name
+  class.name = rawget(class, "name") or name               -- not its base's
   return class
 end
 
@@ -42,6 +43,10 @@ function learners.find(name)
   if name:find "%.lua$" then return load(name, name) end
   local known = learners.names()
   for _, one in ipairs(known) do if one == name then return load(registry.file("learners", name, "learner"), name) end end
+  if not errors.nearest(name, known) and not meanings.hint("learner", name) then
+    errors.usage(("unknown learner '%s'"):format(name), ("known: %s; an own one is a file learners/%s.lua, or stands in the script above mn.config: "
+      .. "mn.learners.%s = mn.on_policy { ... }"):format(table.concat(known, " "), name, name))
+  end
   errors.unknown("learner", name, known)
 end
 

@@ -13,6 +13,7 @@ local checkpoint_contents = require "mneme.learn.checkpoint_contents"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
+local numbers = require "mneme.base.format"
 local extra_losses = require "mneme.learn.extra_losses"
 local memory_resets = require "mneme.learn.memory_resets"
 local learner_settings = require "mneme.runs.learner_settings"
@@ -128,7 +129,8 @@ local function share(self, what, env)
   self.num_envs, self.divides_batch = env.num_envs, true
   self.B = self.num_envs / ranks.size
   if self.B % 1 ~= 0 then
-    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.num_envs, ranks.size))
+    errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.num_envs, ranks.size),
+      ("%d or %d environments, or %s ranks"):format(math.floor(self.B) * ranks.size, math.ceil(self.B) * ranks.size, numbers.divisors(self.num_envs)))
   end
   self.first = ranks.rank * self.B
   if ranks.size > 1 then env:keep(self.first, self.B) end
@@ -358,6 +360,8 @@ function OnPolicy:describe()
   about.own_limit, about.reference = env.world.own_limit or nil, env.reference
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
+  about.learner = { name = self.what, config = learner_settings.of(self, self.defaults) }
+  if not self.extra.terms[1] then about.learner.config.aux_coef = nil end
   about.max_norm, about.normalise = self.max_norm, self.normaliser and self.normaliser:describe()
   return about
 end

@@ -15,28 +15,43 @@ local C = engine.C
 local TAKEN = {}                   -- what ends the script once its learner is there
 local rebuild = {}
 
----Run a script as far as the learner that it would train.
+-- key=value as the settings of an environment.
+local function settings_of(words)
+  local settings = {}
+  for _, word in ipairs(words) do
+    local key, text = word:match "^%-*([%w_]+)=(.*)$"
+    if key then settings[key] = tonumber(text) or text end
+  end
+  return settings
+end
+
+---Run a script as far as the learner that it would train; a file that returns an environment's rules has that alone.
 ---@param path string the script
 ---@param words string[] its command line
 ---@param settings table? num_envs, seed, time_limit that its environment gets instead of the script's
----@param field string? what the learner is wanted for: "agent" (default), "model" of supervised learning
+---@param field string? what the learner is wanted for: "agent" (default), "env", "model" of supervised learning
 ---@return table learner
 function rebuild.script(path, words, settings, field)
   local chunk = user_file.load(path)
-  local arguments, script, learner = config.arguments, config.script, nil
+  local arguments, script, learner, made_env = config.arguments, config.script, nil, nil
   config.arguments, config.script = words, path
   envs.override = settings
   trainer.instead = function(made, trains)
     learner = made
     if trains then error(TAKEN, 0) end
   end
-  local ok, problem_there = xpcall(chunk, function(e) return e == TAKEN and e or errors.handler(e) end)
+  local ok, problem_there = xpcall(function()
+    local returned = chunk()
+    local rules = type(returned) == "function" or type(returned) == "table" and type(returned.step) == "function" and not returned.action_space
+    if field == "env" and not learner and rules then made_env = envs.of_file(path, returned, settings_of(words)) end
+  end, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
   core.resume(nil)
+  if ok and made_env then return { env = made_env } end
   if learner and learner.cfg then learner_settings.expect(learner.cfg, {}) end          -- it is not made to learn, and reads none
   if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own
   if not learner or not learner[field or "agent"] then
-    errors.fail(path .. (field and ": this script trains no model on a data set" or ": this script trains no agent in an environment"))
+    errors.fail(path .. (field == "model" and ": this script trains no model on a data set" or ": this script trains no agent in an environment"))
   end
   return learner
 end

@@ -144,6 +144,7 @@ function Supervised:describe()
     sequence_task = { name = dataset.name, settings = dataset.settings, tokens = dataset.tokens, classes = dataset.classes,
       vocabulary = dataset.vocabulary },
     memory = { carry = self.carry, length = dataset.length }, max_norm = self.max_norm,
+    learner = { name = "supervised", config = learner_settings.of(self, defaults) },
     core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }
 end
 

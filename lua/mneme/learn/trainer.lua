@@ -130,7 +130,7 @@ local function stretch(learner, cfg, path, step)
   list[#list + 1] = { from_step = step, steps = cfg.steps }
   for i = 2, #list do if list[i].steps ~= list[i - 1].steps then learner.starts = list end end
   if not before or before.steps == cfg.steps then return end
-  local text = ("%s: steps=%s from step %.0f on, before %s"):format(path, values.show(cfg.steps), step, values.show(before.steps))
+  local text = ("%s: steps=%s; until this resume, at step %.0f, steps=%s"):format(path, values.show(cfg.steps), step, values.show(before.steps))
   if schedule.decays(learner.lr_schedule) then
     text = text .. ("; lr_schedule=%s continues from the rate that it had there, and ends at step %s"):format(learner.lr_schedule, values.show(cfg.steps))
   end

@@ -5,37 +5,14 @@ local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local ridge = require "mneme.measure.ridge"
+local readings = require "mneme.measure.readings"
+local samples = require "mneme.measure.reading_samples"
 local state_arrays = require "mneme.models.state_arrays"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local stepper = require "mneme.episodes.stepper"
 
 local probing = {}
 local CONTROLS = 5                 -- shufflings, of which the control is the mean
-local LEAST = 20                   -- samples of a step: of fewer nothing is asked
 local kinds = { class = true, number = true }
-
--- ---- ridge regression ----
-
--- Inner products of the samples, their columns brought to mean 0 and deviation 1 over the first `train` of them, which
--- makes the answer independent of units; columns that never change there count nothing.
-local function inner_products(x, order, train, d)
-  local n = #order
-  local rows = tensor.new { shape = { n, d } }
-  local to, scale = rows:data(), 1 / math.sqrt(d)
-  for j = 0, d - 1 do
-    local sum, squares = 0, 0
-    for i = 1, train do sum = sum + x[order[i] * d + j] end
-    local mean = sum / train
-    for i = 1, train do squares = squares + (x[order[i] * d + j] - mean) ^ 2 end
-    local deviation = math.sqrt(squares / train)
-    local by = deviation > 1e-6 * (math.abs(mean) + 1e-6) and scale / deviation or 0
-    for i = 1, n do to[(i - 1) * d + j] = (x[order[i] * d + j] - mean) * by end
-  end
-  local products = tensor.no_grad(function() return ops.matmul(rows, ops.transpose(rows, { a = 0, b = 1 })) end)
-  local kept = ffi.new("double[?]", n * n)
-  for i = 0, n * n - 1 do kept[i] = products:data()[i] end
-  return kept
-end
 
 -- ---- questions and their scores ----
 
@@ -116,7 +93,7 @@ function probing.examine(o)
   end
   if o.kind == "class" and #classes < 2 then return nil end
   local n = #y
-  local products = inner_products(o.x, rows, train, o.d)
+  local products = samples.products(samples.of({ size = o.d, take = function(i, to) ffi.copy(to, o.x + i * o.d, 4 * o.d) end }, rows, train), n)
   local list = {}
   for k = 1, n do list[k] = k end
   local l = ridge.factor(products, n, list, train, o.ridge or 0.1)
@@ -141,32 +118,6 @@ local function floats(text, n)
   return { n = n, d = #text / 4 / n, x = x }
 end
 
--- The parts of a core's memory that are asked: each head of each layer, or each layer, by name: layer, head (or nil).
-local function parts_of(core)
-  local arrays = state_arrays.of_core(core)
-  local layers, kind_names, by_layer = state_arrays.grid(arrays)
-  local parts = {}
-  for _, owner in ipairs((state_arrays.owners(layers, kind_names, by_layer, core.config.n_heads))) do
-    parts[#parts + 1] = { name = owner.head and ("L%dH%d"):format(owner.layer, owner.head) or "L" .. owner.layer, layer = owner.layer,
-      head = owner.head or 0 }
-  end
-  return parts
-end
-
--- The numbers of a part of one environment's memory now, floats as a text.
-local function read_part(memory, part, n_heads)
-  local _, names, by_layer = state_arrays.grid(memory)
-  local into = {}
-  for _, kind in ipairs(names) do
-    local array = (by_layer[part.layer] or {})[kind]
-    if array then
-      local rows, cols, numbers = state_arrays.slice(array, math.min(part.head, state_arrays.count(array, n_heads) - 1), n_heads)
-      into[#into + 1] = ffi.string(numbers, 4 * rows * cols)
-    end
-  end
-  return table.concat(into)
-end
-
 ---All numbers of a state as samples: a row for each environment.
 ---@param core Core
 ---@param state table<string, Tensor>
@@ -181,85 +132,45 @@ function probing.of_state(core, state, B)
   return floats(table.concat(texts), B)
 end
 
----Run an agent, and sample its memory at some steps of its episodes.
----@param p Stepper of some environments
----@param o table episodes = how many; steps = list of steps, from 0; facts = list of names of env:truth
----@return table samples steps[step] = { n, episode = list, facts[name] = list, parts[name] = { d, x = float* } }
----@return string[] names of parts, in order; the first is "all" of them
-function probing.collect(p, o)
-  local parts, taken, wanted, n_heads = parts_of(p.agent.core), {}, {}, p.agent.core.config.n_heads
-  for _, step in ipairs(o.steps) do wanted[step], taken[step] = true, { n = 0, episode = {}, facts = {}, rows = { all = {} } } end
-  local each, names = math.ceil(o.episodes / p.num_envs), { "all" }
-  for i, part in ipairs(parts) do names[i + 1] = part.name end
-  local ended = 0
-  while ended < p.num_envs do
-    p:forward()
-    for b = 0, p.num_envs - 1 do
-      local at = p.episode_of[b] < each and wanted[p.step_of[b]] and taken[p.step_of[b]]
-      if at then
-        local memory, truth = p:snapshot(b).memory, p.env:truth(b)
-        at.n = at.n + 1
-        at.episode[at.n] = p.episode_of[b] * p.num_envs + b
-        for _, name in ipairs(o.facts) do
-          if truth[name] == nil then errors.unknown("fact of " .. p.env.id, name, require("mneme.base.tables").keys(truth)) end
-          at.facts[name] = at.facts[name] or {}
-          at.facts[name][at.n] = truth[name]
-        end
-        local all = {}
-        for i, part in ipairs(parts) do
-          at.rows[part.name] = at.rows[part.name] or {}
-          at.rows[part.name][at.n] = read_part(memory, part, n_heads)
-          all[i] = at.rows[part.name][at.n]
-        end
-        at.rows.all[at.n] = table.concat(all)
-      end
-    end
-    p:step()
-    ended = 0
-    for b = 0, p.num_envs - 1 do if p.episode_of[b] >= each then ended = ended + 1 end end
-  end
-  for _, at in pairs(taken) do
-    at.parts = {}
-    for name, rows in pairs(at.n > 0 and at.rows or {}) do
-      at.parts[name] = floats(table.concat(rows), at.n)
-    end
-    at.rows = nil
-  end
-  return taken, names
+-- Of a figure: "L0H1", "L0C0-7", or the state's name.
+local function short(part)
+  local layer, kind, which = part.word:match "^layers%.(%d+)%.(%a+)%.?(.*)$"
+  local letter = { head = "H", channels = "C" }
+  return layer and letter[kind] and ("L%s%s%s"):format(layer, letter[kind], which) or part.word
 end
 
----Probe an agent's memory for facts, step by step and head by head.
----@param p Stepper
----@param o table episodes; steps, or last = the last of nine that begin with 0; facts = { name = kind }; ridge, seed as for
----  examine
----@return table result for a study: NAME, NAME_control and NAME_selectivity, of all of the memory in the mean over
----  steps; series NAME/all, NAME/L0H1 of scores and NAME_selectivity/... over steps
+---Probe an agent's memory for facts, step by step and head by head: the readings of `mneme probe`, for a study.
+---@param p Stepper of which the agent and the environment are taken
+---@param o table episodes; steps, evenly spaced from 0, or last = the last of nine that begin with 0; facts = { name = kind } that the environment declares;
+---  seed = 12345
+---@return table result NAME, NAME_control and NAME_selectivity, of all of the memory in the mean over steps; series NAME/all, NAME/L0H1 of scores and
+---  NAME_selectivity/... over steps; of a class scores are shares of right answers, of a number shares of variance
 function probing.agent(p, o)
-  local result, facts, steps = {}, {}, o.steps or {}
+  local steps, names, result = o.steps or {}, {}, {}
   if not o.steps and type(o.last) ~= "number" then errors.raise "probing: neither steps nor last, expected { 0, 5, 10 } or the last of nine steps" end
-  for i = o.steps and 9 or 0, 8 do steps[i + 1] = math.floor(i * o.last / 8 + 0.5) end
-  for name in pairs(o.facts) do facts[#facts + 1] = name end
-  table.sort(facts)
-  local samples, parts = probing.collect(p, { episodes = o.episodes, steps = steps, facts = facts })
-  for _, fact in ipairs(facts) do
-    local sum = { score = 0, control = 0, selectivity = 0, n = 0 }
-    for _, step in ipairs(steps) do
-      local at = samples[step]
-      for _, part in ipairs(at.n >= LEAST and parts or {}) do
-        local r = probing.examine { x = at.parts[part].x, n = at.n, d = at.parts[part].d, y = at.facts[fact], episode = at.episode,
-          kind = o.facts[fact], ridge = o.ridge, seed = o.seed }
-        for key, y in pairs(r and { [fact] = r.score, [fact .. "_selectivity"] = r.selectivity } or {}) do
-          local series = result[key .. "/" .. part] or { x = {}, y = {} }
-          result[key .. "/" .. part] = series
+  for name in pairs(o.facts) do names[#names + 1] = name end
+  table.sort(names)
+  local every = o.steps and (steps[2] or 1) - (steps[1] or 0) or math.max(1, math.floor(o.last / 8 + 0.5))
+  local seed = o.seed or 12345
+  local job = readings.new(stepper.new(p.env:again { num_envs = o.episodes, seed = seed }, p.agent, { seed = seed }),
+    { facts = names, seed = seed, every = every, last = o.last or steps[#steps] })
+  job:work()
+  for _, fact in ipairs(job.facts) do
+    local sums, n = { 0, 0 }, 0
+    for at, part in ipairs(job.parts) do
+      for k, step in ipairs(job.steps) do
+        local cell = (job.cells[fact.name][k] or {})[at]
+        local read, control = cell and (cell.right or cell.p), cell and (cell.control_right or cell.control)
+        for key, y in pairs(cell and { [fact.name] = read, [fact.name .. "_selectivity"] = read - control } or {}) do
+          local series = result[key .. "/" .. short(part)] or { x = {}, y = {} }
+          result[key .. "/" .. short(part)] = series
           series.x[#series.x + 1], series.y[#series.y + 1] = step, y
         end
-        if r and part == "all" then
-          for key in pairs(sum) do sum[key] = sum[key] + (r[key] or 1) end
-        end
+        if cell and at == 1 then sums[1], sums[2], n = sums[1] + read, sums[2] + control, n + 1 end
       end
     end
-    if sum.n > 0 then
-      result[fact], result[fact .. "_control"], result[fact .. "_selectivity"] = sum.score / sum.n, sum.control / sum.n, sum.selectivity / sum.n
+    if n > 0 then
+      result[fact.name], result[fact.name .. "_control"], result[fact.name .. "_selectivity"] = sums[1] / n, sums[2] / n, (sums[1] - sums[2]) / n
     end
   end
   return result

@@ -7,23 +7,43 @@ local ops = tensor.ops
 local samples = {}
 local NOISE = 1e-6                 -- of a column's size at that step: what varies less is rounding
 
--- The values of a part in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
+---What can be read of a part: its state; and of a head what it gives out, where the core shows that (the probe `retrieved`).
+---@param p Stepper
+---@param part table { parts, layer, head }
+---@return table[] sources { size, take = function(b, to): of environment b now, gather = function(mind, to): of a Frame or snapshot }
+function samples.sources(p, part)
+  local core = p.agent.core
+  local list = { { size = interventions.gather(core, part.parts, nil, 0, 1) } }
+  list[1].take = function(b, to)
+    interventions.gather(core, part.parts, function(name) return p.after[name]:data() end, b, p.num_envs, to)
+  end
+  list[1].gather = function(mind, to) interventions.gather(core, part.parts, function(name) return mind.memory[name].values end, 0, 1, to) end
+  local name = part.head and ("layers.%d.retrieved"):format(part.layer)
+  local shape = name and p.probes[name] and p.probes[name]:shape() or {}
+  if #shape ~= 4 or shape[3] ~= core.sizes.H then return list end
+  local H, V = shape[3], shape[4]
+  list[2] = { size = V, gather = function(mind, to) ffi.copy(to, mind.probes[name].values + part.head * V, 4 * V) end,
+    take = function(b, to)
+      local row = shape[1] == 1 and 0 or p.row
+      ffi.copy(to, p.probes[name]:data() + ((row * p.num_envs + b) * H + part.head) * V, 4 * V)
+    end }
+  return list
+end
+
+-- The values of a source in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
 -- root of how many columns are read; and what was taken off and multiplied.  How large the numbers are means nothing: a memory that divides
 -- by its own size uses small ones, so every column that varies beyond rounding is read.
----@param job Readings
----@param part table { parts, size }
+---@param source table of samples.sources
 ---@param envs integer[] environments, those to learn from first
 ---@param train integer how many these are
 ---@return Tensor x
 ---@return ffi.cdata* mean
 ---@return ffi.cdata* scale
-function samples.of(job, part, envs, train)
-  local p, n, d = job.stepper, #envs, part.size
+function samples.of(source, envs, train)
+  local n, d = #envs, source.size
   local x = tensor.new { shape = { n, d } }
   local to = x:data()
-  for i, b in ipairs(envs) do
-    interventions.gather(p.agent.core, part.parts, function(name) return job.values[name] end, b, p.num_envs, to + (i - 1) * d)
-  end
+  for i, b in ipairs(envs) do source.take(b, to + (i - 1) * d) end
   local mean, scale, live = ffi.new("float[?]", d), ffi.new("float[?]", d), 0
   for j = 0, d - 1 do
     local sum, squares = 0, 0

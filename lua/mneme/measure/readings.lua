@@ -8,9 +8,11 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
+local part_map = require "mneme.episodes.part_map"
 local ridge = require "mneme.measure.ridge"
 local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
+local wilson = require("mneme.stats").wilson
 
 local C = engine.C
 -- Episodes where no number is given, and at most: inner products of all with all take memory by the square, and time by the cube.
@@ -21,6 +23,7 @@ local SAMPLES = 16                 -- least number to learn from, and half of it
 local ENTRIES, DRAWN = 12, 64      -- of a list: more are left out, evenly; of kept readings of all of the memory, for pictures of a world
 local CONTROLS = 3                 -- shufflings, of which the control is the mean
 local RIDGE, SHARE = 0.1, 0.7      -- of the mean square; of the episodes to learn from
+local LITTLE = 0.05                -- of a number's variance: less is nothing
 local KEPT = 2 ^ 18                -- values of a memory whose readings are kept, for pictures
 
 ---@class Readings
@@ -184,45 +187,55 @@ end
 
 -- Everything that is asked about the samples of one step.
 local function read_step(self, k, envs, truths)
-  local n, p = #envs, self.stepper
+  local n = #envs
   local learn, ask, order, ordered = {}, {}, {}, {}
   for i, b in ipairs(envs) do table.insert(self.learns[b] and learn or ask, i) end
   for _, list in ipairs { learn, ask } do for _, i in ipairs(list) do order[#order + 1], ordered[#ordered + 1] = envs[i], truths[i] end end
   local train = #learn
   if train == 0 then return end
-  for name, t in pairs(p.after) do self.values[name] = t:data() end
   local all = { products = ffi.new("double[?]", n * n), size = 0 }
   local questions = {}
   for f, fact in ipairs(self.facts) do
     questions[f] = questions_of(fact, ordered, self.keep and DRAWN or ENTRIES)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
-  -- The best reading of each question that one part alone gives counts as one of all of the memory, where that of all parts together
-  -- predicts worse what it has not seen.
-  local best = {}
-  local function ask_part(part, products, x, mean, scale)
-    local factors, whole = {}, part.at == 1
+  -- What is read of each question from some values of a part: { cell, fit, map } by question.
+  local function read_all(part, source, products, x, mean, scale)
+    local factors, ones = {}, {}
     for f, fact in ipairs(self.facts) do
-      local cells, maps = {}, {}
       for _, question in ipairs(questions[f]) do
         local list, count, key = asked(question, n, train)
-        if list and (question.scored or whole) then
+        if list and (question.scored or part.at == 1) then
           factors[key] = factors[key] or ridge.factor(products, n, list, count, RIDGE)
           local dice = draws.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
           local one = cell and { cell = cell, fit = fits.fit }
           if cell and self.keep and x then
-            one.map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness, part = part.at }
+            one.map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness, part = part.at, source = source }
             for c, of in ipairs(fits) do one.map[c] = as_map(of, x, mean, scale, list, count) end
           end
-          local other = best[question]
-          if whole and other and (not one or other.fit > one.fit) then one = other end
-          if one and not whole and not (other and other.fit >= one.fit) then best[question] = one end
-          if question.scored then cells[#cells + 1] = one and one.cell end
-          maps[#maps + 1] = one and one.map
+          ones[question] = one
         end
         pause(self)
+      end
+    end
+    return ones
+  end
+  -- Of several readings of a question the one that predicts best what it has not seen: of a head its state or its output, of all of the memory all
+  -- parts together or one alone.
+  local best = {}
+  local function settle(part, list)
+    for f, fact in ipairs(self.facts) do
+      local cells, maps = {}, {}
+      for _, question in ipairs(questions[f]) do
+        local one = part.at == 1 and best[question] or nil
+        for _, ones in ipairs(list) do
+          if ones[question] and (not one or ones[question].fit > one.fit) then one = ones[question] end
+        end
+        if one and (not best[question] or one.fit > best[question].fit) then best[question] = one end
+        if question.scored then cells[#cells + 1] = one and one.cell end
+        maps[#maps + 1] = one and one.map
       end
       self.cells[fact.name][k][part.at], self.maps[fact.name][k][part.at] = mean_cell(cells), maps
     end
@@ -231,17 +244,21 @@ local function read_step(self, k, envs, truths)
   end
   local kept = self.keep and self.wants_all and {} or nil
   for at = 2, #self.parts do
-    local part = self.parts[at]
-    local x, mean, scale = samples.of(self, part, order, train)
-    local products = samples.products(x, n)
-    sum_into(all.products, products, n, 1 / (#self.parts - 1))
-    if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
-    ask_part(part, products, x, mean, scale)
+    local part, list = self.parts[at], {}
+    for s, source in ipairs(part.sources) do
+      local x, mean, scale = samples.of(source, order, train)
+      local products = samples.products(x, n)
+      if s == 1 then
+        sum_into(all.products, products, n, 1 / (#self.parts - 1))
+        if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
+      end
+      list[s] = read_all(part, s, products, x, mean, scale)
+    end
+    settle(part, list)
   end
-  if kept then
-    local x, mean, scale = samples.together(kept, n, self.parts[1].size)
-    ask_part(self.parts[1], all.products, x, mean, scale)
-  else ask_part(self.parts[1], all.products) end
+  local x, mean, scale
+  if kept then x, mean, scale = samples.together(kept, n, self.parts[1].size) end
+  settle(self.parts[1], { read_all(self.parts[1], 1, all.products, x, mean, scale) })
 end
 
 -- Plays the episodes; visit(step, environments whose episode is not over).
@@ -304,31 +321,68 @@ end
 ---@return integer? of how many; nil: not known yet
 function Job:progress() return self.parts_read, self.steps and #self.steps * #self.parts end
 
+---Is a fact read from a part at a step, beyond chance?
+---@param fact table { name, kind }
+---@param k integer index in steps
+---@param part integer index in parts
+---@return boolean? read nil: not asked
+---@return number? low
+---@return number? high 95 % interval of the share of right answers, of a class
+function Job:is_read(fact, k, part)
+  local cell = (self.cells[fact.name][k] or {})[part]
+  if not cell then return nil end
+  if fact.kind == "number" then return cell.p > math.max(LITTLE, cell.control or 0) end
+  local n = math.floor(cell.test + 0.5)
+  local _, low, high = wilson(math.floor(cell.right * n + 0.5), n)
+  return low > math.max(cell.chance, cell.control_right), low, high
+end
+
+---What is read of a fact, from each part at each step that is read.
+---@param fact table { name, kind }
+---@param of (fun(part: integer, step: integer): number?)? what is read in one episode; nil: the means over the episodes that were not learned from
+---@return PartMap
+function Job:map(fact, of)
+  local cells, class = {}, fact.kind == "class"
+  for part in ipairs(self.parts) do
+    cells[part] = {}
+    for k, step in ipairs(self.steps or {}) do
+      local known = (self.cells[fact.name][k] or {})[part]
+      local p = known and (not of and known.p or of and of(part, step))
+      if p then cells[part][k] = { p = p, clear = self:is_read(fact, k, part), n = not of and math.floor(known.test + 0.5) or nil } end
+    end
+  end
+  return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p", floor = 1, percent = true,
+    value = class and "probability of the right answer" or "share of variance", rows = self.parts, steps = self.steps or {}, cells = cells,
+    stands = "beyond chance", define = ("%s, as a linear reading of each part of the memory has it that was fitted on other episodes of this run. Striped: "
+      .. "it can be read, and that it is used is not measured or not so."):format(class and "The probability of the right answer" or "The share of variance"),
+    note = not self.done and (self.steps and ("%d of %d steps read"):format(self.read, #self.steps) or "nothing read yet") or nil }
+end
+
 -- ---- readings of one memory ----
 
 ---What a memory says about a fact at a step: of classes the probabilities, of numbers the numbers.
 ---@param fact string
 ---@param part integer index in parts
 ---@param step integer one of steps
----@param memory table<string, table> of a Frame: name -> { values }
+---@param mind table { memory, probes } of a Frame or a snapshot: name -> { values }
 ---@return table[]? list of { entry, scored = it counts in means, p = { [class] = probability } } or { entry, scored, value }; nil: nothing was read there
-function Job:of(fact, part, step, memory)
+function Job:of(fact, part, step, mind)
   local k
   for i, s in ipairs(self.steps or {}) do if s == step then k = i end end
   local maps = (self.maps[fact] or {})[k or 0]
   maps = maps and maps[part]
   if not maps or #maps == 0 then return nil end
   local list, of = {}, {}
-  local function values(at)
-    local about = self.parts[at]
-    if not of[at] then
-      of[at] = ffi.new("float[?]", about.size)
-      interventions.gather(self.stepper.agent.core, about.parts, function(name) return memory[name].values end, 0, 1, of[at])
+  local function values(at, source)
+    local key, about = at .. "/" .. source, self.parts[at].sources[source]
+    if not of[key] then
+      of[key] = ffi.new("float[?]", about.size)
+      about.gather(mind, of[key])
     end
-    return of[at]
+    return of[key]
   end
   for i, map in ipairs(maps) do
-    local scores, x = {}, values(map.part)
+    local scores, x = {}, values(map.part, map.source)
     for c, row in ipairs(map) do
       local sum = row.offset
       for j = 0, row.n - 1 do sum = sum + row.weights[j] * x[j] end
@@ -372,21 +426,22 @@ function readings.new(stepper, options)
     errors.usage(("readings: %d episodes, expected at most %d: the time grows with their cube"):format(stepper.num_envs, readings.most))
   end
   local self = setmetatable({ stepper = stepper, facts = facts, seed = options.seed or 12345, last = options.last, every = options.every,
-    cells = {}, maps = {}, values = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
+    cells = {}, maps = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
   self.parts = { { word = "all", text = "all", parts = interventions.parts(core, "all") } }
   for _, row in ipairs(contributions.parts_of(core)) do
     if row.word ~= "all" then
       self.parts[#self.parts + 1] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(core, row.word) }
     end
   end
-  local total = 0
+  local total, whole = 0, {}
   for at, part in ipairs(self.parts) do
-    part.at, part.size = at, interventions.gather(core, part.parts, nil, 0, 1)
-    if at > 1 then total = total + part.size end
+    part.at, part.sources = at, samples.sources(stepper, part)
+    if at > 1 then total = total + part.sources[1].size end
+    for _, one in ipairs(at > 1 and part.parts or {}) do whole[#whole + 1] = one end
   end
   self.keep, self.wants_all = options.keep and total <= KEPT, total <= KEPT
-  self.parts[1].parts, self.parts[1].size = {}, total
-  for at = 2, #self.parts do for _, part in ipairs(self.parts[at].parts) do table.insert(self.parts[1].parts, part) end end
+  self.parts[1].parts, self.parts[1].size = whole, total
+  self.parts[1].sources = samples.sources(stepper, self.parts[1])
   for _, fact in ipairs(facts) do self.cells[fact.name], self.maps[fact.name] = {}, {} end
   local mixed, B = ffi.new("int[?]", stepper.num_envs), stepper.num_envs
   draws.new():seek(self.seed, "train", 0):choose(mixed, B, B)

@@ -57,7 +57,7 @@ function readings_of_frame.episode(job, now, fact, part)
         told[entry] = of
       end
       if not of[key] then
-        local said = job:of(fact.name, part, step, frame.memory)
+        local said = job:of(fact.name, part, step, frame)
         if said then
           local sum, n = 0, 0
           for _, one in ipairs(said) do
@@ -73,6 +73,22 @@ function readings_of_frame.episode(job, now, fact, part)
     end
   end
   return list
+end
+
+---What each part of the memory says at each step of the episode of a frame, at the steps that are read.
+---@param job Readings
+---@param now Frame
+---@param fact table a class
+---@return PartMap
+function readings_of_frame.map(job, now, fact)
+  local said = {}
+  local map = job:map(fact, function(part, step)
+    said[part] = said[part] or readings_of_frame.episode(job, now, fact, part)
+    return said[part][step] and said[part][step].p
+  end)
+  map:mark_used(now.known and now.known())
+  if job.done and now.step > job.steps[#job.steps] then map.note = ("read to step %d, which half of the episodes reach"):format(job.steps[#job.steps]) end
+  return map
 end
 
 ---How much of a fact is read at a step, scored on episodes that the reading was not fitted on: 0 is no more than chance, 1 is all.

@@ -28,6 +28,7 @@ local AT_ONCE = 2 ^ 20             -- bytes of a log
 ---@class Findings what was found in one run: `bad`, what is wrong; `notes`, what has changed since, or cannot be checked
 ---@field bad string[]
 ---@field notes string[]
+---@field log_is_whole boolean? its log is as it was when the run ended, by its checksum
 ---@field imported boolean? its results are from a file
 ---@field done boolean? it is a study's, and has its result
 
@@ -38,9 +39,10 @@ local AT_ONCE = 2 ^ 20             -- bytes of a log
 function integrity.log(path, found)
   local steps, rest, row = {}, "", {}
   local function line_of(line, whole)
-    local plain = whole and metrics_reader.plain(line, row)
-    local entry = whole and not plain and json.decode(line)
-    local step, before = plain and row[2] or type(entry) == "table" and entry.step, steps[#steps]
+    local known = found.log_is_whole and tonumber(line:match '^{"step": (%d+)[,}]')              -- all its bytes were compared
+    local plain = not known and whole and metrics_reader.plain(line, row)
+    local entry = not known and whole and not plain and json.decode(line)
+    local step, before = known or plain and row[2] or type(entry) == "table" and entry.step, steps[#steps]
     local n = #steps + 1
     if type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
     elseif before and step <= before then

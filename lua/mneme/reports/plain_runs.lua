@@ -35,7 +35,6 @@ local function read_run(path, name)
   local info = run_folder.read_info(path)
   local flat = settings.flat(info.config)
   flat.env = info.env
-  for key in pairs(apart) do flat[key] = nil end
   return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
 end
 
@@ -131,7 +130,11 @@ end
 ---@return table study as folder.load has it
 function plain.study(paths)
   local list, flats, runs, seen = read_all(paths), {}, {}, {}
-  for i, r in ipairs(list) do flats[i] = r.flat end
+  settings.fill(list)
+  for i, r in ipairs(list) do
+    for key in pairs(apart) do r.flat[key] = nil end
+    flats[i] = r.flat
+  end
   local _, differ = settings.divide(flats)
   differ = told_apart_by(list, differ)
   local labels = {}

@@ -11,6 +11,7 @@ local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local intervention_options = require "mneme.episodes.intervention_options"
 local playback = require "mneme.episodes.playback"
+local run_folder = require "mneme.runs.folder"
 local source_files = require "mneme.base.source_files"
 local stepper = require "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
@@ -29,9 +30,9 @@ local function can_play(run)
   return files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
 end
 
--- The run of the best score, or of the best return where none has a score; it is done and has a checkpoint.
+-- The run of the best score, of fresh episodes where some were played, or of the best return where none has a score; it is done and has a checkpoint.
 local function best_run(study)
-  for _, metric in ipairs { "score", "mean_return" } do
+  for _, metric in ipairs { "fresh_score", "score", "mean_return" } do
     local best
     for _, run in ipairs(study.runs) do
       local x = run.metrics and run.metrics[metric]
@@ -85,12 +86,13 @@ end
 -- The data of a run's first episode; nil where it cannot be played.
 local function data_of(run, share)
   local before = source_files.folder
+  run_folder.held = {}
   local ok, data, at = pcall(function()
     local shown, erased = played(run.path)
     return episode_data.of(shown, { at = erased, open = erased, most = MOST_STEPS, share = share,
       measure = episode_measures.of { seconds = SECONDS, map = map_of(run.path) } }), erased
   end)
-  source_files.folder = before
+  source_files.folder, run_folder.held = before, nil
   if ok then return data, at end
   if not errors.is(data) then error(data, 0) end
   terminal.note(("mneme: warning: no episode of %s in the report: %s"):format(run.name, data.message))

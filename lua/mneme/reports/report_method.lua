@@ -31,6 +31,7 @@ function method.runs(study)
     local info = c:info()
     if info then list[#list + 1] = { run = c, info = info, flat = settings.flat(info.config) } end
   end
+  settings.fill(list, true)
   return list
 end
 
@@ -118,7 +119,7 @@ end
 ---What was minimised: the loss of the learner, with the values of its coefficients.
 ---@param defaults table? the script's, flat
 function method.objective(out, runs, defaults, words)
-  local names, supervised = distinct(runs, function(r) return r.flat.learner end), false
+  local names, supervised = distinct(runs, function(r) return r.flat.learner or type(r.info.learner) == "table" and r.info.learner.name or nil end), false
   for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
   if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
   if supervised then names = { "supervised" } end

@@ -39,11 +39,6 @@ local function each(study, spec, f)
   return names
 end
 
--- Did a run of these stop at its stop_score?
-local function stopped(runs)
-  for _, run in ipairs(runs) do if run.path and run.status == "done" and aggregate.stopped(run) then return true end end
-end
-
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
 local function each_seed(out, study, spec, words)
   local kinds, names, rows = folder.groups(study.runs), metric_names(study, spec), {}
@@ -122,8 +117,7 @@ function results.write(out, study, spec, words)
     if #list > 0 then
       local mean, low, high = aggregate.interval(list, "mean", about.range)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
-      if threshold then text = ("%s; %s%s"):format(text, name == "score" and stopped(runs) and words.first_reached or "",
-        aggregate.solved_of(list, runs, threshold)) end
+      if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold, name)) end
       local guess = aggregate.guess(name, runs)
       if guess then text = ("%s; %s"):format(text, guess) end
     end

@@ -60,7 +60,7 @@ return {
   improves = "a run of the first is better than one of the second with probability %s",
   counted_fresh = "runs that count by the fresh episodes which they played after they had stopped (at least %s): %d",
   counted_first = "runs that count because their last 100 training episodes first reached %s, some by luck: %d",
-  first_reached = "first reached, ", fresh_score = "success of the fresh episodes of runs that stopped",
+  fresh_score = "success of the fresh episodes of runs that stopped",
   stopped_some = "%d of %d runs stopped where they reached this number",
   failed_sides = "failed: %s", failed_of = "%d of %d runs of %s", as_unsolved = "a run that failed counts as one that has not solved it",
   without = "missing: %s", more = "and %d more",

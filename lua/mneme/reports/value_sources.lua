@@ -5,6 +5,7 @@ local core = require "mneme.models.core"
 local files = require "mneme.base.files"
 local prose = require "mneme.study.report_texts"
 local registry = require "mneme.base.registry"
+local settings = require "mneme.study.settings_diff"
 local values = require "mneme.base.setting_types"
 
 local sources = {}
@@ -59,6 +60,8 @@ function sources.new(study, source, words)
     if from == "quick" then return words.of_quick end
     if from == "study" then return words.of_study end
     if not origins then return "–" end
+    local learner, by_script = r.info.learner or {}, settings.flat(r.info.config)[key] ~= nil
+    if not by_script and (learner.config or {})[key] ~= nil then return words.of_learner:format(values.show(learner.name)) end
     if source.of then return named and words.of_default or "–" end
     return named and words.of_study or "–"
   end

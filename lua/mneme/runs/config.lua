@@ -14,6 +14,7 @@ local given_words = require "mneme.runs.given_words"
 local misspelt_keys = require "mneme.runs.misspelt_keys"
 local published_values = require "mneme.runs.published_values"
 local value_origins = require "mneme.runs.value_origins"
+local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local config = {
@@ -22,6 +23,7 @@ local config = {
   device = nil,            -- where the engine was opened, if not on the CPU
   help = nil,              -- function(script, schema, own, common, learner, study) -> the text of --help; the door (init.lua) sets it
   study_rows = nil,        -- function() -> rows about the study that declares these settings, for --help
+  opened = nil,            -- true: a run's folder was opened
   survey = nil,            -- a table: what is declared goes there, and the script ends; see runs/script.lua
 }
 
@@ -95,27 +97,32 @@ local function ranged(key, default, about)
   return { about[1], range = rule.range, whole = about.whole or rule.whole and default % 1 == 0 or nil }
 end
 
--- Refuse, before an agent is built, a folder that holds a run, and settings that this script does not read: it has no run.
-local function check_run(cfg, by_user, script)
+local typed = {}             -- settings of runs that the user gave: { key, value }
+
+-- Refuse, before an agent is built, a folder that holds a run.
+local function check_run(cfg, by_user)
+  typed = {}
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+    if by_user[key] then typed[#typed + 1] = { key, cfg[key] } end
+  end
   if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
     errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
   end
-  local here = errors.position()
-  if not script or not here or here:match "^(.*):%d+$":gsub("^%./", "") ~= script:gsub("^%./", "") then return end
-  local texts = {}
-  for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
-  local code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
-  local reads_all = code == "" or code:find "%f[%w]mn%.run%f[%W]" or code:find "require%s*%(?%s*[\"'][^m]" or code:find "dofile" or code:find "loadfile"
-    or code:find "mn%s*%["
-  for _, word in ipairs { "learner", "learners", "a2c", "ppo", "supervised", "study", "on_policy" } do
-    reads_all = reads_all or code:find("%f[%w_]" .. word .. "%f[^%w_]")
+end
+
+---At the end of a script that opened no run: say which settings of runs it was given.  Without its folder nothing can have used run=.
+---@param script string
+function config.finish(script)
+  local words, lost = {}, nil
+  for i, pair in ipairs(typed) do
+    words[i] = pair[1] .. "=" .. values.show(pair[2])
+    if pair[1] == "run" and not files.is_folder(pair[2]) then lost = words[i] end
   end
-  if reads_all or code:find "mneme%.%l" or not code:find 'require%s*%(?%s*["\']mneme["\']' then return end
-  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
-    if by_user[key] and not code:find("[.%[][\"']?" .. key .. "%f[^%w_]") and not code:find "pairs%(cfg" then
-      errors.usage(("%s=%s: this script does not read it"):format(key, values.show(cfg[key])), "it has a loop of its own; mneme run train has a run's settings")
-    end
-  end
+  if config.opened or not words[1] then return end
+  local why = "it has a loop of its own; mneme run train has a run's settings"
+  if lost then errors.usage(("%s: this script opened no run, and made no such folder"):format(lost), why) end
+  terminal.note(("note: %s opened no run: %s %s only where the script itself reads %s"):format(script, table.concat(words, " "),
+    words[2] and "count" or "counts", words[2] and "them" or "it"))
 end
 
 -- Schema: key -> { default, about }, and the order in which help lists the keys.
@@ -240,12 +247,6 @@ end
 
 -- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
-  for _, pair in ipairs(given) do
-    if not may_change[pair[1]] then
-      errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, pair[1]),
-        "steps, view, threads, device, precision, emulate, debug and profile can")
-    end
-  end
   local info = require("mneme.runs.folder").read_info(folder)       -- late: it opens the context
   local known = config.script and config.script:match "[^/]*$"
   local made_by = info.script and info.script:match "[^/]*$"
@@ -253,6 +254,17 @@ local function resume(cfg, schema, given, folder)
     errors.usage(("%s was made by %s, not by %s"):format(folder, info.script, config.script))
   end
   local stored = {}
+  for i = #given, 1, -1 do
+    local key, text = given[i][1], given[i][2]
+    if not may_change[key] then
+      local value = values.from_json(info.config[key], schema[key] and schema[key].default)
+      if value == nil or text ~= (values.is_named(value) and value[1]) and not values.same(text, value) then
+        errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, key),
+          "steps, view, threads, device, precision, emulate, debug and profile can")
+      end
+      table.remove(given, i)                                          -- what is as it was may be said
+    end
+  end
   for key, value in pairs(info.config) do
     local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
     stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
@@ -435,7 +447,7 @@ function config.new(defaults, about)
   end
   if help then
     local rows = config.study_rows and config.study_rows()
-    io.stdout:write(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows), taken and "\n" .. taken .. "\n" or "")
+    io.stdout:write(terminal.pasted(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows)), taken and "\n" .. taken .. "\n" or "")
     local name = script and (script:match "experiments/([%w_]+)%.lua$" or script)
     if name and rows then next_step.say({ "run", name, "quick=1" }, { "sweep", name, "quick=1" }) elseif name then next_step.say { "run", name, "quick=1" } end
     errors.stop(0)
@@ -448,7 +460,7 @@ function config.new(defaults, about)
       for_learner[key] = entry.of_learner
     end
   end
-  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user, script) end
+  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user) end
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"

@@ -7,7 +7,9 @@ local sealed = require "mneme.base.sealed"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
-local folder = {}
+local folder = {
+  held = nil,              -- path -> its newest checkpoint when it was first asked for, while this is a table: a run goes on, and removes it
+}
 
 ---@class Folder
 ---@field path string
@@ -25,8 +27,9 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 -- What run.lua writes, as far as others read it: a type; { of } a list; { ["*"] = of } an object of any names; other tables, their members.
 local sources = { { path = "string", checksum = "string" } }
 local SHAPE = { script = "string", env = "string", commit = "string", program = "string", host = "string", device = "string", mneme = "string",
-  size_why = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
-  core = { name = "string", config = {} }, seed = "number", threads = "number", parameters = "number", script_parameters = "number",
+  size_why = "string", id = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
+  core = { name = "string", config = {} }, learner = { name = "string", config = {} },
+  seed = "number", threads = "number", parameters = "number", script_parameters = "number",
   own_limit = "boolean", reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
   memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
   data = sources, history = { { from_step = "number", steps = "number", threads = "number", commit = "string", program = "string", host = "string",
@@ -113,7 +116,11 @@ end
 
 ---The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
 ---@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
-function Folder:latest() return self.at or self:newest(function() end) end
+function Folder:latest()
+  local held = folder.held or {}
+  held[self.path] = held[self.path] or self.at or self:newest(function() end)
+  return held[self.path]
+end
 
 ---The checkpoint with the best score; the newest where none has one.
 function Folder:best()
@@ -138,7 +145,8 @@ end
 ---The checkpoint of a step.
 ---@param step number
 function Folder:of_step(step)
-  local known = {}
+  local known, held = {}, folder.held and folder.held[self.path]
+  if held and held.step == step then return held end
   for i, at in ipairs(self.checkpoints) do
     if at.step == step then return checkpoints.read(at.path) end
     known[i] = ("%.0f"):format(at.step)

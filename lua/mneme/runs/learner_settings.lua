@@ -207,6 +207,16 @@ function learner_settings.read(what, cfg, defaults)
   return set
 end
 
+---The values that a learner has of its settings, for config.json.
+---@param learner table with the values
+---@param defaults table<string, any> its settings
+---@return table<string, number|boolean|string>
+function learner_settings.of(learner, defaults)
+  local of = {}
+  for key, default in pairs(defaults) do if type(learner[key]) == type(default) then of[key] = learner[key] end end
+  return of
+end
+
 ---A learner's settings as rows of a help text: key, default, meaning and the values it takes.
 ---@param defaults table<string, number|boolean|string>
 ---@return string[][]

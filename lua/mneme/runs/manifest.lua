@@ -1,25 +1,23 @@
 -- manifest.lua -- RUN/manifest.json: the files that a run had when its last start ended, with checksums.  `mneme check` finds by it what
--- was altered or removed since.  It is written when all that it lists has reached the disk; a start that is killed leaves an older one.
-local engine = require "mneme.base.engine"
+-- was altered or removed since.  It is written when all that it lists has reached the disk.  While a run is trained, each checkpoint
+-- is preceded by one `at_work`, of the checkpoints and of the lines of the log that each of them counts; a start that is killed leaves that.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local checkpoints = require "mneme.runs.checkpoints"
 local json = require "mneme.base.json"
 local lfs = require "lfs"
 local run_sources = require "mneme.runs.run_sources"
+local safetensors = require "mneme.tensor.safetensors"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
-local C = engine.C
 local ALTERED = ": was altered after it was written"
 local manifest = {}
 local seal_themselves = { ["result.json"] = true, ["resources.json"] = true }      -- they are written again after it
 
-local function crc_of(path)
-  local crc, bytes = 0, 0
-  for text in files.pieces(path, 0, nil, 2 ^ 20) do crc, bytes = C.mn_crc32c(crc, text, #text), bytes + #text end
-  return ("%08x"):format(crc), bytes
-end
+local sums = {}                    -- path, size and time of an episode -> its entry
+local function lasting(name) return name:find "^episodes/" or name:find "^earlier%-log" end          -- what a later start neither changes nor removes
 
 -- Files of a run that belong to it whatever reads it later.
 local function names_of(path)
@@ -35,7 +33,34 @@ local function names_of(path)
   return names
 end
 
----Writes it.
+---Writes it, before a checkpoint appears.
+---@param path string of the run
+---@param info table its config.json
+---@param list table[] its checkpoints; `log` of one: the bytes of metrics.jsonl that it counts, and their checksum
+---@param coming table? the one that will appear
+---@param after string[]? paths that must be on the disk before it
+function manifest.at_work(path, info, list, coming, after)
+  local held = {}
+  local function add(at)
+    if not at.checksum then at.checksum, at.bytes = files.sum(at.path) end
+    held[#held + 1] = { name = at.path:match "checkpoints/[^/]*$", checksum = at.checksum, bytes = at.bytes }
+    if at.log then held[#held + 1] = { name = "metrics.jsonl", checksum = at.log.checksum, bytes = at.log.bytes } end
+  end
+  for _, at in ipairs(list) do add(at) end
+  if coming then add(coming) end
+  for _, name in ipairs(names_of(path)) do
+    local at = path .. "/" .. name
+    local key = lasting(name) and ("%s %s %s"):format(at, lfs.attributes(at, "size"), lfs.attributes(at, "modification"))
+    if key and not sums[key] then
+      local checksum, bytes = files.sum(at)
+      sums[key] = { name = name, checksum = checksum, bytes = bytes }
+    end
+    held[#held + 1] = sums[key]
+  end
+  files.write(path .. "/manifest.json", { sealed.encode { id = info.id, at_work = true, starts = #info.history, files = json.array(held) } }, after)
+end
+
+---Writes it, when a start has ended.
 ---@param path string of the run
 ---@param starts integer entries of its history
 ---@param after string[]? paths that must be on the disk before it
@@ -44,7 +69,7 @@ function manifest.write(path, starts, after)
   io.stdout:flush()                                                           -- which may be its log.txt
   for i, name in ipairs(names_of(path)) do
     list[i] = { name = name }
-    if not seal_themselves[name] then list[i].checksum, list[i].bytes = crc_of(path .. "/" .. name) end
+    if not seal_themselves[name] then list[i].checksum, list[i].bytes = files.sum(path .. "/" .. name) end
   end
   files.write(path .. "/manifest.json", { sealed.encode { starts = starts, files = json.array(list) } }, after)
 end
@@ -65,12 +90,46 @@ local function fault(path, file)
   local at = path .. "/" .. file.name
   if not files.is_file(at) then return "is not there, and was when the run ended" end
   if not file.checksum then return nil end
-  local crc, bytes = crc_of(at)
+  local crc, bytes = files.sum(at)
+  if not crc then return "cannot be read" end
   if bytes ~= file.bytes then return ("has %.0f bytes, and had %.0f when the run ended"):format(bytes, file.bytes) end
   if crc ~= file.checksum then return "was altered after the run ended" end
 end
 
----Adds what was altered or removed since a run's last start ended.
+-- Adds checkpoints that the run did not write.  Of an unlisted one, that a power cut may have brought back, its id decides.
+local function strangers(path, info, held, found)
+  local listed, last = {}, held and not held.at_work and held.starts == #(info.history or {}) and 0 or math.huge
+  for _, file in ipairs(held and held.files or {}) do
+    listed[file.name] = file
+    if last < math.huge then last = math.max(last, tonumber(file.name:match "^checkpoints/step%-(%d+)") or 0) end
+  end
+  for _, at in ipairs(checkpoints.list(path)) do
+    local name = at.path:sub(#path + 2)
+    local file = listed[name] or {}
+    if file.checksum ~= nil and file.checksum == files.sum(at.path) then file.same = true
+    elseif info.id then
+      local ok, metadata = pcall(safetensors.metadata, at.path)
+      local problem = ok and (metadata.run ~= info.id and "is of another run" or at.step > last and "was not there when the run ended")
+      if problem and files.is_file(at.path) then
+        file.same = true                                                       -- it is said here
+        found.bad[#found.bad + 1] = name .. ": " .. problem
+      end
+    end
+  end
+end
+
+-- Adds what is wrong with the log of a run that is trained or was killed: what the checkpoints count of it is as it was, as far as it is there.
+local function check_log(path, held, found)
+  local bytes, whole = lfs.attributes(path .. "/metrics.jsonl", "size") or 0, true
+  for _, file in ipairs(held.files) do
+    if file.name == "metrics.jsonl" and file.bytes > 0 and file.bytes <= bytes then
+      whole = whole and files.sum(path .. "/metrics.jsonl", file.bytes) == file.checksum
+    end
+  end
+  if not whole then found.bad[#found.bad + 1] = "metrics.jsonl: lines that a checkpoint counts were altered" end
+end
+
+---Adds what was altered or removed since a run's last start ended, or since its last checkpoint.
 ---@param path string of the run
 ---@param info table its config.json
 ---@param found Findings see reports/integrity.lua
@@ -80,33 +139,50 @@ function manifest.check(path, info, found)
   local function note(text) found.notes[#found.notes + 1] = text end
   local function bad(text) found.bad[#found.bad + 1] = text end
   if not files.is_file(path .. "/manifest.json") then
+    strangers(path, info, nil, found)
     if first.source_folder == nil then
       note "an earlier version of Mneme made it, without a manifest: whether a file is missing or config.json was altered cannot be checked"
-    elseif files.is_file(path .. "/result.json") and found.done then bad "manifest.json: is not there, and the run is done"
+    elseif files.is_file(path .. "/result.json") and found.done or info.id and checkpoints.list(path)[1] then
+      found.unfinished = true
+      bad "manifest.json: is not there, and was before the first checkpoint"
     else
       found.unfinished = true
-      note "no start of it has ended yet: it runs, was killed, or failed; whether a file is missing cannot be checked"
+      note "it has written no checkpoint yet: it runs, was killed, or failed; whether a file is missing cannot be checked"
     end
     return
   end
   local ok, held = xpcall(read, errors.handler, path)
   if not ok or not held then return bad "manifest.json: is damaged" end
+  if held.id ~= nil and held.id ~= info.id then bad "config.json: is of another run than manifest.json" end
   if held.starts > #history then bad(("config.json: has %d starts, manifest.json counts %.0f"):format(#history, held.starts)) end
+  strangers(path, info, held, found)
+  if held.at_work then
+    found.unfinished = true
+    note "its last start has not ended: it runs, was killed, or failed; its log is checked as far as a checkpoint counts it"
+    local current = held.starts == #history
+    if current then check_log(path, held, found) end
+    for _, file in ipairs(held.files) do
+      local last = lasting(file.name)
+      local problem = (last or current and file.name ~= "metrics.jsonl" and not file.same and files.is_file(path .. "/" .. file.name)) and fault(path, file)
+      if problem then bad(("%s: %s"):format(file.name, problem)) end
+    end
+    return
+  end
   local result = files.is_file(path .. "/result.json") and files.read(path .. "/result.json") or ""
   local done = result:find '"status":%s*"done"'                               -- else a sweep may have begun to write log.txt again
-  local stale, checkpoints, gone = held.starts < #history, 0, {}
+  local stale, count, gone = held.starts < #history, 0, {}
   for _, file in ipairs(held.files) do
-    local lasting = file.name:find "^episodes/" or file.name:find "^earlier%-log"          -- what a later start neither changes nor removes
-    local problem = (not stale or lasting) and (file.name ~= "log.txt" or done)
-      and not tables.has(found.bad, file.name .. ALTERED) and fault(path, file)
+    local problem = (not stale or lasting(file.name)) and (file.name ~= "log.txt" or done)
+      and not file.same and not tables.has(found.bad, file.name .. ALTERED) and fault(path, file)
+    if file.name == "metrics.jsonl" and not stale and not problem then found.log_is_whole = true end
     local checkpoint = file.name:find "^checkpoints/"
-    checkpoints = checkpoints + (checkpoint and 1 or 0)
+    count = count + (checkpoint and 1 or 0)
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = file.name
     elseif problem and file.name == "log.txt" and (lfs.attributes(path .. "/log.txt", "size") or 0) < file.bytes then
       note "log.txt: is shorter than when the run ended: a crash, or its study asked for it again"
     elseif problem then bad(("%s: %s"):format(file.name, problem)) end
   end
-  if #gone > 0 and #gone == checkpoints then note "its checkpoints were removed"
+  if #gone > 0 and #gone == count then note "its checkpoints were removed"
   else for _, name in ipairs(gone) do bad(name .. ": is not there, and was when the run ended") end end
   found.unfinished = stale
   if stale then note "its last start has not ended: it runs, was killed, or failed; what it wrote is checked by itself alone" end

@@ -60,6 +60,9 @@ function meant.of_key(key, text, schema)
   end
   if core_settings[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
   if schema.env then return of_environment(key, text) end
+  if key == "previous" or key == "hidden" then
+    return ("this script makes its agent itself, without %s=; mneme run train %s=%s has it, and mn.agent { %s = ... }"):format(key, key, text or "VALUE", key)
+  end
   if key == "time_limit" then return "this script makes its environment itself; mneme run train env=NAME env.time_limit=" .. (text or "N") end
 end
 

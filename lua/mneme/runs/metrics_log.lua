@@ -9,23 +9,30 @@ local json = require "mneme.base.json"
 local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
+local AT_ONCE = 2 ^ 20             -- bytes of a log
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
 ---@field named boolean? the files' names are on the disk
+---@field bytes number of metrics.jsonl, whose checksum is `crc`
 local Log = {}
 Log.__index = Log
 
--- Where the first `lines` lines of a text end, and how many of them there are.  Half a line does not count.
-local function end_of(text, lines)
-  local at, n = 0, 0
-  while n < lines do
-    local stop = text:find("\n", at + 1, true)
-    if not stop then break end
-    at, n = stop, n + 1
+-- The first `lines` lines of a log: the bytes that they are, and how many of them there are.  Half a line does not count.
+local function end_of(path, lines)
+  local at, n, before = 0, 0, 0
+  for text in files.pieces(path, 0, nil, AT_ONCE) do
+    for stop in text:gmatch "\n()" do
+      if n == lines then return at, n end
+      at, n = before + stop - 1, n + 1
+    end
+    before = before + #text
   end
   return at, n
 end
+
+-- Some bytes of a log.
+local function part(path, from, upto) return files.pieces(path, math.max(0, from), upto, AT_ONCE)() or "" end
 
 -- A name for a log that is kept aside: not one that TensorBoard would read.
 local function aside(folder, kind) return files.free_name(folder .. "/earlier-log", kind) end
@@ -33,14 +40,15 @@ local function warn(text, ...) terminal.note(("mneme: warning: " .. text):format
 
 -- Cut metrics.jsonl to its first `lines` lines, all of them of steps up to `step`; nil: there is no checkpoint.
 local function cut(path, folder, lines, step)
-  local text = files.is_file(path) and files.read(path) or ""
-  local at, have = end_of(text, lines)
-  local first = text:match('^{"step": ([^,}]+)', at + 1)
+  local at, have = end_of(path, lines)
+  local rest = part(path, at, nil)
+  local first = rest:match '^{"step": ([^,}]+)'
   if have < lines then
     warn("%s has %d of the %.0f lines that the checkpoint counts: the others never reached the disk", path, have, lines)
-  elseif text:find("\n", at + 1, true) and not (step and first and tonumber(first) and tonumber(first) > step) then
+  elseif rest:find("\n", 1, true) and not (step and first and tonumber(first) and tonumber(first) > step) then
     local old = aside(folder, "jsonl")
-    files.write(old, { text })
+    local data, bytes, owner = files.block(path)
+    files.write(old, owner and { { data, bytes } })
     warn("%s holds lines that %s; all of it is kept in %s", path,
       step and "no later step explains" or "no checkpoint goes with, and training begins at step 0", old)
   end
@@ -55,11 +63,10 @@ end
 ---@return { after: number, upto: number }? gap lines of steps above `after`, up to `upto`; nil: none is missing
 local function missing(folder, lines, step)
   local path = folder .. "/metrics.jsonl"
-  local text = files.is_file(path) and files.read(path) or ""
-  local at, have = end_of(text, lines)
+  local at, have = end_of(path, lines)
   if have >= lines then return nil end
-  local last = text:sub(1, at):match '.*\n{"step": ([^,}]+)' or text:sub(1, at):match '^{"step": ([^,}]+)'
-  return { after = tonumber(last) or 0, upto = step }
+  local text = part(path, at - AT_ONCE, at)
+  return { after = tonumber(text:match '.*\n{"step": ([^,}]+)' or text:match '^{"step": ([^,}]+)') or 0, upto = step }
 end
 
 ---Open the log of a run folder, cut to its first `lines` lines.
@@ -69,7 +76,8 @@ end
 ---@param step number? of the checkpoint that is resumed
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
-  local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {} }, Log)
+  local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {},
+    bytes = 0, crc = 0 }, Log)
   self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
@@ -89,6 +97,15 @@ function Log:unsynced()
   local list = { self.metrics, self.events }
   if not self.named then list[3] = self.folder end
   return list
+end
+
+---What metrics.jsonl is.
+---@return { bytes: number, checksum: string }
+function Log:sum()
+  for text in files.pieces(self.metrics, self.bytes, nil, AT_ONCE) do
+    self.crc, self.bytes = C.mn_crc32c(self.crc, text, #text), self.bytes + #text
+  end
+  return { bytes = self.bytes, checksum = ("%08x"):format(self.crc) }
 end
 
 ---Append one line.

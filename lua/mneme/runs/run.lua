@@ -87,8 +87,24 @@ local may_differ = { device = true, threads = true, view = true }
 function run.alike(cfg, about)
   local of = { program = run_sources.program(), parameters = values.show(about.parameters), model = json.encode { about.core } }
   for key, value in pairs(cfg) do if not may_differ[key] then of[key] = values.show(value) end end
-  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. run_sources.checksum(file.text) end
+  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. files.crc(file.text) end
   return of
+end
+
+-- Settings on which no number of a run depends, or that a resume may change.
+local apart = { run = true, resume = true, view = true, checkpoint_every = true, keep_checkpoints = true, record_every = true, program = true }
+for _, key in ipairs(starts.keys) do apart[key] = true end
+
+-- What a run's checkpoints are known by: a checksum of its settings, model and code.  Equal runs, whose checkpoints are equal, have equal ids.
+local function id_of(cfg, about)
+  local parts = {}
+  for key, value in pairs(run.alike(cfg, about)) do
+    if not apart[key] then parts[#parts + 1] = value:find "^checksum " and value or key .. "=" .. value end
+  end
+  table.sort(parts)
+  local text, digits = table.concat(parts, "\n"), ffi.new "char[65]"
+  C.mn_sha256(text, #text, digits)
+  return ffi.string(digits, 16)
 end
 
 -- An entry of `history`, one for each start or resume: who went on from which step, and with what.
@@ -106,7 +122,7 @@ local function write_info(path, info) files.write(path .. "/config.json", { seal
 local function first_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
-  local info = { mneme = version, format = sealed.FORMAT, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
+  local info = { mneme = version, format = sealed.FORMAT, id = id_of(cfg, about), config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
     history = { session(0, cfg) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
@@ -151,9 +167,14 @@ end
 ---@param score number? 0..1; the best one is kept
 function Run:checkpoint(step, tensors, counters, score)
   keep_code(self)
-  checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = self.log_file.lines,
-    counters = counters }, tensors, self.kept, self.log_file:unsynced())       -- the checkpoint counts the log's lines
-  self.log_file.named = self.log_file.lines > 0
+  local log_file = self.log_file
+  local function first(at)
+    at.log = log_file:sum()
+    manifest.at_work(self.path, self.info, self.checkpoints, at, log_file:unsynced())
+  end
+  checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
+    counters = counters }, self.info.id, tensors, self.kept, log_file:unsynced(), first)       -- the checkpoint counts the log's lines
+  log_file.named = log_file.lines > 0
   self.last_step, self.last_time = step, C.mn_clock(false)
 end
 
@@ -230,11 +251,16 @@ end
 ---@param about table? more for config.json: { env = "tmaze-v0" }
 ---@return Run
 function run.open(cfg, about)
+  config.opened = true
   if ranks.rank > 0 then return follower.open() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
+  if self.at then
+    self.checkpoints[#self.checkpoints].log = self.log_file:sum()
+    manifest.at_work(self.path, self.info, self.checkpoints)
+  end
   follower.lead(self)
   C.mn_watch_signals(true)
   return self

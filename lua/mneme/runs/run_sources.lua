@@ -13,8 +13,6 @@ local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int chmod(const char *path, unsigned mode);"
-local C = engine.C
-local PIECE = 2 ^ 20            -- bytes of a data file that are read at once
 local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
@@ -22,24 +20,9 @@ local run_sources = {
   keep_private = false,
 }
 
----A checksum as text: CRC-32C in hexadecimal digits.
----@param text string
----@param before number? of the text before it
-function run_sources.checksum(text, before) return ("%08x"):format(C.mn_crc32c(before or 0, text, #text)) end
-
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
 local function place(path)
   return (path:gsub("^/+", ""):gsub("[^/]+", function(part) return part:find "^up_*$" and part .. "_" or (part:gsub("%.%.", "up")) end))
-end
-
--- The checksum of a file, which may be large, after the text that has the checksum `before`; and its bytes.  nil: it is not there.
-local function sum_of(path, before)
-  local f = files.is_file(path) and io.open(path, "rb")
-  if not f then return nil end
-  local crc, bytes = before or "00000000", 0
-  for piece in function() return f:read(PIECE) end do crc, bytes = run_sources.checksum(piece, tonumber(crc, 16)), bytes + #piece end
-  f:close()
-  return crc, bytes
 end
 
 local program
@@ -49,7 +32,7 @@ local program
 function run_sources.program()
   if program then return program end
   local crc = "00000000"
-  local function add(path) crc = sum_of(path, crc) end
+  local function add(path) crc = files.sum(path, nil, crc) end
   local function walk(folder)
     for _, name in ipairs(files.list(folder)) do
       local path = folder .. "/" .. name
@@ -117,14 +100,6 @@ function run_sources.latest(info)
   return list[#list] or { folder = "source", from_step = 0, source = {}, data = {}, data_since = 0 }
 end
 
--- Read without the engine, whose device the command line has yet to choose.
-local function text_of(path)
-  local f = files.is_file(path) and io.open(path, "rb")
-  local text = f and f:read "*a"
-  if f then f:close() end
-  return text or nil
-end
-
 -- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
 local function copy_of(root, version, entry, is_data)
   if not is_data then return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
@@ -140,13 +115,23 @@ local function copy_mode(from, to)
 end
 local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
--- Are these the files of a version, and are its copies there?
+-- Adds to what this process has loaded what a version has besides: a resume does not load what only the start needed, such as the
+-- script's own core, for whose size another one was made.
+local function with_rest(about, entries_of)
+  local all, here = {}, {}
+  for i, entry in ipairs(about) do all[i], here[entry.path] = entry, true end
+  for _, entry in ipairs(entries_of) do if not here[entry.path] then all[#all + 1] = entry end end
+  table.sort(all, function(a, b) return a.path < b.path end)
+  return all
+end
+
+-- Is what was loaded of a version, and are its copies there?
 local function same(folder, version, about)
   for _, entry in ipairs(version.source) do
-    local text = text_of(copy_of(folder, version, entry))
-    if not text or run_sources.checksum(text) ~= entry.checksum then return false end
+    local text = files.text(copy_of(folder, version, entry))
+    if not text or files.crc(text) ~= entry.checksum then return false end
   end
-  return equal(version.source, about)
+  return equal(version.source, with_rest(about, version.source))
 end
 
 ---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code than the run before, or in the
@@ -157,16 +142,15 @@ end
 function run_sources.write(folder, start, before)
   local code, data = source_files.list()
   local about, about_data = {}, {}
-  for i, file in ipairs(code) do about[i] = { path = file.path, checksum = run_sources.checksum(file.text) } end
+  for i, file in ipairs(code) do about[i] = { path = file.path, checksum = files.crc(file.text) } end
   local all = 0
   for _, path in ipairs(data) do
     local at = source_files.data_at(path)
-    local checksum, bytes = sum_of(at)
+    local checksum, bytes = files.sum(at)
     local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
     all = all + (kept and bytes or 0)
     if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
   end
-  table.sort(about, function(a, b) return a.path < b.path end)
   local latest = before and run_sources.latest(before)
   if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
   if not start.source_folder then
@@ -174,7 +158,7 @@ function run_sources.write(folder, start, before)
   end
   for _, file in ipairs(code) do
     local to = ("%s/%s/%s"):format(folder, start.source_folder, place(file.path))
-    if text_of(to) ~= file.text then
+    if files.text(to) ~= file.text then
       files.make_folder(to:match "^(.*)/")
       files.write(to, { file.text })
       copy_mode(file.path, to)
@@ -183,9 +167,9 @@ function run_sources.write(folder, start, before)
   source_files.remember(code)
   for _, entry in ipairs(about_data) do
     local copy = copy_of(folder, { folder = start.source_folder }, entry, true)
-    if copy and sum_of(copy) ~= entry.checksum then
-      local text = text_of(source_files.data_at(entry.path)) or ""
-      entry.kept = run_sources.checksum(text) == entry.checksum or nil              -- nil: it has just changed
+    if copy and files.sum(copy) ~= entry.checksum then
+      local text = files.text(source_files.data_at(entry.path)) or ""
+      entry.kept = files.crc(text) == entry.checksum or nil              -- nil: it has just changed
       if entry.kept then
         files.make_folder(("%s/%s/data"):format(folder, start.source_folder))
         files.write(copy, { text })
@@ -193,7 +177,8 @@ function run_sources.write(folder, start, before)
       end
     end
   end
-  start.source, start.data = about, about_data
+  local rest = latest and start.source_folder == latest.folder and latest or start
+  start.source, start.data = with_rest(about, rest.source or {}), with_rest(about_data, rest.data or {})
 end
 
 -- The first line in which two texts differ.
@@ -225,12 +210,12 @@ function run_sources.changes(folder, info)
   local list, version = {}, run_sources.latest(info)
   for _, kind in ipairs { "code", "data" } do
     for _, entry in ipairs(kind == "code" and version.source or version.data) do
-      local now, bytes = sum_of(entry.path)
+      local now, bytes = files.sum(entry.path)
       if now ~= entry.checksum then
         local copy = copy_of(folder, version, entry, kind == "data")
         local change = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step }
         if kind == "data" then change.since, change.before, change.now = version.data_since, tonumber(entry.bytes), bytes
-        elseif now and text_of(copy) then change.line = first_difference(text_of(copy), text_of(entry.path)) end
+        elseif now and files.text(copy) then change.line = first_difference(files.text(copy), files.text(entry.path)) end
         list[#list + 1] = change
       end
     end
@@ -258,7 +243,7 @@ function run_sources.damaged(folder, info)
     for _, key in ipairs { "source", "data" } do
       for _, entry in ipairs(version[key]) do
         local copy = copy_of(folder, version, entry, key == "data")
-        local now = copy and not seen[copy] and sum_of(copy)
+        local now = copy and not seen[copy] and files.sum(copy)
         if copy and not seen[copy] and now ~= entry.checksum then
           list[#list + 1] = copy:sub(#folder + 2) .. (now and ": was changed after the run wrote it" or ": is not there")
         end
@@ -276,8 +261,8 @@ end
 function run_sources.texts(folder, info)
   local version, texts = run_sources.latest(info), {}
   for _, entry in ipairs(version.source) do
-    local text = text_of(copy_of(folder, version, entry))
-    texts[entry.path] = text and run_sources.checksum(text) == entry.checksum and text or nil
+    local text = files.text(copy_of(folder, version, entry))
+    texts[entry.path] = text and files.crc(text) == entry.checksum and text or nil
   end
   return texts
 end
@@ -287,9 +272,9 @@ local function copies_of(folder, version, script)
   local copies, foreign = {}, nil
   for i, entry in ipairs(version.source) do
     local copy = copy_of(folder, version, entry)
-    local text = text_of(copy)
+    local text = files.text(copy)
     if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
-    if run_sources.checksum(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
+    if files.crc(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
     copies[i] = { path = entry.path, text = text, name = copy }
     if (not foreign or entry.path == script) and not source_files.allowed(entry.path, text, true) then foreign = copies[i] end
   end
@@ -311,7 +296,7 @@ local function data_copies(folder, version, gone)
   for _, entry in ipairs(version.data) do
     local copy = copy_of(folder, version, entry, true)
     if copy and (not gone or gone[entry.path]) then
-      local now = sum_of(copy)
+      local now = files.sum(copy)
       if not now then errors.fail(copy .. " is not there, and its run needs it") end
       if now ~= entry.checksum then errors.fail(copy .. " was changed after the run wrote it") end
       of[entry.path] = copy
@@ -330,12 +315,13 @@ function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
   local version, choice = run_sources.latest(info), run_sources.choice
-  source_files.read_before = {}
+  source_files.read_before, source_files.edited = {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   local gone, changed
   local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data = change.kind == "data"
+    if not data and not change.gone then source_files.note_edited(change.path, files.text(change.copy)) end
     if options and options[change.kind] == false then
       if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
     elseif choice == "now" then warn(("%s: %s; use=now takes what is there now"):format(folder, run_sources.text(change)))
@@ -347,7 +333,7 @@ function run_sources.adopt(folder, info, options)
   if choice == "now" then return end
   if changed and choice ~= "stored" then
     local code = changed.kind == "code"
-    local before, now = code and text_of(changed.copy), code and text_of(changed.path)
+    local before, now = code and files.text(changed.copy), code and files.text(changed.path)
     local function trust(text, copy) return text and not source_files.allowed(changed.path, text, copy) and " trust=1" or "" end
     local stored = changed.copy and ("use=stored%s %s %s; "):format(trust(before, true), code and "runs" or "reads", changed.copy) or KEEPS .. "; "
     errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), ("%suse=now%s takes what is there now"):format(stored, trust(now)))

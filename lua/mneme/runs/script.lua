@@ -133,6 +133,7 @@ function script.run(path, words)
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end
   learner_settings.finish(path)
+  config.finish(path)
   return result
 end
 

@@ -122,9 +122,10 @@ end
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
 ---@param list number[] a score per seed
 ---@param threshold number
-function aggregate.solved(list, threshold)
+---@param first boolean? the score is that at which training stopped, partly by luck: "first reached by ..."
+function aggregate.solved(list, threshold, first)
   local solved, n, low, high = mn_stats.solved(list, threshold)
-  return ("solved by %d of %d seed%s (%.2f to %.2f)"):format(solved, n, n > 1 and "s" or "", low, high)
+  return ("%s by %d of %d seed%s (%.2f to %.2f)"):format(first and "first reached" or "solved", solved, n, n > 1 and "s" or "", low, high)
 end
 
 ---The stop_score of a run, from its config.json; nil: it has none.
@@ -297,11 +298,16 @@ end
 ---@param list number[] a score per seed that is done
 ---@param runs StudyRun[]
 ---@param threshold number
+---@param name string? of the metric: the score of runs that stopped at it was first reached, and no more
 ---@return string?
-function aggregate.solved_of(list, runs, threshold)
+function aggregate.solved_of(list, runs, threshold, name)
   local all = { unpack(list) }
-  for _, c in ipairs(runs) do if c.status == "failed" then all[#all + 1] = threshold - 1 end end
-  return all[1] and aggregate.solved(all, threshold) or nil
+  local first = false
+  for _, c in ipairs(runs) do
+    if c.status == "failed" then all[#all + 1] = threshold - 1 end
+    first = first or name == "score" and c.path ~= nil and c.status == "done" and aggregate.stopped(c)
+  end
+  return all[1] and aggregate.solved(all, threshold, first) or nil
 end
 
 return aggregate

@@ -47,6 +47,8 @@ end
 -- Is this what write_info wrote?
 local function is_info(info)
   if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
+  if info.claims ~= nil and type(info.claims) ~= "table" then return false end
+  for _, claim in pairs(info.claims or {}) do if type(claim) ~= "table" then return false end end
   for _, c in ipairs(info.runs) do
     if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
     for _, label in pairs(c.labels) do if type(label) ~= "string" then return false end end

@@ -350,7 +350,7 @@ function archive.other_code(wanted)
   for _, w in ipairs(wanted) do
     local version, differs = run_sources.latest(w[2].info), false
     for _, entry in ipairs(version.source) do
-      if not source_files.find(entry.path, function(text) return run_sources.checksum(text) == entry.checksum end) then
+      if not source_files.find(entry.path, function(text) return files.crc(text) == entry.checksum end) then
         differs, names[entry.path:match "[^/]*$"] = true, true
       end
     end

@@ -1,6 +1,7 @@
 -- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.  Before a sweep begins it says which
 -- settings of the learner differ between its points although no axis sets them: a script may publish other values for another core.
 local lazy = require "mneme.base.lazy"
+local learners = lazy "mneme.learn.learners"
 local learner_settings = lazy "mneme.runs.learner_settings"
 local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
@@ -23,6 +24,35 @@ function settings.flat(config)
   end
   walk("", config)
   return flat
+end
+
+-- The settings of a run's learner, as config.json has them; of an earlier version, which did not write them, its defaults.
+local function of_learner(info)
+  local stored, name = info.learner, info.config.learner
+  if type(stored) == "table" then return type(stored.config) == "table" and stored.config or {} end
+  return type(name) == "string" and learners.defaults()[name] or {}
+end
+
+---Fills in what some run was given and another has by default: of the learner, of the core, and of the environment or data set.  So a default
+---that was typed is no difference.
+---@param list { flat: table<string, any>, info: table }[] of settings.flat and config.json; `flat` gets the values
+---@param whole boolean? with all settings of the learners that the runs wrote
+function settings.fill(list, whole)
+  local some = {}
+  for _, r in ipairs(list) do for key in pairs(r.flat) do some[key] = true end end
+  for _, r in ipairs(list) do
+    local core, data = type(r.info.core) == "table" and r.info.core.config or {}, r.info.task or (r.info.sequence_task or {}).settings or {}
+    for key, value in pairs(of_learner(r.info)) do
+      if some[key] or whole and r.info.learner then
+        if r.flat[key] == nil then r.flat[key] = value end
+        if type(value) == "boolean" then r.flat[key] = (r.flat[key] == true or r.flat[key] == 1) and 1 or 0 end
+      end
+    end
+    for key in pairs(some) do
+      local part, option = key:match "^([^.]+)%.([^.]+)$"
+      if part and r.flat[key] == nil and r.flat[part] ~= nil then r.flat[key] = (part == "core" and core or data)[option] end
+    end
+  end
 end
 
 ---Part the keys of several configurations.

@@ -325,7 +325,7 @@ local function show_solved(o, plan)
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
       local threshold = aggregate.threshold(plan.spec, name, group.runs)
       local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
-      local text = threshold and aggregate.solved_of(list, group.runs, threshold)
+      local text = threshold and aggregate.solved_of(list, group.runs, threshold, name)
       local guess = text and aggregate.guess(name, group.runs)
       if guess then text = text .. "; " .. guess end
       if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold), text)) end

@@ -1,5 +1,6 @@
 -- layers.lua -- more layers of nn: dropout, conv1d, group_norm, pooling, and activations as modules.
 local errors = require "mneme.base.errors"
+local numbers = require "mneme.base.format"
 local module = require "mneme.tensor.module"
 local parameters = require "mneme.tensor.parameters"
 local random = require "mneme.tensor.random"
@@ -109,7 +110,7 @@ end
 function layers.group_norm(groups, d, eps)
   check_width("group_norm", "groups", groups)
   check_width("group_norm", "d", d)
-  if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels"):format(groups, d)) end
+  if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels: %s"):format(groups, d, numbers.divisors(d))) end
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local named = { { "weight", weight }, { "bias", bias } }
   return module.new({ kind = "group_norm", about = groups .. ", " .. d, leaves = { weight, bias }, named = named }, function(_, x)

@@ -128,6 +128,19 @@ local function read_header(path, data, bytes)
   return header, 8 + header_bytes
 end
 
+---The metadata of a file, of which no more than the header is read.
+---@param path string
+---@return table<string, string>
+function safetensors.metadata(path)
+  local begin = files.pieces(path, 0, 8, 8)() or ""
+  local bytes = 8
+  for i = 1, #begin do bytes = bytes + begin:byte(i) * 256 ^ (i - 1) end
+  local text = bytes <= MAX_HEADER and files.pieces(path, 0, bytes, bytes)() or begin
+  local metadata = read_header(path, ffi.cast("const uint8_t *", text), #text).__metadata__ or {}
+  check_metadata(path, metadata)
+  return metadata
+end
+
 ---@class StoredTensor
 ---@field dtype string "F32" ..., as in the file
 ---@field shape integer[]
@@ -299,7 +312,8 @@ end
 ---@param list table[] { name, Tensor } or { name = , dtype = , shape = , data = pointer }
 ---@param metadata table<string, string>?
 ---@param after string[]? as in files.write
-function safetensors.write(path, list, metadata, after)
+---@param first fun(checksum: string, bytes: number)? is called before the file is there, with what it will be
+function safetensors.write(path, list, metadata, after, first)
   local header, entries, pieces = { __metadata__ = {} }, {}, {}
   for key, value in pairs(metadata or {}) do header.__metadata__[key] = value end
   check_metadata(path, header.__metadata__)
@@ -325,7 +339,13 @@ function safetensors.write(path, list, metadata, after)
   end
   local length, bytes = #text, {}
   for i = 1, 8 do bytes[i], length = string.char(length % 256), math.floor(length / 256) end
-  table.insert(pieces, 1, table.concat(bytes) .. text)
+  text = table.concat(bytes) .. text
+  if first then
+    local crc = C.mn_crc32c(0, text, #text)
+    for _, piece in ipairs(pieces) do crc = C.mn_crc32c(crc, piece[1], piece[2]) end
+    first(("%08x"):format(crc), #text + at)
+  end
+  table.insert(pieces, 1, text)
   files.write(path, pieces, after)
 end
 

@@ -23,10 +23,9 @@ end
 
 -- The map as a panel draws it.
 local function state_of(map)
-  local state = { map = map, cells = map:cells(), most = 0,
-    title = map.carrier.steps and ("at %.0f steps"):format(map.carrier.steps) }
-  for _, row in ipairs(state.cells) do for _, cell in pairs(row) do state.most = math.max(state.most, cell.loss) end end
-  if map.done then state.test, state.what = map:test(state.cells), memory_story.what(map.carrier.env) end
+  local state = map:view()
+  if map.carrier.steps then state.title = ("%s, at %.0f steps"):format(state.title, map.carrier.steps) end
+  if state.test then state.what = memory_story.what(map.carrier.env) end
   return state
 end
 
@@ -67,12 +66,16 @@ function Background:story(why)
 end
 
 ---What a panel shows; that it is drawn makes the map worth measuring.
----@return table? state { map, cells, most, test = once it is complete }; nil: nothing yet
+---@return PartMap? state of CausalMap:view; nil: nothing yet
 ---@return string? why not
 function Background:show()
   self.wanted = true
   return self.state, self.why
 end
+
+---What is known of what is used, without a wish to measure it.
+---@return PartMap?
+function Background:known() return self.state and self.state.test and self.state or nil end
 
 ---The map of what is gained where parts keep what they hold, where it was worth measuring.
 ---@return table? state as of show

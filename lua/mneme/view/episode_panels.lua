@@ -42,6 +42,19 @@ function heat(g, theme, box, rows, cols, value, two) {
   g.drawImage(small, box.x, box.y, box.w, box.h);
 }
 
+// Oblique lines over what was not measured ("?"), and broader ones over what can be read and is not used ("r").
+function hatch(g, theme, box, rows, cols, look) {
+  const wide = box.w / cols, high = box.h / rows;
+  for (const kind of ["?", "r"]) {
+    g.save(); g.beginPath();
+    for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) if (look(r, c) === kind) g.rect(box.x + c * wide, box.y + r * high, wide, high);
+    g.clip();
+    const [color, thick] = kind === "?" ? [theme.dim, 0.5] : [theme.grid, 2.5];
+    for (let x = box.x - box.h; x < box.x + box.w; x += 7) line(g, [[x, box.y + box.h], [x + box.h, box.y]], color, thick);
+    g.restore();
+  }
+}
+
 function label(g, text, x, y, color, align, size, most) {
   g.font = (size || 12) + "px system-ui, sans-serif";
   g.fillStyle = color; g.textAlign = align || "left"; g.textBaseline = "alphabetic";
@@ -195,25 +208,30 @@ function linesPanel(e, about) {
   }, about);
 }
 
-// What was measured of the memory: values at some steps, of which the last one before a step counts.
+// What was measured of the memory at some steps: a value is that of the nearest of these, and none where that one was not measured.
 function measuredPanel(e, about) {
   const parts = about.variants.filter(x => !x.why);
   if (!parts.length) return { title: about.title, name: about.name, define: about.define, text: about.variants[0].why };
-  let hi = about.hi || 1e-3;
-  for (const one of parts) for (const row of one.values) for (const x of row) hi = Math.max(hi, x || 0);
-  const place = (one, k) => { let c = -1; while (c + 1 < one.steps.length && one.steps[c + 1] <= k) c++; return c; };
+  const hi = Math.max(...parts.map(x => x.scale));
   const stored = v => about.variants[about.fixed ? 0 : e.variants.indexOf(v)];
-  const at = (v, k) => { const one = stored(v); return one && !one.why ? place(one, k) : -1; };
-  const of = (v, r, k) => { const c = at(v, k); return c < 0 || c >= 0 && k >= v.n ? null : stored(v).values[r][c]; };
+  const at = (v, k) => {
+    const one = stored(v), c = !one || one.why ? -1 : Math.round((k - one.steps[0]) / one.every);
+    return c < 0 || c >= (one.steps || []).length ? -1 : c;
+  };
+  const look = (v, r, k) => { const c = at(v, k); return c < 0 || !about.fixed && k >= v.n ? "?" : stored(v).looks[r][c]; };
+  const of = (v, r, k) => {
+    const kind = look(v, r, k);
+    return kind === "?" ? null : kind === "n" && e.shown().length < 2 ? 0 : stored(v).values[r][at(v, k)];
+  };
   const words = about.words === "percent" ? percent : show;
   const notes = () => e.shown().map(stored).filter((one, i, all) => all.indexOf(one) === i).map(one => one.why || one.note).filter(x => x);
-  const panel = rowsPanel(e, { title: about.title, name: about.name, define: about.define, names: about.rows, lo: 0, hi, words, of, fixed: about.fixed,
+  const panel = rowsPanel(e, { title: about.title, name: about.name, define: about.define, names: about.rows, lo: 0, hi, words, of, look, fixed: about.fixed,
     height: limit(13 * about.rows.length + 30, 90, 280), note: () => ["0 … " + words(hi), ...notes()].join("; ") });
-  if (about.tips) panel.tell = spot => {
-    const v = e.shown()[0], c = at(v, spot.step);
-    const told = c < 0 ? "–: not measured" : about.variants[0].steps[c] + ": " + about.tips[spot.row][c];
-    return about.rows[spot.row] + ", " + about.step + " " + told;
+  const tip = (v, spot) => {
+    const c = at(v, spot.step);
+    return c < 0 ? about.rows[spot.row] + ", step " + spot.step + ": not measured" : stored(v).tips[spot.row][c];
   };
+  panel.tell = spot => (about.fixed ? e.shown().slice(0, 1) : e.shown()).map(v => tip(v, spot)).join(" → ");
   return panel;
 }
 
@@ -246,6 +264,7 @@ function rowsPanel(e, about) {
         if (k >= list[0].n || k >= list[1].n) return NaN;
         return (about.of(list[1], r, k) - about.of(list[0], r, k)) / most();
       }, list.length > 1);
+      if (about.look && list.length < 2) hatch(g, theme, plot, about.names.length, e.length, (r, k) => about.look(list[0], r, k));
       const every = Math.max(1, Math.ceil(13 * names.length / plot.h));
       names.forEach((name, r) => {
         if (r % every === 0) label(g, name, 0, plot.y + plot.h * (r + 0.5) / names.length + 4, theme.dim, "left", 11, plot.x - 6);

@@ -49,7 +49,7 @@ local function shown_frame(self, k, status)
       local story = self.causes:story(why)
       return story and (self.bar or #story.sentences > 0) and story or nil          -- a picture does not wait for it
     end
-    more.losses = function() return self.causes:show_held() end
+    more.losses, more.known = function() return self.causes:show_held() end, function() return self.causes:known() end
     more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
     more.erased = self.original and self.erased or nil
   end

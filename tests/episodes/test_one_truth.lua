@@ -1,0 +1,169 @@
+-- test_one_truth.lua -- one part, one verdict: of four agents of different cores that fail in some episodes, the part that erasing names is the one that can be
+-- read, the one that the contributions show over the strip of episodes, and the one that every page and sentence shows as used.
+local t = require "tests.harness"
+local causal_map = require "mneme.episodes.causal_map"
+local contributions = require "mneme.episodes.contributions"
+local episode_measures = require "mneme.measure.episode_measures"
+local frames = require "mneme.episodes.frames"
+local in_words = require "mneme.measure.readings_in_words"
+local learn = require "tests.support.learn_rig"
+local memory_story = require "mneme.episodes.memory_story"
+local mn = require "mneme"
+local readings = require "mneme.measure.readings"
+
+local EPISODES, READ, STRIP, SEED, APART = 96, 160, 12, 12345, 0.05
+
+local function of_run(run, episodes) return mn.stepper.from_run(run, { num_envs = episodes, seed = SEED }) end
+
+-- The last frame of each of some episodes, with the frames of its steps.
+local function strip(run)
+  local p, film, list, kept = mn.stepper.from_run(run, { num_envs = 1, seed = 5, seeded = true }), frames.new(), {}, {}
+  while #list < STRIP do
+    local now = p:next()
+    if now.ended then
+      local steps = kept
+      list[#list + 1] = setmetatable({ episode_history = steps[#steps].history, frame_of = function(step) return steps[step + 1] end,
+        failed = now.ended.score < 1 }, { __index = steps[#steps] })
+      film, kept = frames.new(), {}
+    end
+    kept[#kept + 1] = film:add(now)
+  end
+  return list
+end
+
+-- What the panel shows of each part, the mean over the episodes and over the steps from .. to.
+local function shown_by_panel(list, from, to)
+  local of, n = {}, {}
+  for _, frame in ipairs(list) do
+    local map = contributions.of_frame(frame):map()
+    t.eq(map:scale(), 1, "one scale for all episodes")
+    for r, row in ipairs(map.rows) do
+      for c, step in ipairs(map.steps) do
+        if step >= from and step <= to then
+          of[row.word], n[row.word] = (of[row.word] or 0) + map.cells[r][c].moved, (n[row.word] or 0) + 1
+        end
+      end
+    end
+  end
+  for word in pairs(of) do of[word] = of[word] / n[word] end
+  return of
+end
+
+-- The mean loss of a part in each episode.
+local function losses(map, r)
+  local sum, n, list = {}, {}, {}
+  for _, column in ipairs(map.columns) do
+    for i, b in ipairs(column.envs) do sum[b], n[b] = (sum[b] or 0) + column.loss[r][i], (n[b] or 0) + 1 end
+  end
+  for b = 0, EPISODES - 1 do list[b + 1] = n[b] and sum[b] / n[b] or 0 end
+  return list
+end
+
+-- Goodman and Kruskal's rank correlation of the panel and the map, over the pairs of parts that the map tells apart: by 0.05 and beyond the noise.
+local function agreement(map, panel)
+  local same, other = 0, 0
+  for a, row in ipairs(map.rows) do
+    for b = a + 1, panel[row.word] and #map.rows or 0 do
+      local x, y, d = losses(map, a), losses(map, b), {}
+      for e = 1, #x do d[e] = x[e] - y[e] end
+      local mean, low, high = mn.stats.t_interval(d)
+      local shown = panel[map.rows[b].word] and panel[row.word] - panel[map.rows[b].word]
+      if shown and math.abs(mean) >= APART and low * high > 0 then
+        if shown * mean > 0 then same = same + 1 else other = other + 1 end
+      end
+    end
+  end
+  return (same - other) / math.max(1, same + other), same + other
+end
+
+local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 stop_score=0.85 record_every=0 threads=1 core="
+for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32 core.eta=4 seed=1" }, { "gru", "core.d_model=64 seed=2" },
+  { "gated_deltanet", "core.n_layers=2 core.d_model=32 core.d_head=8 core.d_ffn=32 seed=1" },
+  { "gtrxl", "core.n_layers=2 core.d_model=32 core.d_ffn=32 seed=2" } } do
+  local name = case[1]
+  local run, said = learn.train("demo", small .. name .. " " .. case[2], "truth-" .. name)
+  local map = causal_map.new(of_run(run, EPISODES), of_run(run, EPISODES), { measure = "success", seed = SEED, every = 2 })
+  map:work()
+  local view, list = map:view(), strip(run)
+  local top = memory_story.parts(map, view.cells)[1]
+  local from, to = map.steps[top and top.first or 1], map.steps[top and top.last or 1]
+  local panel = shown_by_panel(list, from, to)
+
+  t.test(name .. ": it fails in some episodes, and erasing names a part", function()
+    t.ok(said:find "first reached 0.85", said)
+    t.ok(top, memory_story.kept(map, view.cells, "the cue"))
+    local failed = 0
+    for _, frame in ipairs(list) do failed = failed + (frame.failed and 1 or 0) end
+    for _, o in ipairs(map.outcomes) do failed = failed + (o.score < 1 and 1 or 0) end
+    t.ok(failed > 0)
+  end)
+
+  -- Is a part inside what erasing names?
+  local function inside(row) return top.row.word == "all" or row.word == top.row.word or row.word:sub(1, #top.row.word + 1) == top.row.word .. "." end
+
+  t.test(name .. ": the part that erasing names is the brightest over the strip, and ranks agree", function()
+    local best
+    for word in pairs(panel) do if word ~= "all" and (not best or panel[word] > panel[best]) then best = word end end
+    t.ok(inside { word = best }, ("%s is named, %s is brightest"):format(top.row.word, best))
+    t.ok(panel.all > contributions.LITTLE)
+    local r, pairs_apart = agreement(map, panel)
+    t.ok(r >= 0.8 and pairs_apart >= 1, ("rank correlation %.2f over %d pairs of parts"):format(r, pairs_apart))
+  end)
+
+  t.test(name .. ": the part that erasing names can be read where it is used, and probe's sentence says so", function()
+    local job = readings.new(of_run(run, READ), { facts = { "cue" }, seed = SEED, every = 1 })
+    job:work()
+    local sentence, last = in_words.of(job, job.facts[1])
+    local asked, latest = 0, 0
+    for c, step in ipairs(map.steps) do
+      local read = false
+      if top.cells[c].clear and step <= job.steps[#job.steps] then
+        for at, part in ipairs(job.parts) do
+          if inside(part) and job:is_read(job.facts[1], step, at) then read, latest = true, math.max(latest, last[at] or 0) end
+        end
+        asked = asked + 1
+        t.ok(read, ("%s at step %d costs %.2f and cannot be read"):format(top.row.text, step, top.cells[c].loss))
+      end
+    end
+    t.ok(asked > 3 and sentence:find "can be read from", sentence)
+    t.ok(latest >= math.min(to, job.steps[#job.steps]) - 1, ("used until step %d, read until %d: %s"):format(to, latest, sentence))
+  end)
+
+  t.test(name .. ": a page of an episode, of a report as well, has it as used, and nothing unmeasured as measured", function()
+    local measures, story = episode_measures.of { seconds = 1e6, map = function(_, test)
+      if test ~= "hold" then return map end
+      return causal_map.new(of_run(run, 16), of_run(run, 16), { test = "hold", measure = "success", seed = SEED, every = 4 })
+    end } { list[1] }
+    t.ok(story:find(memory_story.kept(map, view.cells, "the cue"), 1, true), story)
+    t.ok(not story:find "was never there", story)
+    local by_name = {}
+    for _, about in ipairs(measures) do by_name[about.name] = about end
+    local knows, causes = by_name["knowledge-cue"], by_name.causes.variants[1]
+    local used = 0
+    for r, text in ipairs(knows.rows) do
+      local v = knows.variants[1]
+      for c, step in ipairs(v.steps) do
+        local look, cause = v.looks[r]:sub(c, c), nil
+        for k, row in ipairs(map.rows) do
+          for m, at in ipairs(map.steps) do if row.text == text and at == step + 1 then cause = view.cells[k][m] end end
+        end
+        if look == "?" then t.eq(v.values[r][c], mn.json.null) end
+        if cause and look ~= "?" and look ~= "n" then
+          t.eq(look, cause.clear and cause.loss > 0 and "c" or "r", text .. " at step " .. step)
+          used = used + (look == "c" and 1 or 0)
+        end
+      end
+    end
+    t.ok(used > 0 or top.row.word:find "^layers%.%d+$", "something is used")
+    t.eq(#causes.steps, #map.steps)
+    for r, row in ipairs(map.rows) do
+      for c in ipairs(map.steps) do t.eq(causes.looks[r]:sub(c, c), view.cells[r][c].clear and "c" or "n", row.word) end
+    end
+  end)
+
+  t.test(name .. ": credit says what a gradient does not show", function()
+    local text = learn.mneme(("credit %s episodes=4"):format(run))
+    t.ok(text:find("mneme where", 1, true) and text:find "held firmly", text)
+  end)
+end
+learn.clean()
