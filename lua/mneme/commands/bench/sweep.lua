@@ -1,12 +1,13 @@
 -- sweep.lua -- `mneme bench sweep`.
 local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = lazy "mneme.study.folder"
 local pool = lazy "mneme.study.process_pool"
 local script = lazy "mneme.runs.script"
-local sweep = lazy "mneme.study.sweep"
+local sweep = lazy "mneme.commands.sweep"
 local trainer = lazy "mneme.learn.trainer"
 
 local bench = { name = "bench sweep", doc = "the overhead of a sweep over the work of its runs", about = [[
@@ -49,7 +50,7 @@ local function spent(here, runs, jobs, work)
     end,
     none_left = function() return begun end,
     run = function()
-      return sweep.main { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
+      return arguments.run(sweep, { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study })
     end,
     ended = function(_, about)
       if about.status ~= 0 then errors.fail("bench sweep: a sweep failed: " .. files.read(here .. "/log")) end
