@@ -21,7 +21,7 @@ t.eq(select(2, shell.mneme(dir, "run demo " .. small .. " run=runs/core=gru,seed
 local all = commands.all(true)
 
 -- A command that takes what it takes, and any other words.
-local function bare(c)
+local function bare_of(c)
   local list = {}
   for i, option in ipairs(c.options or {}) do list[i] = setmetatable({ required = false }, { __index = option }) end
   return { name = c.name, options = list, loads = c.loads, others = c.others, run = c.run,
@@ -33,7 +33,7 @@ local function words_of(command, ...) return table.concat(arguments.read(command
 t.test("every way to write a setting is key=value, for every command", function()
   for _, c in ipairs(all) do
     if not c.raw then
-      local command = bare(c)
+      local command = bare_of(c)
       command.others = c.others == "script" and "script" or "core"
       command.options = { { "greedy", "", type = "switch" } }
       for _, words in ipairs { { "--d_model", "8" }, { "--d_model=8" }, { "d_model=8" }, { "d_model", "=", "8" }, { "d_model", "=8" }, { "-d_model=8" },
@@ -56,7 +56,7 @@ end)
 local function each(f)
   local n = 0
   for _, c in ipairs(all) do
-    local command = bare(c)
+    local command = bare_of(c)
     for _, option in ipairs(options.of(c)) do
       n = n + 1
       f(command, option, c)
@@ -102,7 +102,7 @@ t.test("every example is read", function()
     local o = arguments.read(command, words)
     if not option.set then t.ok(o[option[1]] ~= nil, name_of(command, option)) end
   end)
-  for _, c in ipairs(all) do if not c.raw then arguments.read(bare(c), {}) end end
+  for _, c in ipairs(all) do if not c.raw then arguments.read(bare_of(c), {}) end end
   run_sources.choice, run_sources.altered, run_sources.keep_private, source_files.trusted = nil, false, false, false
 end)
 
@@ -147,13 +147,13 @@ end)
 t.test("an option that there is not, or that is given twice, is refused", function()
   for _, c in ipairs(all) do
     if not c.raw and not c.others then
-      local ok, e = pcall(arguments.read, bare(c), { "zzzzzz=1" })
+      local ok, e = pcall(arguments.read, bare_of(c), { "zzzzzz=1" })
       t.ok(not ok and e.status == 2 and e.message:find("zzzzzz", 1, true), c.name)
     end
     for _, option in ipairs(options.of(c)) do
       local word = option[1] .. "=" .. options.example(option)
       if not option.many and not option.with and c.others ~= "script" then
-        local ok, e = pcall(arguments.read, bare(c), { word, word })
+        local ok, e = pcall(arguments.read, bare_of(c), { word, word })
         t.ok(not ok and e.status == 2 and e.message:find "given twice", c.name .. " " .. word)
       end
     end

@@ -70,11 +70,10 @@ t.test("cores: a core's training and its steps, as a table, as CSV and as a pict
 end)
 
 t.test("every benchmark refuses what it does not know, and values that none of its settings has, before it measures", function()
-  local kinds = "torch official agalite out figure"                       -- names of files and programs
   for _, name in ipairs(registry.benchmarks()) do
-    local words, head = { "nosuch=1", "nosuch" }, files.read(shell.root .. "lua/mneme/commands/bench/" .. name .. ".lua"):match "^(.-)\nlocal"
-    for key in head:gmatch "%[([%l_]+)=" do
-      if not kinds:find(key, 1, true) then words[#words + 1] = key .. "=nosuch" end
+    local words = { "nosuch=1", "nosuch" }
+    for _, option in ipairs(bench.part(name).options or {}) do
+      if option.type ~= "text" then words[#words + 1] = option[1] .. "=nosuch" end           -- texts are names of programs
     end
     for _, word in ipairs(words) do
       local said, status = shell.run(".", ("timeout 20 '%s' bench %s %s"):format(shell.program, name, word))

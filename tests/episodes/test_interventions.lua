@@ -372,7 +372,7 @@ t.test("the command line", function()
   end
   local o = read("RUN", "erase=layers.0,tick", "force=layers.0.beta:0.5,layers.1.beta:0", "--at=7", "for=3",
     "flip=1", "shift=position:-2", "set=cue:up", "episodes=9", "corridor=30", "greedy=1")
-  local list, env = o.list, o.env
+  local list, env = o.list, o.env_settings
   t.eq(o.folder, "RUN")
   t.eq(o.episodes, 9)
   t.eq(o.greedy, true)

@@ -153,7 +153,7 @@ local function env_setting(command, o, item)
     errors.raise(("%s: %s=%s, expected one value"):format(command.name, key, text), { status = 2, setting = key, given = text, expected = "one value",
       hint = "once for each: " .. key .. "=" .. text:match "^[^,]*" })
   end
-  o.env[key], o.items[#o.items + 1] = tonumber(text) or text, { key, text, word = key .. "=" .. text }
+  o.env_settings[key], o.items[#o.items + 1] = tonumber(text) or text, { key, text, word = key .. "=" .. text }
 end
 
 -- An option that there is not: what another program's word means, or the nearest one with its meaning.
@@ -169,10 +169,10 @@ end
 ---@param words string[] what was typed after the command
 ---@return table o the value of each option that was given or has a default; the arguments under their names; all = all words as { key, text,
 ---  word = "key=text" } or { word = another }, words = their words; items and rest = those of them for a script (others = "script"),
----  core_settings = texts of a core's (others = "core"), env = settings of an environment (others = "env"); help = true: --help was among
+---  core_settings = texts of a core's (others = "core"), env_settings = settings of an environment (others = "env"); help = true: --help was among
 ---  them, and nothing else was read
 function arguments.read(command, words)
-  local o, others, given = { words = {}, rest = {}, items = {}, env = {}, core_settings = {} }, {}, {}
+  local o, others, given = { words = {}, rest = {}, items = {}, env_settings = {}, core_settings = {} }, {}, {}
   if command.raw then
     o.words, o[command.arguments[1][1]] = words, words
     return o
@@ -246,7 +246,7 @@ end
 ---@param what string "to probe": what its episodes are for
 function arguments.check_run(command, o, what)
   if require("mneme.runs.folder").read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes %s"):format(o.folder, what)) end
-  arguments.check_env(command, o.folder, o.env)
+  arguments.check_env(command, o.folder, o.env_settings)
 end
 
 return arguments

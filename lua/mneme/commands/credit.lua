@@ -155,7 +155,7 @@ function command.run(o)
   if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
   arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
-    settings = o.env, seeded = true })
+    settings = o.env_settings, seeded = true })
   if o.episodes == 1 then
     local episode = credit.play(p, LONGEST)
     if o.at and o.at >= episode.T then

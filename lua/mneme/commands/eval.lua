@@ -30,7 +30,9 @@ local eval = { name = "eval", doc = "evaluate a trained agent on fresh episodes"
   arguments = { { "folders", "RUN|STUDY", "a run; with outcomes=1 also several, and studies", noun = "run", several = true } }, about = [[
 Success, return and length with confidence intervals.  Of a run on sequences: accuracy, loss, perplexity and bits per character on held-out
 sequences; length=1024, say, shows how far a memory reaches.]],
-  options = options.join(options.episodes(1000), options.common.num_envs, options.agent, {
+  options = options.join(options.episodes(1000), options.common.num_envs, {
+    { "seed", "which episodes: all environments draw from one seed, while intervene and where begin episode k with seed + k", type = "whole", default = 12345 },
+    unpack(options.agent, 2) }, {
     { "record", "keep the episodes as trajectories", type = "folder", example = "episodes" },
     { "record_every", "with record=: every N-th episode", type = "whole", range = { 1 }, default = 1 },
     { "internals", "with record=: with the agent's memory", type = "switch", default = false },
@@ -141,7 +143,7 @@ end
 -- Accuracy, loss, perplexity and bits per character on held-out sequences.
 local function evaluate_sequences(o)
   local split = o.split or "test"
-  local made, model, step, carry = eval.load(o.folder, o.env, o.best)
+  local made, model, step, carry = eval.load(o.folder, o.env_settings, o.best)
   local held = validation.new(made, model, { split = split, carry = carry })
   local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
@@ -162,7 +164,7 @@ end
 
 ---@return integer status
 function eval.run(o)
-  local env = o.env
+  local env = o.env_settings
   check(o)
   if o.outcomes then return tabulate(o, env) end
   local sequences = run_folder.read_info(o.folder).sequence_task ~= nil

@@ -44,7 +44,7 @@ function intervene.check(o)
   if o.patch and #o.list > 0 then errors.usage "intervene: patch= is a map of its own, without another intervention" end
   if o.patch then return end
   if #o.list == 0 then
-    arguments.check_env(intervene, o.folder, o.env)           -- noise=: it is not one, and what is
+    arguments.check_env(intervene, o.folder, o.env_settings)           -- noise=: it is not one, and what is
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip= patch=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end
@@ -121,9 +121,9 @@ function intervene.run(o)
   intervene.check(o)
   local num_envs = o.num_envs or math.min(o.episodes, 64)
   arguments.check_run(intervene, o, "to intervene in")
-  if o.patch then return patching.main(o, o.env) end
+  if o.patch then return patching.main(o, o.env_settings) end
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = o.env })
+    checkpoint = o.checkpoint, settings = o.env_settings })
   local made = interventions.new(p, o.list)
   C.mn_watch_signals(true)
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }

@@ -147,7 +147,7 @@ local function put_size(o, value) o.width, o.height = value[1], value[2] end
 
 ---Options of commands that play a stored agent, that draw, that read stored code.
 options.common = {
-  seed = { "seed", "which episodes", type = "whole", default = 12345 },
+  seed = { "seed", "which episodes: number k begins with seed + k; mneme eval seed=N plays others", type = "whole", default = 12345 },
   greedy = { "greedy", "take the most probable action instead of sampling", type = "switch", default = false },
   best = { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
   checkpoint = { "checkpoint", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },

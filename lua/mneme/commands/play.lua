@@ -70,7 +70,7 @@ function play.prepare(o)
   o.width, o.height = o.width or scene.default_width, o.height or scene.default_height
   o.settings, o.words = {}, {}
   for i, item in ipairs(o.items) do o.settings[item[1]], o.words[i] = read_setting(item[2]), item.word end
-  if o.env.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env.num_envs)) end
+  if o.env_settings.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env_settings.num_envs)) end
   if not (o.name or o.against) then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
   if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
   o.hint = "keys=left,up,... out=FILE.png presses keys without a window"

@@ -30,7 +30,8 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "out", ".png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory; .html: the episode number episodes=1, to be "
       .. "played in a browser, opened at step at=", type = "file", endings = { "png", "gif", "mp4", "html" } },
     { "at", "the step that is shown, or at which an intervention begins", type = "whole", example = "40" },
-    { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 }, { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
+    { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 },
+    { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
     { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
     { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
       unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },

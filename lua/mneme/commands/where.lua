@@ -260,7 +260,7 @@ end
 
 ---@return integer status
 function where.run(o)
-  local env = o.env
+  local env = o.env_settings
   check(o)
   local asked, which = o.measure, { o.checkpoint or false }
   if o.checkpoints then
