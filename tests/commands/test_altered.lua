@@ -1,5 +1,6 @@
--- test_altered.lua -- a resume never blesses what was altered: it refuses by name, use=altered goes on and the run says so for ever; another run's
--- checkpoint is such, and a log of a killed run; check covers maps and logs, and takes no file that is being written for damage; formats of later versions are refused; copies are as private as the files.
+-- test_altered.lua -- a resume never blesses what was altered: it refuses by name, use=altered goes on and the run says so for ever; another
+-- run's checkpoint is such, and an altered log of a killed run; check covers maps and logs, and takes no file that is being written for damage;
+-- formats of later versions are refused; copies are as private as the files.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -144,12 +145,17 @@ t.eq(select(2, mneme("run " .. TRAIN:gsub("threads=1", "threads=2") .. "steps=40
 
 -- Another run's checkpoint in the place of one, as the newest, as an older one; of a run that ended, and of one that was killed.
 local foreign = {
-  { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" }, { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-40064.safetensors" },
+  { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" },
+  { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-40064.safetensors" },
   { "a", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-64.safetensors" },
   { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/step-900000000.safetensors" },
-  { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" .. last }, { "k", "rm f/checkpoints/*; cp other/checkpoints/* f/checkpoints/" },
-  { "k", "rm f/manifest.json; cp other/checkpoints/* f/checkpoints/" }, { "k", "rm f/manifest.json", "manifest.json" }, { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
-  { "a", "cp longer/checkpoints/step-42* f/checkpoints/" }, { "k", "cp other/config.json f/", "config.json" },
+  { "k", "cp other/checkpoints/step-40000.safetensors f/checkpoints/" .. last },
+  { "k", "rm f/checkpoints/*; cp other/checkpoints/* f/checkpoints/" },
+  { "k", "rm f/manifest.json; cp other/checkpoints/* f/checkpoints/" },
+  { "k", "rm f/manifest.json", "manifest.json" },
+  { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
+  { "a", "cp longer/checkpoints/step-42* f/checkpoints/" },
+  { "k", "cp other/config.json f/", "config.json" },
 }
 
 t.test("another run's checkpoint is refused by name, in a run that ended and in one that was killed", function()
@@ -179,7 +185,8 @@ t.test("equal runs have equal checkpoints, whatever their threads and how often 
 end)
 
 t.test("a line of a killed run's log that a checkpoint counts and that was altered is found; lines that a crash lost are not taken for that", function()
-  for _, how in ipairs { [[sed -i '2s/: [0-9.]*}/: 0.125}/' f/metrics.jsonl]], "sed -i 2d f/metrics.jsonl", [[sed -i '1s/"step": /"step": 1/' f/metrics.jsonl]] } do
+  for _, how in ipairs { [[sed -i '2s/: [0-9.]*}/: 0.125}/' f/metrics.jsonl]], "sed -i 2d f/metrics.jsonl",
+    [[sed -i '1s/"step": /"step": 1/' f/metrics.jsonl]] } do
     sh("rm -rf f; cp -r k f; " .. how)
     local said, status = mneme "check f"
     t.ok(status == 1 and said:find "metrics.jsonl: ", how .. said)

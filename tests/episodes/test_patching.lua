@@ -123,8 +123,8 @@ for _, case in ipairs(rig.cases()) do
     if not next(p.agent.core.states) then return t.ok(job.problem:find "no memory") end
     if job.problem then return t.eq(case.settings.sees, "rollout", job.problem) end
     local run = contributions.runner(p.agent, p.agent.observation_space, 1)
-    for i = 1, 4 do run.step(A[i], A[i - 1]) end
-    local policy = run.step(B[5], B[4])
+    for i = 1, 4 do run.step(i, { A }) end
+    local policy = run.step(5, { B })
     local moved = 0
     for a = 0, 3 do moved = moved + math.abs(policy[a] - B[5].policy[a + 1]) / 2 end
     t.near(job.cells[1][#job.map.steps].loss, moved, 1e-5)

@@ -250,10 +250,15 @@ t.test("a report plays an episode for each claim that a run shows, once for each
           local spot = ("{ row: %d, step: %d }"):format(r - 1, v.steps[c])
           local ask = [=[(e => { e.choose(0); return e.panels.find(p => p.name === "%s").tell(%s); })(document.getElementById("%s").episode)]=]
           local told = page:value(ask:format(about.name, spot, id))
-          local value = v.values[r][c]
+          local value = v.values[r][c]          -- null where it is not measured
           t.ok(told:find(about.rows[r], 1, true), told)
-          if about.words == "percent" and value >= 0.0995 then t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value) end
-          if about.tips then t.ok(told:find(about.tips[r][c], 1, true), told) end
+          if about.words == "percent" and v.looks[r]:sub(c, c) ~= "?" and value >= 0.0995 then t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value) end
+          t.ok(told:find(v.tips[r][c], 1, true), told)
+          local away = v.steps[c] + math.ceil(v.every)                    -- a value is not held over steps that are not measured
+          if away < stored[e].variants[1].n then
+            local there = page:value(ask:format(about.name, ("{ row: %d, step: %d }"):format(r - 1, away), id))
+            t.ok(there:find "not measured", there)
+          end
         end
         local drawn = v.why or page:value(("(c => c.width > 0 && new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 3)(%s)"):format(
           ("document.querySelector('#%s [data-panel=%s] canvas')"):format(id, about.name)))

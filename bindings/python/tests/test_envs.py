@@ -478,7 +478,8 @@ def test_odd_arguments_of_every_call_are_our_error(value):
 
 
 @pytest.mark.parametrize("make", [
-    lambda: mneme.MnemeEnv("tmaze").reset(seed=1.5), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=1.5), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=True),
+    lambda: mneme.MnemeEnv("tmaze").reset(seed=1.5), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=1.5),
+    lambda: mneme.MnemeVectorEnv("tmaze", num_envs=True),
     lambda: mneme.MnemeEnv(None), lambda: mneme.MnemeEnv(b"tmaze"), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).step([[0], [0, 1]]),
     lambda: mneme.MnemeEnv("tmaze", size=None), lambda: mneme.MnemeVectorEnv("tmaze", num_envs=2).reset(seed=[True, 1])])
 def test_an_error_says_what_was_given_and_what_was_expected(make):

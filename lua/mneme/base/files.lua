@@ -86,11 +86,11 @@ function files.pieces(path, from, upto, at_once)
   local f, why = io.open(path, "rb")
   if not f then errors.fail(path .. ": cannot be read: " .. why:match "[^:]*$":sub(2)) end
   f:seek("set", from)
-  local full = false
+  local read = 0
   return function()
-    if full then collectgarbage("step", at_once / 1024) end         -- what reads much and allocates little would collect the pieces too late
+    if read > 2 ^ 24 then collectgarbage("step", at_once / 1024) end         -- what reads much and allocates little would collect the pieces too late
     local text = from < upto and f:read(math.min(at_once, upto - from)) or nil
-    from, full = from + #(text or ""), #(text or "") == at_once
+    from, read = from + #(text or ""), read + #(text or "")
     if not text then f:close() end
     return text
   end

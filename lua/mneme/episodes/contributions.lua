@@ -52,7 +52,7 @@ end
 ---@param agent Agent
 ---@param space table of one observation
 ---@param B integer environments
----@param share integer
+---@param share integer? nil: all
 ---@return table { state, step = function(index, histories) -> policies [B, actions], until the next call }
 function contributions.runner(agent, space, B, share)
   local self = { state = agent.core:initial(B), x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype, time = true },
@@ -69,7 +69,7 @@ function contributions.runner(agent, space, B, share)
   function self.step(i, histories, blank)
     local x, done = self.x:data(), self.done:data()
     for b = 0, B - 1 do
-      local history = histories[math.floor(b / share) + 1]
+      local history = histories[share and math.floor(b / share) + 1 or 1]
       local entry, before = history[i], history[i - 1]
       for k = 0, n - 1 do x[b * n + k] = blank and 0 or entry.observation.values[k] end
       done[b] = before and 0 or 1

@@ -205,7 +205,7 @@ function patching.new(agent, A, B, options)
   for r, row in ipairs(self.parts) do
     row.parts, self.cells[r], self.map.rows[r] = interventions.parts(agent.core, row.word), {}, row
   end
-  self.run = function(n) return contributions.runner(agent, agent.observation_space, n, n) end
+  self.run = function(n) return contributions.runner(agent, agent.observation_space, n) end
   self.routine = coroutine.create(work)
   return self
 end
