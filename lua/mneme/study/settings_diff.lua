@@ -38,6 +38,7 @@ end
 ---@param list { flat: table<string, any>, info: table }[] of settings.flat and config.json; `flat` gets the values
 ---@param whole boolean? with all settings of the learners that the runs wrote
 function settings.fill(list, whole)
+  if #list < 2 and not whole then return end          -- nothing to compare with
   local some = {}
   for _, r in ipairs(list) do for key in pairs(r.flat) do some[key] = true end end
   for _, r in ipairs(list) do
