@@ -4,7 +4,7 @@ local mn = require "mneme"
 
 local cfg = mn.config({
   corridor = 20, core = { "agalite", n_layers = 2, d_model = 64, d_head = 32, d_ffn = 64, eta = 4, r = 2 },
-  learner = "a2c", steps = 2e6, stop_score = 1, threads = 1, num_envs = 8, num_steps = 256, hidden = 64,
+  learner = "a2c", steps = 2e6, stop_score = 1, threads = 1, where = "short", num_envs = 8, num_steps = 256, hidden = 64,
   lr = 3e-4, entropy_coef = 0.01, gamma = 0.99, lambda = 0.95, value_coef = 0.5, max_norm = 0.5,
   quick = { corridor = 8, steps = 3e5 },
 }, {

@@ -23,7 +23,7 @@ local function draw(view, now)
   local state, gates = view:split(memory, "columns", { "3*", "2*" })
   panels.memory(view, state, now)
   if gates.h < 240 then return panels.gates(view, gates, now) end        -- a small window
-  local heat, time = view:split(gates, "rows", { "3*", "2*" })
+  local heat, time = view:split(gates, "rows", { "1*", "1*" })
   panels.memory(view, heat, now, { of = "probes", kinds = now.gates, title = "gates", unit = "0 … 1" })
   panels.gates(view, time, now)
 end

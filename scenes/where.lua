@@ -6,6 +6,11 @@ local panels = mn.scene.panels
 
 local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
+  if now.map_apart then                            -- two episodes of one agent: the window draws its map once, below both
+    local world, policy = view:split(body, "rows", { "1*", "1*" })
+    panels.world(view, world, now)
+    return panels.policies(view, policy, now)
+  end
   local above, causes = view:split(body, "rows", { "2*", "3*" })
   local world, policy = view:split(above, "columns", { "1*", "1*" })
   panels.world(view, world, now)
@@ -16,6 +21,6 @@ end
 return mn.scene {
   doc = "where it is remembered: what is lost when each head is erased at each step; click a cell to see it happen",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
+  core = { "agalite" }, shared = "causes",
   draw = draw,
 }

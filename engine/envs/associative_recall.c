@@ -136,6 +136,6 @@ MN_ENV(associative_recall, .rules = "Keys are shown with their values, then keys
                 "pairs      more than symbols: keys recur with other values, and the last one counts\n"
                 "questions  0: one per pair",
        .params = "level=easy|medium|hard pairs=0[0..1024] symbols=0[0..62] questions=0[0..1024]",
-       .actions = SYMBOLS_NAMES, .to_know = "answer=class values=class",
+       .actions = SYMBOLS_NAMES, .to_know = "answer=action values=class",
        .observes = "key value",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

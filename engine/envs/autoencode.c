@@ -101,6 +101,6 @@ MN_ENV(autoencode, .rules = "Watch the cards until all have been dealt, then nam
        .doc = "watch decks of cards, then name their suits in reverse order (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=class row=class",
+       .to_know = "answer=action row=class",
        .observes = "recalling suit",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

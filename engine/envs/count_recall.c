@@ -132,6 +132,6 @@ MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked f
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
-       .to_know = "answer=class counts=number",
+       .to_know = "answer=action counts=number",
        .observes = "card asked",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -88,6 +88,6 @@ MN_ENV(repeat_first, .rules = "Cards are dealt one after another: at every card 
        .doc = "name the suit of the first card at every step (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=class",
+       .to_know = "answer=action",
        .observes = "suit",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)

@@ -102,7 +102,7 @@ MN_ENV(repeat_previous, .rules = "Cards are dealt one after another: name the su
        .doc = "name the suit shown k - 1 cards ago (POPGym)",
        .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3; 0: the level's own",
        .params = "level=easy|medium|hard k=0[0..831] decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=class recent=class",
+       .to_know = "answer=action recent=class",
        .observes = "suit",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
        .truth = truth, .valid = valid)

@@ -125,7 +125,7 @@ MN_ENV(selective_copy, .rules = "Symbols come among blanks: keep them, and when 
                 "        0: the level's own\n"
                 "length  steps before the answers; equal to tokens: no blanks, the copy task",
        .params = "level=easy|medium|hard tokens=0[0..256] length=0[0..4096] symbols=0[0..62]",
-       .actions = SYMBOLS_NAMES, .to_know = "answer=class tokens=class",
+       .actions = SYMBOLS_NAMES, .to_know = "answer=action tokens=class",
        .observes = "symbol",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
        .truth = truth, .valid = valid)

@@ -49,7 +49,7 @@ MN_ENV(tmaze, .rules = "The first screen has an arrow, up or down: walk right to
                        "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference,
        .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
-       .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",
+       .settable = TMAZE_SETTABLE, .to_know = "cue=action@distance position=number",
        .observes = "cue=down,up place[8] noise[*]",
        .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
        .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

@@ -55,7 +55,7 @@ MN_ENV(tmaze_bakker, .rules = "The first screen has an arrow, up or down: walk r
        .version = 0,
        .doc = "the T-Maze without positions: the agent observes only cue, corridor and junction",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",
-       .settable = TMAZE_SETTABLE, .to_know = "cue=class position=number",
+       .settable = TMAZE_SETTABLE, .to_know = "cue=action@distance position=number",
        .observes = "sight[3] noise[*]",
        .spaces = spaces, .reset = reset, .step = step, .draw = tmaze_draw,
        .truth = tmaze_truth, .valid = tmaze_valid, .set = tmaze_set, .observe = observe)

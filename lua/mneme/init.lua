@@ -81,6 +81,7 @@ local parts = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
     state_arrays = { "mneme.models.state_arrays",
       fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
+    decisions = { "mneme.envs.decisions", fields = { "acting", "reasons" } },
     contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
     patching = { "mneme.episodes.patching", fields = { "new", "of_frames", "play" } },
     heads = { "mneme.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
@@ -99,7 +100,7 @@ local parts = {
     linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "examine", "of_state" } },
     readings = { "mneme.measure.readings", fields = { "new" } },
     readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
-    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "episode", "job", "map", "worth" } },
+    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "answers", "episode", "job", "map", "worth" } },
     timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
     weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
@@ -134,6 +135,7 @@ end
 local function learner()
   local trainer = require "mneme.learn.trainer"
   trainer.fresh = function(...) return require("mneme.episodes.fresh_episodes").of_learner(...) end
+  trainer.map = function(...) return require("mneme.episodes.causal_map_file").keep(...) end
   trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
     function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.episodes.training_recorder").open(l, ...) end end,

@@ -19,8 +19,8 @@ local function draw(view, box, now, map, why)
     return view:paragraph(text, inner.x, inner.y + 16 * view.unit, 12, view.theme.dim, inner.w)
   end
   local test, erased = map.map.test_of, now.erased
-  panels.part_map(view, box, { history = now.history }, map, { notes = notes_of(map, now.can_open),
-    spot = function(row, at) return { [test] = row.word, at = at } end,
+  panels.part_map(view, box, { history = now.history, pointed = now.pointed }, map, { notes = notes_of(map, now.can_open),
+    spot = function(row, at) return { [test] = row.word, at = at, part = row } end,
     framed = function(row, at) return erased and erased.test == test and erased.word == row.word and erased.at == at end })
 end
 

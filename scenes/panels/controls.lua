@@ -27,7 +27,7 @@ local function buttons_of(bar)
   add("j", bar.selection.head and "head " .. bar.selection.head or "all heads", bar.selection.head)
   if bar.checkpoint and not bar.pair then
     add("[", "‹")
-    add(nil, ("%.0fk steps"):format(bar.checkpoint / 1000))
+    add(nil, (bar.follows and "newest: %.0fk" or "%.0fk steps"):format(bar.checkpoint / 1000))
     add("]", "›")
   end
   if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
@@ -58,14 +58,14 @@ local function rows_of(view, bar, wide)
 end
 
 ---The bar in its box; without one, how many design pixels it needs.
-return function(view, box, _, bar)
+return function(view, box, now, bar)
   local theme, u = view.theme, view.unit
   local rows = rows_of(view, bar, (box and box.w or view.box.w) - 32 * u)
   local above = STRIP + math.max(0, #bar.strip - 2) * 11
   if not box then return above + SCRUB + #rows * BUTTONS + 8 end
   view:rect(box.x, box.y, box.w, box.h, theme.card)
   local inner = { x = box.x + 16 * u, y = box.y + 3 * u, w = box.w - 32 * u, h = box.h - 6 * u }
-  panels.strip(view, { x = inner.x, y = inner.y, w = inner.w, h = above * u }, nil, bar)
+  panels.strip(view, { x = inner.x, y = inner.y, w = inner.w, h = above * u }, now, bar)
   panels.scrub(view, { x = inner.x, y = inner.y + above * u, w = inner.w, h = SCRUB * u }, nil, bar)
   for r, row in ipairs(rows) do
     local y, h = inner.y + (above + SCRUB + (r - 1) * BUTTONS + 2) * u, (BUTTONS - 5) * u

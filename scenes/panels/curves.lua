@@ -21,7 +21,7 @@ return function(view, box, now, options)
   for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
   local margin = math.max((most - least) * 0.06, 1e-3)
   local unit, word = mn.run.step_unit(s.x[s.n])
-  local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, mn.ui.words(name))
+  local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, options.title or mn.ui.words(name))
   local stride, many, mean, x0, y0, mx, my = math.max(1, s.n / MOST), s.n > MANY, nil, nil, nil, nil, nil
   local window = math.min(s.n, MOST) / 30
   for at = 1, s.n, stride do

@@ -67,6 +67,7 @@ return function(view, box, now, options)
   local least, _, most = state_arrays.summary(seen.values, n)
   local note = ("%s value%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
   local inner = view:card(box, "observation", note)
+  if inner.h < 14 * u then return end              -- a page so small has its title alone
   local map = least < 0 and canvas.DIVERGING or canvas.SEQUENTIAL          -- nothing has the colour of the page
   most = math.max(1, most, -least)
   least = least < 0 and -most or 0

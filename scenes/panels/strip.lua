@@ -1,10 +1,55 @@
 -- strip.lua -- the episodes by their outcome, or of a training its score; what an intervention does over many; the scenes.
 local mn = require "mneme"
+local decisions, readings = mn.inspect.decisions, mn.measure.readings_of_frame
 local panels = mn.scene.panels
 
 local SIZE = 11.5                                -- design pixels of the scenes' names
 
--- One track's episodes as squares: filled green, solved; orange with a cross, failed; hollow, not over.  Returns where it ends.
+-- The mark of a failure: by its reason, without colours too; a cross where that is not known.
+local function mark(view, why, x, y, side)
+  local theme, u = view.theme, view.unit
+  local a, b, ink = 0.28 * side, 0.72 * side, theme.card
+  if why == "lost" then
+    view:frame(x, y, side, side, theme.bad, 1.5 * u)
+    return view:line(x + a, y + b, x + b, y + a, theme.bad, 1.5 * u)
+  end
+  view:rect(x, y, side, side, theme.bad)
+  if why == "drawn" then return view:rect(x + side / 2 - 1.5 * u, y + side / 2 - 1.5 * u, 3 * u, 3 * u, ink) end
+  if why == "unused" then return view:rect(x + a, y + side / 2 - 0.75 * u, b - a, 1.5 * u, ink) end
+  view:line(x + a, y + a, x + b, y + b, ink, 1.5 * u)
+  view:line(x + b, y + a, x + a, y + b, ink, 1.5 * u)
+end
+
+-- Readings of the memory say whether it has what a failure needed; they are made where one asks.  Returns how many failures each reason has.
+local function settle(view, now, episodes)
+  for _, e in ipairs(episodes) do
+    local job = e.settle and readings.job(now, view.deadline)
+    if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end)
+    elseif job then view.unfinished = view.unfinished or job end
+  end
+  local count = {}
+  for _, e in ipairs(episodes) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
+  return count
+end
+
+-- What the marks of failures are, as many as have room.  Returns where it ends.
+local function legend(view, row, x, y, high, right)
+  local u, size = view.unit, math.min(11, high / view.unit)
+  for _, reason in ipairs(decisions.reasons) do
+    local n = row.why[reason[1]]
+    local text = n and ("%s %d"):format(reason[2], n)
+    local wide = n and view:text_width(text, size) + 30 * u
+    if n and x + wide < right then
+      mark(view, reason[1], x + 12 * u, y + high / 2 - 5 * u, 10 * u)
+      view:text(text, x + 26 * u, y + high / 2 + 4 * u, size, view.theme.dim)
+      view:tip({ x = x + 10 * u, y = y, w = wide - 10 * u, h = high }, ("%s: %s"):format(reason[2], reason[4]))
+      x = x + wide
+    end
+  end
+  return x
+end
+
+-- One track's episodes as squares: filled green, solved; orange with a mark, failed; hollow, not over.  Returns where it ends.
 local function episodes(view, row, x, y, high, most)
   local theme, u, side = view.theme, view.unit, math.min(12 * view.unit, high * 0.72)
   local step, list, at = side + 3 * u, row.episodes, 1
@@ -14,11 +59,7 @@ local function episodes(view, row, x, y, high, most)
   for i = first, math.min(#list, first + fit - 1) do
     local e, top = list[i], y + (high - side) / 2
     if e.outcome then
-      view:rect(x, top, side, side, e.failed and theme.bad or theme.good)
-      if e.failed then
-        view:line(x + 0.28 * side, top + 0.28 * side, x + 0.72 * side, top + 0.72 * side, theme.card, 1.5 * u)
-        view:line(x + 0.72 * side, top + 0.28 * side, x + 0.28 * side, top + 0.72 * side, theme.card, 1.5 * u)
-      end
+      if e.failed then mark(view, e.why, x, top, side) else view:rect(x, top, side, side, theme.good) end
     else view:frame(x, top, side, side, theme.dim, u) end
     if e.shown then view:frame(x - 2 * u, top - 2 * u, side + 4 * u, side + 4 * u, theme.text, 1.5 * u) end
     local box = { x = x - 1.5 * u, y = y, w = step, h = high }
@@ -50,7 +91,7 @@ local function scenes(view, box, bar, from)
   end
 end
 
-return function(view, box, _, bar)
+return function(view, box, now, bar)
   local theme, u, x = view.theme, view.unit, box.x + 2 * view.unit
   if bar.live then
     local room = math.min(box.w * 0.4, 360 * u)
@@ -62,7 +103,9 @@ return function(view, box, _, bar)
     local high = box.h / rows
     local name = rows > 1 and row.name or nil
     if name then view:text(name, left, box.y + (r - 0.5) * high + 4 * u, math.min(11, 0.9 * high / u), theme.dim, "left", 110 * u) end
-    x = math.max(x, episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36))
+    row.why = settle(view, now, row.episodes)
+    local ends = episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36)
+    x = math.max(x, legend(view, row, ends, box.y + (r - 1) * high, high, box.x + box.w * (bar.room or 0.6)))
   end
   if bar.effect then
     local text = view:fit(bar.effect, 13, box.x + box.w - x - 40 * u)

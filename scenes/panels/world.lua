@@ -82,12 +82,13 @@ return function(view, box, now, options)
   if outcome then                     -- in the title's line, where it covers nothing
     local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
     local p = not solved and now.policy and now.policy[(now.action or -1) + 1]
-    local draw = p and p < 0.5 and ("  ·  %s had %.0f %%"):format(now.actions[now.action + 1], 100 * p) or ""
+    local draw = p and p < 0.5 and ("  ·  %s drawn with %.0f %%"):format(now.actions[now.action + 1], 100 * p) or ""
     for _, part in ipairs { draw, ret, ("  ·  %d steps"):format(outcome.length) } do
       if view:text_width(verdict .. part, 14) > room() then break end
       verdict = verdict .. part
     end
-    local w, x = view:text_width(verdict, 14) + 24 * u, box.x + box.w / 2
+    local w = view:text_width(verdict, 14) + 24 * u
+    local x = math.max(box.x + box.w / 2, box.x + view:text_width(title, 13) + 20 * u + w / 2)          -- in the middle, or after the title
     view:frame(x - w / 2, box.y + 8 * u, w, 24 * u, solved and theme.good or theme.bad, 1.5 * u)
     view:text(verdict, x, box.y + 25 * u, 14, solved and theme.good or theme.bad, "center")
   end

@@ -104,8 +104,8 @@ end)
 
 -- ---- every command that can run long ends when it is told ----
 
-local function ends(words, signal)
-  local said = sh(("env -u DISPLAY --default-signal=INT '%s' %s > said 2>&1 < /dev/null & p=$!; sleep 0.7; begun=$(date +%%s%%N); kill -%s $p 2> /dev/null; "
+local function ends(words, signal, display)
+  local said = sh(("env -u DISPLAY " .. (display or "") .. " --default-signal=INT '%s' %s > said 2>&1 < /dev/null & p=$!; sleep 0.7; begun=$(date +%%s%%N); kill -%s $p 2> /dev/null; "
     .. "i=0; while kill -0 $p 2> /dev/null && [ $i -lt 160 ]; do sleep 0.05; i=$((i + 1)); done; ms=$((($(date +%%s%%N) - begun) / 1000000)); "
     .. "kill -9 $p 2> /dev/null; wait $p; echo $? $ms"):format(shell.program, words, signal))
   local status, ms = said:match "(%d+) (%d+)%s*$"
@@ -121,11 +121,18 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where small episodes=100000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small out=x.safetensors", "list runs",
+    "diff small small", "repl", "doctor", "help where", "complete mneme wh", "check", "report small small",
     "sweep long.lua jobs=2 threads=1 run=sweep", "tune long.lua lr=1e-5..1:log budget=3 run=again",
-    "run tmaze " .. SMALL }
+    "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
+  local asked = { bench = true, play = true }                      -- below
+  for _, line in ipairs(lines) do asked[line:match "^%S+"] = true end
+  for _, command in ipairs(require "mneme.commands.command_table") do t.ok(asked[command.name], command.name .. ": a command without a line here") end
   for _, name in ipairs(registry.benchmarks()) do lines[#lines + 1] = "bench " .. name end
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch
+  end
+  for i, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
+    for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
   for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000" } do ends(line, "INT") ends(line, "TERM") end
 end)

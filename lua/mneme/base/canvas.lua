@@ -466,7 +466,8 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
     gutter = math.max(gutter, self:text_width(labels.tick_text(value, y_step), size))
   end
   local left, right = box.x + gutter + 8 * u, box.x + box.w - 8 * u
-  local top, bottom = box.y + 18 * u, box.y + box.h - 20 * u
+  local low = box.h < 56 * u                        -- no room for words besides the curve: the title and the note have to do
+  local top, bottom = box.y + (low and 2 or 18) * u, box.y + box.h - (low and 2 or 20) * u
   local function place(x, y)
     local part = (y - y0) / (y1 - y0)
     if not down then part = 1 - part end
@@ -482,10 +483,11 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
     local x = place(value, y0)
     self:line(x, top, x, bottom, self.theme.grid)
     local text = labels.tick_text(value, x_step)
-    if x + self:text_width(text, size) / 2 < clear then
+    if not low and x + self:text_width(text, size) / 2 < clear then
       self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
     end
   end
+  if low then return place end
   self:text(x_name, right, bottom + 15 * u, size, self.theme.dim, "right")
   self:text(y_name, left, box.y + 9 * u, size, self.theme.dim)
   return place

@@ -4,6 +4,7 @@ local arguments = require "mneme.commands.arguments"
 local options = require "mneme.commands.options"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
+local memory_story = lazy "mneme.episodes.memory_story"
 local fresh_episodes = lazy "mneme.episodes.fresh_episodes"
 local core = lazy "mneme.models.core"
 local validation = lazy "mneme.learn.validation"
@@ -196,6 +197,8 @@ function eval.run(o)
     else print(("success %.3f  [%.3f, %.3f] (Wilson, 95 %%)"):format(mean, low, high)) end
   end
   if guess then print("        " .. guess) end
+  local draw = out.scored and memory_story.draw(out.outcomes)
+  if draw then print("        " .. draw) end
   local ended = outcome.read(o.folder)
   if ended and ended.ended == "stop_score" and ended.results.score then
     print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, numbers.grouped(ended.step)))

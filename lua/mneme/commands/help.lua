@@ -163,7 +163,7 @@ local function env_text(i)
   local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   local to_know = C.mn_env_to_know(i)
-  if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=%w+", ""))) end
+  if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=[%w@_]+", ""))) end
   local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1 })
   if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
   env:close()

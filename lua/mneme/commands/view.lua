@@ -9,11 +9,13 @@ local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local intervention_args = lazy "mneme.episodes.intervention_args"
 local live_channel = lazy "mneme.episodes.live_channel"
+local map_file = lazy "mneme.episodes.causal_map_file"
 local nn = lazy "mneme.tensor.nn"
 local intervention_options = lazy "mneme.episodes.intervention_options"
 local episode_data = lazy "mneme.view.episode_data"
 local episode_measures = lazy "mneme.measure.episode_measures"
 local episode_page = lazy "mneme.view.episode_page"
+local readings = lazy "mneme.measure.readings_of_frame"
 local scene = lazy "mneme.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = lazy "mneme.view.viewer"
@@ -38,7 +40,6 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 10 },
     options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
-local MAP_EPISODES, MAP_SEED = 64, 12345    -- of the map that the window measures, as in mneme where
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or options.usage(view) }) end
 
@@ -103,10 +104,10 @@ local function map_of(o, run)
   local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
   return function(step, test)
     local function agent()
-      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = MAP_SEED, greedy = o.greedy, checkpoint = step })
+      return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = step })
     end
-    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
-    require("mneme.episodes.causal_map_file").attach(map, run, true)
+    local map = causal_map.new(agent(), agent(), { seed = map_file.seed, test = test })
+    map_file.attach(map, run, true)
     return map
   end
 end
@@ -114,7 +115,7 @@ end
 -- The agent of a checkpoint in many environments, to count what an intervention does.
 local function many_of(o, run)
   return function(step)
-    return require("mneme.episodes.stepper").from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy,
+    return require("mneme.episodes.stepper").from_run(run, { num_envs = map_file.episodes, seed = o.seed or map_file.seed, greedy = o.greedy,
       checkpoint = step })
   end
 end
@@ -158,7 +159,8 @@ function view.open(o)
     tracks[k] = track_of(o, thing)
     if #o.things > 1 then tracks[k].name = thing:match "([^/]+)/*$" end
   end
-  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", ") })
+  return viewer.new(tracks, { theme = o.theme, controls = not o.out, seed = o.seed, title = table.concat(o.things, ", "),
+    follow = not o.out and not o.checkpoint and #o.things == 1 and #o.list == 0 and files.is_folder(o.things[1]) })
 end
 
 local function too_late(at, steps)
@@ -283,6 +285,15 @@ function view.write_page(shown, o)
   local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
   if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
   if o.at and #o.list == 0 and o.at >= data.variants[1].n and not data.left_out then too_late(o.at, data.variants[1].n) end
+  local deadline = C.mn_clock(false) + o.wait
+  if o.wait > 0 then shown:ahead(deadline) end
+  if shown.scouted then
+    for _, e in ipairs(shown:episodes_of(1)) do
+      local job = e.settle and readings.job(shown:frame(1), deadline)
+      if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end) end
+    end
+    data.strip, data.legend = shown:strip()
+  end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end
 

@@ -1,5 +1,6 @@
 -- native.lua -- environments whose rules are a C file of engine/envs: their settings, and what each offers to env.lua.
 local ffi = require "ffi"
+local decisions = require "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local observation_names = require "mneme.envs.observation_names"
@@ -82,10 +83,10 @@ local function facts(names)
   end
 end
 
--- What a memory may know, in the order of the declaration: "cue=class position=number".
+-- What a memory may know, in the order of the declaration: "cue=action@distance position=number" (decisions.fact).
 local function read_to_know(text)
   local declared = {}
-  for name, kind in text:gmatch "([%w_]+)=(%w+)" do declared[#declared + 1] = { name = name, kind = kind } end
+  for name, kind in text:gmatch "([%w_]+)=([%w@_]+)" do declared[#declared + 1] = decisions.fact(name, kind) end
   return declared
 end
 

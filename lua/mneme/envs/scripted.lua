@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local canvas = lazy "mneme.base.canvas"
+local decisions = lazy "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
@@ -84,8 +85,8 @@ local function check_spec(spec)
     errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
   end
   for name, kind in pairs(type(spec.to_know) == "table" and spec.to_know or {}) do
-    if kind ~= "class" and kind ~= "number" then
-      errors.usage(("env: to_know.%s is %s, expected \"class\" or \"number\""):format(tostring(name), tostring(kind)))
+    if type(kind) ~= "string" or not decisions.fact(name, kind) then
+      errors.usage(("env: to_know.%s is %s, expected \"class\", \"number\", \"action\" or \"action@FACT\""):format(tostring(name), tostring(kind)))
     end
   end
   if spec.to_know ~= nil and (type(spec.to_know) ~= "table" or not spec.truth) then
@@ -163,7 +164,7 @@ end
 -- What a memory may know, in the order of the names.
 local function read_to_know(list)
   local facts = {}
-  for i, name in ipairs(tables.keys(list)) do facts[i] = { name = name, kind = list[name] } end
+  for i, name in ipairs(tables.keys(list)) do facts[i] = decisions.fact(name, list[name]) end
   return facts
 end
 
@@ -218,7 +219,8 @@ end
 ---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
 ---  truth = function(self) return { name = number } end    optional
 ---  chance = 0.25, memoryless = 0.5, best = 1             the mean scores of random actions, no memory, a perfect memory: what is known
----  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe
+---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe; "action": a class that
+---                                                         is the right action now (below 0: none), "action@FACT": where FACT is 0
 ---  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
 ---  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
 ---  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now

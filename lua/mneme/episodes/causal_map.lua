@@ -3,6 +3,7 @@
 -- each continues from the state kept at that step.  It is measured in small pieces, so that a window can work on it between two frames, and
 -- column by column, so that a half-done map can be stored.
 local ffi = require "ffi"
+local decisions = require "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
@@ -12,6 +13,7 @@ local stats = require "mneme.stats"
 
 local C = engine.C
 local causal_map = {}
+local COARSE = 4                   -- every fourth column is measured first
 local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
 local LEAST = 0.5                  -- of the episodes reach the last of them
 
@@ -22,8 +24,9 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses, of hold: gains } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
----  action at each step, where success is measured and an episode fails }
+---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
+---@field coarse boolean columns over all steps are done, if not all; work() returns once when they are
 ---@field done boolean
 local Map = {}
 Map.__index = Map
@@ -85,13 +88,20 @@ local function survey_greedy(self)
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
 end
 
+local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear = count.wrong, count.drawn, count.clear end
+
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
   local p, envs, lengths, graded = self.carrier, {}, {}, false
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
   begin(self, p)
-  local out = finish(self, p, envs)
+  local counter = decisions.counter(p)
+  local out = finish(self, p, envs, counter and function(ended)
+    for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
+    counter.note()
+  end)
   for i, b in ipairs(envs) do
+    if counter and not out[b].wrong then put(out[b], counter.take(b)) end
     self.outcomes[i], lengths[i] = out[b], out[b].length
     if self.measure == "success" and not out[b].score then p.env:refuse_score "measure=success" end
     graded = graded or out[b].score ~= 0 and out[b].score ~= 1
@@ -175,23 +185,14 @@ local function measure_column(self, at, envs)
   return column
 end
 
--- The whole map.  The carrier plays the episodes once more, untouched; at each step of the map the worker takes over its state.
-local function run(self)
-  if #self.outcomes == 0 then survey(self) end
-  local p, column, step, envs = self.carrier, 1, 0, {}
+-- One pass over the steps: every `stride`th column that is missing, the last one among them.  The carrier plays the episodes once more, untouched; at
+-- each such step the worker takes over its state.
+local function pass(self, stride)
+  local p, n, step, envs = self.carrier, #self.steps, 0, {}
   begin(self, p)
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
-  while self.steps[column] do
-    if #envs == 0 then                              -- no episode is that long
-      for c = column, #self.steps do self.columns[c] = { at = self.steps[c], envs = {}, base = {}, loss = {} } end
-      break
-    elseif step == self.steps[column] then
-      if not self.columns[column] then
-        self.columns[column] = measure_column(self, step, envs)
-        if self.on_column then self.on_column(self) end
-      end
-      column = column + 1
-    else
+  for column = n - math.floor((n - 1) / stride) * stride, n, stride do
+    while not self.columns[column] and step < self.steps[column] and #envs > 0 do
       p:forward()
       p:step()
       local left = {}
@@ -199,8 +200,23 @@ local function run(self)
       envs, step = left, step + 1
       pause(self)
     end
+    if not self.columns[column] then
+      self.columns[column] = #envs > 0 and measure_column(self, step, envs) or { at = self.steps[column], envs = {}, base = {}, loss = {} }
+      if #envs == 0 then self.cells_done = self.cells_done + #self.rows elseif self.on_column then self.on_column(self) end
+    end
   end
-  self.done = true
+end
+
+-- The whole map, some columns of all steps first.
+local function run(self)
+  if #self.outcomes == 0 then survey(self) end
+  if #self.steps > 2 * COARSE then
+    pass(self, COARSE)
+    self.coarse = true
+    coroutine.yield()
+  end
+  pass(self, 1)
+  self.coarse, self.done = true, true
 end
 
 -- ---- a map ----
@@ -241,8 +257,8 @@ function causal_map.new(carrier, worker, options)
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
-    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, cells_done = 0,
-    deadline = math.huge }, Map)
+    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, coarse = false, cells_done = 0,
+    spent = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
@@ -251,11 +267,15 @@ end
 ---@param steps integer[]
 ---@param measure string
 ---@param outcomes table[]
----@param columns table[] the first ones
+---@param columns table[] some of them, in order
 function Map:take(steps, measure, outcomes, columns)
-  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, columns
+  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, {}
+  local place = {}
+  for c, at in ipairs(steps) do place[at] = c end
+  for _, column in ipairs(columns) do self.columns[place[column.at]] = column end
   self.cells_done = #columns * #self.rows
-  self.done = #columns == #steps
+  self.taken, self.done = self.cells_done, #columns == #steps
+  self.coarse = self.done
 end
 
 ---Measures until the deadline, or all of it.
@@ -264,15 +284,23 @@ end
 function Map:work(deadline)
   if self.done then return true end
   self.deadline = deadline or math.huge
-  local ok, problem = coroutine.resume(self.routine, self)
-  if not ok then error(problem, 0) end
+  repeat
+    local begun = C.mn_clock(false)
+    local ok, problem = coroutine.resume(self.routine, self)
+    self.spent = self.spent + C.mn_clock(false) - begun
+    if not ok then error(problem, 0) end
+  until deadline or self.done
   return self.done
 end
 
 ---How much is done.
 ---@return integer cells
 ---@return integer? of how many; nil: not known yet
-function Map:progress() return self.cells_done, self.steps and #self.steps * #self.rows end
+---@return number? seconds of work for the others; nil: not known yet
+function Map:progress()
+  local of, here = self.steps and #self.steps * #self.rows, self.cells_done - (self.taken or 0)
+  return self.cells_done, of, of and here > 0 and self.spent / here * (of - self.cells_done) or nil
+end
 
 -- The columns that are done, in order.
 local function done_columns(self)
@@ -349,7 +377,7 @@ local LEAST_SCALE = 0.2            -- of success: the end of the colours at leas
 ---@return PartMap view with map = this one, and test = of Map:test, nil: not complete, or there is none
 function Map:view()
   local cells, kind, by_policy = self:cells(), kinds[self.test_of], self.measure == "kl"
-  local test, done, of = self.done and self:test(cells) or nil, self:progress()
+  local test, done, of = self.coarse and self:test(cells) or nil, self:progress()
   for _, row in ipairs(not test and not by_policy and cells or {}) do
     for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
   end

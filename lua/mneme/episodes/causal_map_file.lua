@@ -8,7 +8,14 @@ local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
-local map_file = {}
+local causal_map = require "mneme.episodes.causal_map"
+local memory_story = require "mneme.episodes.memory_story"
+local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.folder"
+local stepper = require "mneme.episodes.stepper"
+
+local C = engine.C
+local map_file = { episodes = 64, seed = 12345 }                   -- of the map that the window shows, and mneme where unless it is told another number
 local FORMAT, BEFORE = "mneme-where-2", "mneme-where-1"           -- 1 has no checksum
 
 -- Everything that the numbers depend on, as a text.
@@ -41,12 +48,15 @@ local function fits(map, got)
   if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
   for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
   for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
-      + (o.greedy and 1 or 0)) then return false end end
+      + (o.greedy and 1 or 0)) or (o.wrong or o.drawn or o.clear) ~= nil and not numbers({ o.wrong, o.drawn, o.clear }, 3, 2 ^ 31) then return false end end
   for _, o in ipairs(got.outcomes) do if got.measure == "success" and not o.score then return false end end
   if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
+  local place = {}
+  for c, at in ipairs(got.steps) do place[at] = c end
   for c, column in ipairs(got.columns) do
     local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
-    if type(column) ~= "table" or column.at ~= got.steps[c] or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
+    if type(column) ~= "table" or not place[column.at]
+      or c > 1 and column.at <= got.columns[c - 1].at or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
     if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
     for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
     for _, loss in ipairs(column.loss) do if not numbers(loss, n) then return false end end
@@ -55,8 +65,10 @@ local function fits(map, got)
 end
 
 local function store(map, path, key)
+  local columns = json.array {}
+  for c = 1, #map.steps do columns[#columns + 1] = map.columns[c] end
   files.write(path, { sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
-    outcomes = json.array(map.outcomes), columns = json.array(map.columns) }, true) })
+    outcomes = json.array(map.outcomes), columns = columns }, true) })
 end
 
 ---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
@@ -82,6 +94,28 @@ function map_file.attach(map, folder, only_read)
   end
   map:take(got.steps, got.measure, got.outcomes, got.columns)
   return path, #got.columns
+end
+
+---Measures the maps of a run's newest checkpoint as the window and `mneme where` have them, and stores them: of erasing, and where episodes fail by
+---more than the draw of actions, of holding.  Columns over all steps first; prints what there is, and how long it took.
+---@param run string folder
+---@param seconds number? at most, of each; nil: all of them
+function map_file.keep(run, seconds)
+  local begun, texts = C.mn_clock(false), {}
+  for _, test in ipairs { "erase", "hold" } do
+    local function agent() return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed }) end
+    local map = causal_map.new(agent(), agent(), { test = test, seed = map_file.seed })
+    map_file.attach(map, run_folder.plain(run))
+    local stop = C.mn_clock(false) + (seconds or math.huge)
+    progress.work({ work = function(_, deadline)
+      map:work(math.min(deadline, stop))
+      return map.done or C.mn_clock(false) >= stop
+    end, progress = function() return map:progress() end }, "cells", "")
+    local done, of = map:progress()
+    texts[#texts + 1] = ("%d of %s cells of %s"):format(done, of or "?", test == "erase" and "erasing" or "holding")
+    if not map.coarse or not memory_story.fails(map) or C.mn_interrupted() ~= 0 then break end
+  end
+  print(("%s: map of the memory: %s, in %.1f s: mneme where %s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun, run))
 end
 
 return map_file

@@ -2,6 +2,7 @@
 -- because it solved its task keeps as its result.  The episodes that stopped it were chosen for their score; these were not.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local decisions = require "mneme.envs.decisions"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
@@ -20,25 +21,28 @@ local LONG = 10                    -- without a time limit they may take that ma
 ---@param options table? { album = EpisodeRecorder that records them, reached = of Env:keep_outcomes, most = steps of all environments after which
 ---  it gives up }
 ---@return table { scored = false where none has a score; next to others that have one a missing score counts as 0; score = list, ret = list,
----  length = list, reached = list of a byte an outcome }: fewer episodes after a signal
+---  length = list, reached = list of a byte an outcome, outcomes = { score, wrong, drawn, clear } of each where actions are drawn and the right one is
+---  known, for memory_story.draw }: fewer episodes after a signal
 function fresh.play(p, episodes, options)
   local o, outcomes = options or {}, #p.env.outcomes
   local album, reached, most = o.album, o.reached, o.most or math.huge
   local each, played, steps = math.ceil(episodes / p.num_envs), {}, 0
   for b = 0, p.num_envs - 1 do played[b] = {} end
   local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
-  local interrupted = false
+  local interrupted, counter = false, p.greedy == 0 and decisions.counter(p) or nil
   while total < each * p.num_envs and not interrupted and steps < most do
     p:forward()
     if album then album:before() end
+    if counter then counter.note() end
     local ended_now = p:step()
     if album then album:after() end
     if ended_now > 0 then
       local done, ended = p.done, p.env.ended
       for b = 0, p.num_envs - 1 do
+        local count = done[b] ~= 0 and counter and counter.take(b) or nil
         if done[b] ~= 0 and #played[b] < each then
           table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b],
-            reached and ffi.string(reached + b * outcomes, outcomes) or nil })
+            reached and ffi.string(reached + b * outcomes, outcomes) or nil, count = count })
           total = total + 1
         end
       end
@@ -48,7 +52,7 @@ function fresh.play(p, episodes, options)
     interrupted = C.mn_interrupted() ~= 0
   end
   bar:clear()
-  local out = { score = {}, ret = {}, length = {}, reached = {}, scored = false }
+  local out = { score = {}, ret = {}, length = {}, reached = {}, scored = false, outcomes = {} }
   for round = 1, each do
     for b = 0, p.num_envs - 1 do
       local e = played[b][round]
@@ -56,6 +60,10 @@ function fresh.play(p, episodes, options)
         out.scored = out.scored or e[1] == e[1]
         table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
         table.insert(out.reached, e[4])
+        if counter then
+          e.count.score = e[1] == e[1] and e[1] or 0
+          table.insert(out.outcomes, e.count)
+        end
       end
     end
   end

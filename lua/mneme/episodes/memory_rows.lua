@@ -53,7 +53,7 @@ local function divided(core, layer, names)
     local n = math.min(GROUPS, channels)
     local first, last = math.floor(group * channels / n), math.floor((group + 1) * channels / n) - 1
     rows[#rows + 1] = { word = ("%s.channels.%d-%d"):format(prefix, first, last), layer = layer,
-      text = ("layer %d, channels %d to %d"):format(layer, first, last) }
+      text = (first == last and "layer %d, channel %d" or "layer %d, channels %d to %d"):format(layer, first, last) }
   end
   for _, name in ipairs(channels and {} or rest) do
     rows[#rows + 1] = { word = name, text = ("layer %d, %s"):format(layer, select(2, state_arrays.parse(name))), layer = layer }

@@ -1,7 +1,7 @@
 -- memory_story.lua -- maps of a memory (causal_map.lua) in words: which part holds what success needs, from which step to which, and which part
 -- lost it when.  Said only of cells that stand out of the noise of all cells; what the maps do not decide is called so.
 local memory_story = {}
-local FAILING = 0.05               -- of the episodes
+local FAILING, MOSTLY = 0.05, 0.9    -- of the episodes; of the failures
 local NAMED = 3                    -- parts in one sentence
 
 -- The parts that no other one divides; "all" is a part only of a memory that has no others.
@@ -73,7 +73,7 @@ end
 
 -- A part and its verb as the beginning of a sentence: "Layer 1, head 2 holds", "Layer 0, channels 0 to 7 hold", "State h holds".
 local function begin(row, one, many)
-  if row.word == "all" then return ("The memory as a whole, no part of it alone, %s"):format(one) end
+  if row.word == "all" then return ("The memory as a whole, no part alone beyond the noise, %s"):format(one) end
   local text = row.layer and "L" .. row.text:sub(2) or "State " .. row.text          -- a state's name stays as it is written
   return ("%s %s"):format(text, row.word:find("channels", 1, true) and many or one)
 end
@@ -93,6 +93,15 @@ local function steps(map, of)
   return ("from step %d%s to %d%s"):format(a, early, b, late)
 end
 
+-- What each of the finest parts surely costs less than.
+local function bound_of(map, cells)
+  local bound = 0
+  for _, r in ipairs(finest(map.rows)) do
+    for _, cell in pairs(map.rows[r].word ~= "all" and cells[r] or {}) do bound = math.max(bound, cell.high or cell.loss) end
+  end
+  return bound
+end
+
 ---Which part holds what success needs.
 ---@param map CausalMap complete, of erasing
 ---@param cells table[][] of Map:cells, after Map:test
@@ -104,8 +113,10 @@ function memory_story.kept(map, cells, what)
   if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
   local top = list[1]
   if top.row.word == "all" then
-    return ("No part of the memory is needed alone to hold %s: all of it, erased %s, costs up to %.2f of %s."):format(what, steps(map, top), top.most,
-      map.measure), true
+    local bound = bound_of(map, cells)                 -- what the noise may hide
+    local alone = bound < top.most / 2 and ("No part of the memory is needed alone to hold %s (each costs less than %.2f)"):format(what, bound)
+      or ("Which part holds %s is not decided (each alone may cost up to %.2f; more episodes= narrow that)"):format(what, bound)
+    return ("%s: all of it, erased %s, costs up to %.2f of %s."):format(alone, steps(map, top), top.most, map.measure), true
   end
   local text = ("%s %s %s: erased there, it costs up to %.2f of %s"):format(begin(top.row, "holds", "hold"), what, steps(map, top), top.most, map.measure)
   local more = names(list, 2, function(of) return ("%s, %.2f"):format(steps(map, of), of.most) end)
@@ -146,20 +157,34 @@ function memory_story.lost(map, cells, what, why)
   return text .. (more ~= "" and "; so do " .. more or "") .. ".", { row = top.row, last = at, gone = gone and map.steps[gone] }
 end
 
----What the draw of actions costs: the same episodes with the likeliest action at each step.
----@param map CausalMap
----@return string? sentence nil: few episodes fail, or it is not known
-function memory_story.draw(map)
-  local n, drawn, likeliest = #map.outcomes, 0, 0
-  for _, o in ipairs(map.outcomes) do
-    if not o.greedy then return nil end
-    drawn, likeliest = drawn + o.score / n, likeliest + o.greedy / n
+---Why episodes fail that fail by the draw of an action: the simplest explanation, known from the episodes as they are.
+---@param outcomes table[] { score; wrong, drawn, clear = wrong decisions, those where the right action had more probability than the one drawn, and those
+---  where it had clearly more, where an environment declares what is right (envs/decisions.lua); greedy = score of the same episode with the likeliest
+---  action at each step, where known }
+---@return string? sentence nil: few episodes fail, or nothing is known
+function memory_story.draw(outcomes)
+  local n, failed, known, several, saved, before, greedy = #outcomes, 0, true, false, 0, 0, 0
+  local sum = { wrong = 0, drawn = 0, clear = 0 }
+  for _, o in ipairs(outcomes) do
+    if not o.score then return nil end
+    before, greedy = before + o.score / n, greedy and o.greedy and greedy + o.greedy / n
+    if o.score < 1 then
+      failed, saved, known, several = failed + 1, saved + ((o.greedy or 0) >= 1 and 1 or 0), known and o.wrong ~= nil, several or (o.wrong or 0) > 1
+      for key, of in pairs(sum) do sum[key] = of + (o[key] or 0) end
+    end
   end
-  if drawn >= 1 - FAILING then return nil end
-  local both = ("with the likeliest action at each step the same %d episodes succeed in %.2f in place of %.2f"):format(n, likeliest, drawn)
-  if likeliest <= drawn then return ("The draw of actions is not what fails: %s."):format(both) end
-  if likeliest >= 1 - FAILING then return ("The draw of actions fails, not the memory: %s."):format(both) end
-  return ("The draw of actions costs %.2f of success, what else fails %.2f: %s."):format(likeliest - drawn, 1 - likeliest, both)
+  if failed <= FAILING * n or not (known or greedy) then return nil end
+  local tail = greedy and (" (greedy=1: %.2f in place of %.2f)"):format(greedy, before) or ""
+  if known and sum.wrong == 0 then return ("No wrong decision was taken in the %d failures: they end before it%s."):format(failed, tail) end
+  local of, by_draw = known and sum.wrong or failed, known and sum.clear or saved
+  local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", sum.drawn, of,
+      several and ("wrong decisions of %d episodes"):format(failed) or "failures")
+    or ("%d of %d failures succeed with the likeliest action at each step"):format(saved, failed)
+  if known and sum.drawn > sum.clear then text = ("%s, in %d clearly (twice as much)"):format(text, sum.clear) end
+  local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
+    or by_draw > (1 - MOSTLY) * of and ("the draw of actions; in the other %d something else"):format(of - by_draw)
+    or sum.drawn > of / 2 and "the draw only because nothing decides clearly" or "it is not the draw of actions that fails"
+  return ("%s: %s%s."):format(text, why, tail)
 end
 
 ---What both maps say, in sentences: first whether the draw fails; of an agent that fails without it what was lost.
@@ -171,7 +196,7 @@ end
 ---@return table? lost as of memory_story.lost
 function memory_story.sentences(kept, held, what, why)
   local first, holds = memory_story.kept(kept.map, kept.cells, what)
-  local draw = memory_story.draw(kept.map)
+  local draw = memory_story.draw(kept.map.outcomes)
   if not held then return { draw or first, draw and first } end
   local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0
     and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil)
@@ -185,7 +210,11 @@ end
 ---@return boolean
 function memory_story.fails(map)
   local failed = 0
-  for _, o in ipairs(map.outcomes) do failed = failed + ((o.greedy or o.score or 1) < 1 and 1 or 0) end
+  for _, o in ipairs(map.outcomes) do
+    local drawn = o.wrong and o.clear == o.wrong and o.wrong > 0
+    if not o.wrong then drawn = o.greedy and o.greedy >= 1 end
+    failed = failed + ((o.score or 1) < 1 and not drawn and 1 or 0)
+  end
   return map.measure == "success" and failed > FAILING * #map.outcomes
 end
 

@@ -28,6 +28,7 @@ local config = require "mneme.runs.config"
 local core_rehearsal = require "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local gate_start = require "mneme.models.gate_start"
 local match = require "mneme.models.match_parameters"
 local outcome = require "mneme.runs.outcome"
@@ -54,12 +55,14 @@ local C = engine.C
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes of an agent (episodes/fresh_episodes.lua); from the door, too
+  map = nil,                       -- fun(run, seconds: number?) stores the map of its memory (episodes/causal_map_file.lua); from the door, too
   fresh_episodes = 500,            -- of a training that stops at its stop_score; 0: none
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
   instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
+local SHORT = 15                  -- seconds of each map of a memory that a training measures at its end
 local DUE = 1                      -- an event besides signals, which have larger numbers: it is time for a checkpoint
 
 -- What a checkpoint holds: the learner's, and where the generator of dropout is, if anything was drawn.
@@ -257,6 +260,12 @@ function trainer.train(learner)
   if stopped and status ~= 0 then print(text) end          -- close ends the program
   run:close(status)
   print(text)
+  local wanted = (cfg.where or "0") ~= "0" and status == 0 and leads and learner.env and learner.agent and not trainer.budget and trainer.map
+  if wanted and (cfg.where == "1" or not files.is_file(run.path .. "/../../study.json")) then
+    io.stdout:flush()
+    local ok, why = xpcall(trainer.map, errors.handler, run.path, cfg.where == "short" and SHORT or nil)
+    if not ok then terminal.note(("mneme: warning: %s: no map of its memory: %s"):format(run.path, why.message)) end
+  end
   result.path, result.steps = run.path, step
   if trainer.timed then result.seconds_told, result.seconds_trained = told, C.mn_clock(false) - started.time end
   if trainer.budget then

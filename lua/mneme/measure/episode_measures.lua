@@ -45,31 +45,39 @@ local function knowledge(job, frames, fact, causes)
   return panel(maps)
 end
 
--- A map as a panel; with what is known, if it is complete.
-local function causes_of(map, deadline)
-  map:work(deadline)
+-- Measures until the deadline, or with `coarse` until columns over all steps are done.
+local function work(map, deadline, coarse)
+  while not (map.done or coarse and map.coarse) and C.mn_clock(false) < deadline do map:work(deadline) end
+end
+
+-- A map as a panel; with what is known, if columns over all steps are done.
+local function causes_of(map)
   local view = map:view()
-  if not map.steps or #map.columns == 0 then
+  if not map.steps or next(map.columns) == nil then
     local why = map.done and "the episodes end at step 0" or "not measured in the time that this page had; mneme where RUN stores it"
     return { title = view.title, name = view.name, define = why, variants = { { why = why } } }
   end
-  return panel({ view }, nil, true), map.done and view or nil
+  return panel({ view }, nil, true), map.coarse and view or nil
 end
 
 -- The maps of a checkpoint, what they say, and that of erasing; of an agent whose episodes fail also what it lost.  job: Readings, or nil.
 local function all_causes(map_of, checkpoint, deadline, job)
   local map = map_of(checkpoint)
-  local about, kept = causes_of(map, deadline)
-  local list, story = { about }, nil
+  work(map, deadline, true)
+  local held = map.coarse and memory_story.fails(map) and map_of(checkpoint, "hold") or nil
+  if held then work(held, deadline, true) end
+  work(map, deadline)
+  if held then work(held, deadline) end
+  local about, kept = causes_of(map)
+  local list, story = { about }, memory_story.draw(map.outcomes)
   if kept and (kept.test or map.measure == "kl") then
-    local what, held = memory_story.what(map.carrier.env), nil
-    if memory_story.fails(map) then list[2], held = causes_of(map_of(checkpoint, "hold"), deadline) end
-    story = table.concat(memory_story.sentences(kept, held, what, function(measure, word)
+    local what, held_view = memory_story.what(map.carrier.env), nil
+    if held then list[2], held_view = causes_of(held) end
+    story = table.concat(memory_story.sentences(kept, held_view, what, function(measure, word)
       return job and job.done and in_words.why(job, measure, word) or nil
     end), " ")
-    story = ("%d episodes: %s"):format(#map.outcomes, story)
   end
-  return list, story, kept
+  return list, story and ("%d episodes: %s"):format(#map.outcomes, story), kept
 end
 
 -- ---- all ----

@@ -43,17 +43,21 @@ function readings_in_words.of(job, fact)
       list[#list + 1], last[at] = { at = at, k = k, gone = gone }, job.steps[k]
     end
   end
-  if #list == 0 then return ("The %s is read from no part beyond half-way from chance to always."):format(fact.name), last end
+  if #list == 0 then
+    local _, _, without = reach(job, fact, 1)
+    return (without == #job.steps and "The %s is read from no part beyond half-way from chance to always."
+      or "Whether the %s is read from a part beyond half-way from chance to always is not decided: more episodes= may."):format(fact.name), last
+  end
   table.sort(list, function(a, b) return a.k > b.k or a.k == b.k and a.at < b.at end)
   local texts = {}
   for i = 1, math.min(NAMED, #list) do
     local one = list[i]
     texts[i] = ("from %s up to step %d%s"):format(job.parts[one.at].text, job.steps[one.k], one.k == #job.steps and ", the last"
-      or not one.gone and " (later not decided)" or one.gone > one.k + 1 and (", no longer at step %d"):format(job.steps[one.gone]) or "")
+      or not one.gone and " (later not decided)" or one.gone > one.k + 1 and (", surely not at step %d"):format(job.steps[one.gone]) or "")
   end
   local more = #list > NAMED and ("; from others up to step %d at most"):format(job.steps[list[NAMED + 1].k]) or ""
   local whole, gone = reach(job, fact, 1)          -- the best of all parts, too
-  local nowhere = gone and #list > 1 and gone > math.max(whole or 0, list[1].k) and ("; at step %d from no part"):format(job.steps[gone]) or ""
+  local nowhere = gone and #list > 1 and gone > math.max(whole or 0, list[1].k) and ("; at step %d surely from no part"):format(job.steps[gone]) or ""
   return ("The %s can be read %s%s%s."):format(fact.name, table.concat(texts, "; "), more, nowhere), last
 end
 
@@ -91,17 +95,17 @@ function readings_in_words.why(job, measure, word)
   end
   local nothing = ("no part, kept as it is at any step, raises the %s beyond the noise"):format(measure)
   if not last then
-    return 2 * without > #job.steps and ("The %s was never there: it is read from no part of the memory at any of %d steps."):format(fact.name,
-      #job.steps) or nil
+    return 2 * without > #job.steps and ("The %s was never stored, as far as linear readings see: of %d steps they surely find less than half of it in %d, and "
+      .. "surely more in none."):format(fact.name, #job.steps, without) or nil
   end
   local at, cell = best_of(job, fact, last, word)
   local from = at == 1 and "the memory as a whole" or job.parts[at].text
   local n = math.floor(cell.test + 0.5)
   local read = ("read from %s at step %d it is right in %.0f of %d other episodes"):format(from, job.steps[last], cell.right * n, n)
   if last == #job.steps then
-    return ("No part loses the %s: %s. It is there to the end, and what fails is its use: %s."):format(fact.name, read, nothing)
+    return ("No part loses the %s: %s. It is there to the end, which leaves its use: %s."):format(fact.name, read, nothing)
   end
-  return gone and gone > last and ("The %s fades from all parts: %s, at step %d from none. Nor is it used while it is there: %s."):format(fact.name, read,
+  return gone and gone > last and ("The %s fades from all parts: %s, at step %d surely from none. Its use before that is not shown either: %s."):format(fact.name, read,
     job.steps[gone], nothing) or nil
 end
 

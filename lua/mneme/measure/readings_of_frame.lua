@@ -91,6 +91,19 @@ function readings_of_frame.map(job, now, fact)
   return map
 end
 
+---The probabilities that all of the memory gives to the answers of a fact in one frame.
+---@param job Readings
+---@param frame Frame
+---@param fact table { name }
+---@return table<integer, number>? p by answer, {} where less than half of the way from chance to always is read; nil: not this fact
+function readings_of_frame.answers(job, frame, fact)
+  local step
+  for _, at in ipairs(job.steps or {}) do if at <= frame.step then step = at end end          -- of later ones the last that is read
+  local said = step and job.cells[fact.name] and job:of(fact.name, 1, step, frame)
+  if said and (readings_of_frame.worth(job, step, fact, 1) or 0) < 0.5 then return {} end
+  return said and said[1] and said[1].p or nil
+end
+
 ---How much of a fact is read at a step, scored on episodes that the reading was not fitted on: 0 is no more than chance, 1 is all.
 ---@param job Readings
 ---@param step integer

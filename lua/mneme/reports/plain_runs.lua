@@ -19,7 +19,7 @@ local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
 local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true, quick = true, full = true,
-  view = true, run = true, resume = true }
+  view = true, where = true, run = true, resume = true }
 -- Curves and results that are drawn where nobody says which, the first ones first.
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }

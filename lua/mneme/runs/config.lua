@@ -34,6 +34,8 @@ config.standard = {
   { "quick", false, { "the script's small values, to try it out" } },
   { "full", false, { "the script's large values, as published" } },
   { "view", false, { "watch training in a window" } },
+  { "where", "0", { "at the end, store the map of the memory (mneme where), for the window to show: 1: all of it; short: 15 seconds of it at most",
+    choices = { "0", "1", "short" } } },
   { "device", "cpu", { "where tensors live and ops run: cpu or cuda" } },
   { "precision", "fp32", { "input precision of matrix products; bf16: on a GPU, or a CPU with AVX512-BF16 or AMX; tf32: on a GPU",
     choices = { "fp32", "tf32", "bf16" } } },
@@ -53,7 +55,7 @@ config.standard = {
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
 local standard = config.standard
-local may_change = { resume = true, steps = true, view = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
+local may_change = { resume = true, steps = true, view = true, where = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true }
 
 -- What is known of a resolved config besides its values, by config.
 local meta = setmetatable({}, { __mode = "k" })

@@ -73,12 +73,12 @@ end
 local function settings_of(cfg)
   local settings = {}
   for key, value in pairs(cfg) do
-    if key ~= "run" and key ~= "resume" and key ~= "view" then settings[key] = value end
+    if key ~= "run" and key ~= "resume" and key ~= "view" and key ~= "where" then settings[key] = value end
   end
   return settings
 end
 
-local may_differ = { device = true, threads = true, view = true }
+local may_differ = { device = true, threads = true, view = true, where = true }
 
 ---What several ranks of one training have alike, for ranks.compare: settings, the model, code and data, and the program.
 ---@param cfg table from mn.config

@@ -49,25 +49,27 @@ local function change(name, without, with, by, low, high)
 end
 
 ---What is known, in words.
+---@param here number? by how much the shown episode is better with the interventions, where it is over
 ---@return string
-function Effect:text()
+function Effect:text(here)
   if self.problem then return self.problem end
   if not self.done then return ("counting over %d episodes: %d"):format(self.episodes, self.counted) end
   local cases, _, refused = paired_episodes.reaching(self.pairs_of, self.at)
   if #cases == 0 and refused > 0 then return ("possible in none of %d episodes that reach step %d"):format(refused, self.at) end
   if #cases == 0 then return ("none of %d episodes reaches step %d"):format(self.episodes, self.at) end
   local text
+  self.sign = 0
   local count, n = paired_episodes.count_success(cases), #cases
   if count then
-    text = change("success", (count.both + count.without) / n, (count.both + count.with) / n,
-      stats.paired_shares(count.both, count.with, count.without, count.neither))
+    local by, low, high = stats.paired_shares(count.both, count.with, count.without, count.neither)
+    text, self.sign = change("success", (count.both + count.without) / n, (count.both + count.with) / n, by, low, high), low > 0 and 1 or high < 0 and -1 or 0
   else
     local without, by = 0, {}
     for i, c in ipairs(cases) do without, by[i] = without + c[1].ret / n, c[2].ret - c[1].ret end
     local mean, low, high = stats.t_interval(by)
-    text = change("return", without, without + mean, mean, low, high)
+    text, self.sign = change("return", without, without + mean, mean, low, high), low and (low > 0 and 1 or high < 0 and -1) or 0
   end
-  return ("over %d episodes: %s"):format(n, text)
+  return ("over %d episodes: %s%s"):format(n, text, (here or 0) * self.sign < 0 and "; here the opposite, by chance" or "")
 end
 
 return { new = new }

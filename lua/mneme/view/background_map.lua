@@ -29,15 +29,15 @@ local function state_of(map)
   return state
 end
 
--- Is there more to measure once the map is complete?
+-- Is there more to measure once columns over all steps are?
 local function fails(self) return not self.test and self.state and self.state.test and memory_story.fails(self.state.map) end
 
--- How far a map is, of which nothing is said yet.
+-- How far a map is.
 local function so_far(background)
   local map = background.map
-  local done, of = 0, nil
-  if map then done, of = map:progress() end
-  return ("%d of %s cells are measured, while the window is idle"):format(done, of or "?")
+  local done, of, left = 0, nil, nil
+  if map then done, of, left = map:progress() end
+  return ("%d of %s cells are measured%s, while the window is idle"):format(done, of or "?", left and (", about %.0f s are left"):format(math.max(1, left)) or "")
 end
 
 ---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.
@@ -48,7 +48,9 @@ function Background:story(why)
   self.told = true
   local state = self.state
   if not (state and state.test) then
-    return not self.failed and { sentences = {}, note = "Which part of the memory holds what success needs: " .. so_far(self) } or nil
+    local outcomes = self.map and not self.failed and self.map.outcomes or {}             -- the episodes as they are, before any map
+    return not self.failed and { sentences = { memory_story.draw(outcomes) }, episodes = #outcomes,
+      note = "Which part of the memory holds what success needs: " .. so_far(self) .. "." } or nil
   end
   local held = self:show_held()
   held = held and held.test and held or nil
@@ -61,7 +63,9 @@ function Background:story(why)
     end)
     self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes, reads = reads }
   end
-  self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "." or nil
+  local rest = not state.map.done and self or held and not held.map.done and self.held
+  self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "."
+    or rest and rest.map.test_of and ("Some columns of all; %s."):format(so_far(rest)) or nil
   return self.words
 end
 
@@ -99,10 +103,11 @@ end
 ---@return boolean changed there is something new to draw
 function Background:work(shown, clock, deadline)
   if not self.wanted and not self.told then return false end
-  if fails(self) and self.told and shown and shown == self.of then
+  if fails(self) and self.told and shown and shown == self.of then           -- some columns of both, then all of this one, then of that
     self.held = self.held or new(self.open, self.steps, "hold")
     self.held.wanted = true
-    return self.held:work(shown, clock, deadline)
+    local other = self.held.of == shown and self.held.map
+    if self.state.map.done or not (other and other.coarse) then return self.held:work(shown, clock, deadline) end
   end
   local wish = choose(self, shown, clock)
   if not wish or wish == self.failed then return false end
@@ -117,9 +122,9 @@ function Background:work(shown, clock, deadline)
     if not self.state or shown then self.state, self.why = nil, nil end
   end
   local map = self.map
-  local shown_whole = map.done and self.state and self.state.map == map
+  local shown_whole = map.done and self.state and self.state.map == map and self.state.whole
   if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
-  local before = #map.columns
+  local before = map:progress()
   local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
   if not ok then
     if not errors.is(problem) then error(problem, 0) end
@@ -127,8 +132,10 @@ function Background:work(shown, clock, deadline)
     return true
   end
   local first = not self.state or self.state.map == map         -- of a training, the complete map before stays
-  if map.done or first and map.steps and (not self.state or #map.columns > before) then
+  local columns = map.steps and math.floor(map:progress() / #map.rows) > math.floor(before / #map.rows)
+  if map.done or first and map.steps and (not self.state or columns or map.coarse and not self.state.test) then
     self.state = state_of(map)
+    self.state.whole = map.done
     return true
   end
   return false

@@ -18,6 +18,10 @@ border-radius:6px;outline:0}
 .mn-episode .mn-dim,.mn-episode .mn-note{color:var(--mn-dim);font-size:12px}
 .mn-episode p{margin:4px 0}
 .mn-episode .mn-story{border-left:3px solid var(--mn-warm);padding-left:10px;margin:8px 0}
+.mn-episode .mn-mark{display:inline-block;width:14px;height:14px;line-height:14px;margin-right:3px;text-align:center;font-weight:700;cursor:help;
+background:var(--mn-bad);color:var(--mn-card)}
+.mn-episode .mn-good{background:var(--mn-good)}
+.mn-episode .mn-lost{background:none;color:var(--mn-bad);box-shadow:inset 0 0 0 2px var(--mn-bad)}
 .mn-episode .mn-controls{display:flex;gap:6px;align-items:center;margin:8px 0;position:sticky;top:0;background:var(--mn-page);padding:4px 0;z-index:1}
 .mn-episode input[type=range]{flex:1;min-width:60px;accent-color:var(--mn-warm)}
 .mn-episode button,.mn-episode select{font:inherit;color:inherit;background:var(--mn-card);border:1px solid var(--mn-line);border-radius:4px;
@@ -79,6 +83,16 @@ local function outcome(v)
   return ("%s%s steps, return %s"):format(v.name ~= "" and v.name .. ": " or "", o.length, tostring(o.ret))
 end
 
+-- The run's first episodes as marks, and what the marks are: strip = { { mark, good, text }, ... }, { words ... }.
+local function strip(data)
+  if not data.strip then return "" end
+  local marks = {}
+  for i, e in ipairs(data.strip) do
+    marks[i] = ('<span class="mn-mark%s" title="%s">%s</span>'):format(e.good and " mn-good" or e.lost and " mn-lost" or "", escape(e.text), e.mark)
+  end
+  return ('<p class="mn-dim mn-strip">%s %s</p>\n'):format(table.concat(marks), escape(data.legend))
+end
+
 -- The element that the script fills.
 local function body(data, id, more)
   local ends = {}
@@ -87,7 +101,7 @@ local function body(data, id, more)
   if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
   return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n%s'):format(more.class or "", id,
     more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; ")),
-      data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or ""),
+      data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "") .. strip(data),
     ('<div class="mn-body"><p>%s</p><noscript><p>A script in this page draws the episode; it is switched off.</p></noscript></div>\n'):format(
       escape(table.concat(ends, "; "))),
     '<script type="application/json">', (json.encode(data):gsub("<", "\\u003c")), "</script>\n</section>\n" }

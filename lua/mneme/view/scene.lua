@@ -67,11 +67,12 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { env = true, task = true, core = true, draw = true, doc = true }
+local known = { env = true, task = true, core = true, draw = true, doc = true, shared = true }
 
 ---@class SceneSpec
 ---@field draw fun(view: Canvas, now: Frame)
 ---@field doc string? one line
+---@field shared string? the panel that a window draws once below two episodes of one agent; their frames then have map_apart
 ---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
 ---@field core string|table|nil shown without a run: { "agalite" }
 ---@field task table? the old name of env
@@ -82,7 +83,7 @@ local known = { env = true, task = true, core = true, draw = true, doc = true }
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
-    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "env" }) end
+    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "env", "shared" }) end
   end
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")

@@ -62,6 +62,17 @@ function selection.names(rows, layer)
   return names
 end
 
+---Is a part the one that the pointer is on, in any panel, or in that layer?
+---@param now Frame now.pointed may be nil
+---@param row table { layer, head, word = its name for erase=, where it has one }
+---@return boolean
+function selection.pointed(now, row)
+  local at = now.pointed
+  if not at or at.layer ~= row.layer then return false end
+  if at.word and row.word and not at.head then return at.word == row.word or at.word == "layers." .. row.layer end
+  return at.head == nil and (not at.word or at.word == "layers." .. row.layer) or at.head ~= nil and at.head == row.head
+end
+
 ---Make a box clickable: a click selects a head, a layer, or a head of a layer; a second click clears the selection.
 ---@param view Canvas
 ---@param box table { x, y, w, h }
@@ -70,7 +81,8 @@ end
 ---@param framed boolean? draw a frame around the box where it is selected
 function selection.spot(view, box, now, row, framed)
   local wish = now.selection or {}
-  view:spot(box, { select = { layer = row.layer, head = row.head } })
+  view:spot(box, { select = { layer = row.layer, head = row.head, word = row.word } })
+  if selection.pointed(now, row) then view:frame(box.x, box.y, box.w, box.h, view.theme.text, 1.5 * view.unit) end
   if framed and (wish.layer or wish.head) and (not wish.layer or wish.layer == row.layer)
     and (not wish.head or wish.head == row.head) then
     view:frame(box.x, box.y, box.w, box.h, view.theme.warm, 2 * view.unit)

@@ -5,6 +5,7 @@ local canvas = require "mneme.base.canvas"
 local hatch = require "mneme.view.hatch"
 
 local step_heatmap = {}
+local LEAST_ROW = 9              -- design pixels of a row that has a name of its own
 local MAX_COLUMNS = 512          -- in a longer episode several steps share a column
 
 ---Collect the values of an episode's steps for a heat map.
@@ -54,9 +55,18 @@ end
 ---@return table plot the box of the rows; a click below it selects a step
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
-  local groups = #look.names
-  for _, name in ipairs(look.names) do wide = math.max(wide, view:text_width(name, size)) end
-  wide = math.min(wide, box.w / 3)
+  local groups, names = #look.names, look.names
+  if look.row_name and (box.h - 20 * u) / b.rows >= LEAST_ROW * u then          -- each row has room for its name
+    groups, names = b.rows, {}
+    for r = 1, b.rows do
+      local name, before = look.row_name(r), r > 1 and look.row_name(r - 1) or ""
+      local group = name:match "^layer %d+, "
+      names[r] = group and before:sub(1, #group) == group and name:sub(#group + 1) or name
+    end
+  end
+  for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, size)) end
+  local own = names ~= look.names
+  wide = math.min(wide, own and box.w / 4 or box.w / 3)
   local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - 20 * u }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
@@ -84,10 +94,11 @@ function step_heatmap.draw(view, box, b, look)
   end)
   local high = plot.h / groups
   size = math.min(size, high / u * 0.8)
-  for i, name in ipairs(look.names) do
+  for i, name in ipairs(names) do
     local y = plot.y + high * (i - 1)
-    view:text(name, box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, "left", wide + 1)
-    if i > 1 and groups < b.rows then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
+    if view:text_width(name, size) > wide then name = name:gsub("layer (%d+), head ", "%1.") end
+    view:text(name, own and plot.x - 8 * u or box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, own and "right" or "left", wide + 1)
+    if i > 1 and (groups < b.rows or own and name:find "^layer") then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
   end
   view:text("step 0", plot.x, plot.y + plot.h + 15 * u, 11, theme.dim)
   view:text(tostring(b.steps - 1), plot.x + plot.w, plot.y + plot.h + 15 * u, 11, theme.dim, "right")

@@ -3,6 +3,7 @@
 local background_effect = require "mneme.view.background_effect"
 local background_map = require "mneme.view.background_map"
 local screen_capture = require "mneme.view.screen_capture"
+local decisions = require "mneme.envs.decisions"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
@@ -19,6 +20,7 @@ local viewer_page = require "mneme.view.viewer_page"
 local MAX_ZOOM, TAB = 8, 9
 local STRIP, HUNT = 16, 200                  -- episodes that are computed ahead; that are searched for a failure
 local EFFECT, EFFECT_SEED = 100, 12345       -- episodes over which an intervention is counted, as `mneme intervene` would
+local LOOK = 2                               -- seconds between two looks for a newer checkpoint
 local DOUBLE = 0.4                           -- seconds between two clicks of a double click
 
 ---@class Viewer: Playback a client of window.lua
@@ -28,7 +30,8 @@ Viewer.__index = setmetatable(Viewer, playback)
 ---@param tracks table[] see playback.lua; the first one's map = function(step, test): the map of a checkpoint, nil: there is none;
 ---  stored = maps may be stored in its folder; many = function(step): the agent of a checkpoint in many environments, nil: interventions
 ---  are not counted; scenes = names of others to choose
----@param options table? theme; controls = false: no bar; title of the window; seed of the episodes
+---@param options table? theme; controls = false: no bar; title of the window; seed of the episodes;
+---  follow = true: the newest checkpoint is shown while it plays
 ---@return Viewer
 local function new(tracks, options)
   options = options or {}
@@ -38,6 +41,7 @@ local function new(tracks, options)
   self.many, self.scenes, self.scene_name = tracks[1].many, tracks[1].scenes or {}, tracks[1].scene_name
   local first = tracks[1]
   self.stored = first.stored
+  self.follows = options.follow or nil
   if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
   return self
 end
@@ -240,8 +244,43 @@ function Viewer:episodes_of(k)
     if score and score == score then most, sum, n = math.max(most, score), sum + score, n + 1 end
   end
   local bound = (most >= 1 or most <= 0) and 1 or sum / math.max(1, n)
-  for _, e in ipairs(list) do if n > 0 and e.outcome then e.failed = (e.outcome.score or 0) < bound end end
+  for _, e in ipairs(list) do
+    if n > 0 and e.outcome then e.failed = (e.outcome.score or 0) < bound end
+    if e.failed then self:explain(k, e) end
+  end
   return list
+end
+
+-- Why an episode failed: "drawn", at more than half of its wrong decisions the right action had clearly more probability; else "memory", and where readings
+-- of the memory are made, "unused" (they find the right answer there) or "lost".  Nil: which action is right is not known, or none was wrong.
+local reasons = setmetatable({}, { __mode = "k" })
+
+---Why an episode failed, where its environment declares the right action: fills why and, where a reading of the memory is missing, settle.
+---@param k integer the track
+---@param e table of Timeline.episodes
+function Viewer:explain(k, e)
+  local line, known = self:untouched(k), reasons[e.outcome]
+  local env = line.source.env
+  local fact, entries = env and env.to_know and decisions.acting(env.to_know), not known and line:whole(e.start)
+  if fact and entries then
+    local count = decisions.of_episode(fact, entries, env.action_space.n)
+    known = { why = count.wrong > 0 and (2 * count.clear > count.wrong and "drawn" or "memory") or nil, at = count.first and e.start + count.first.step,
+      right = count.right }
+    reasons[e.outcome] = known
+  end
+  e.why = known and known.why
+  local told = self.causes and self.causes.words
+  if (e.why == "memory" or e.why == "unused") and told and told.lost then e.why = "lost" end          -- holding it helps: what is left of it is too little
+  if e.why ~= "memory" then return end
+  ---read: fun(frame, fact): probabilities by class, or nil
+  e.settle = function(read)
+    local looked = line.looked_at
+    local frame = line:frame(known.at)
+    line:look_at(looked)
+    local p = frame and read(frame, fact)
+    if p then known.why = (p[known.right] or 0) > 0.5 and "unused" or "lost" end
+    e.why = known.why
+  end
 end
 
 -- The number of the displayed episode in a list.
@@ -255,7 +294,7 @@ end
 ---@param by integer 1 or -1
 function Viewer:to_failure(by, clock)
   local source = self:source()
-  self.hunting = nil
+  self.hunting, self.note, self.dirty = nil, nil, true
   if self.at == 0 or source.live then return self:say("a training shows each episode once; after it, r plays its agent", clock) end
   local list = self:episodes_of(1)
   local i = place_of(self, list) + by
@@ -266,6 +305,7 @@ function Viewer:to_failure(by, clock)
   end
   self.hunting = #list + 1
   self:say("looking for a failure …", clock)
+  self.note_until = math.huge                                      -- until it is found
 end
 
 -- How many facts of the first step of two episodes are the same: of an equal cue the difference says more.
@@ -337,16 +377,50 @@ function Viewer:without(kind, word, at, clock)
   self:say(("this episode ends before step %d; Page Down shows another"):format(at), clock)
 end
 
+-- Shows the newest checkpoint of a run that somebody else trains, while it plays; while it is paused, a note says that there is one.
+local function follow(self, clock)
+  if not self.follows or self:source().live or self.at == 0 or clock < (self.looked or -LOOK) + LOOK then return end
+  self.looked = clock
+  local list, shown = self.tracks[1].open "checkpoints", self:source().steps
+  local newest = list[#list]
+  if not (newest and shown and newest > shown) or newest == self.passed then return end
+  if not self.playing or #self.tracks > 1 or self.taken or self.menu or self.help then
+    self.passed = newest
+    return self:say(("a newer checkpoint, of %.0f steps, is there: ] shows it"):format(newest), clock)
+  end
+  self:reopen({ checkpoint = newest }, clock)
+  self.followed = self:source().steps == newest or self.followed
+  if self.followed then self:say(("following the training: the newest checkpoint, of %.0f steps; [ stays at an older one"):format(newest), clock) end
+end
+
+---Shows the next older (by = -1) or newer (1) checkpoint; the newest one is followed where it was.
+function Viewer:checkpoint(by, clock)
+  playback.checkpoint(self, by, clock)
+  if self.follows == nil then return end
+  local list = self.tracks[1].open "checkpoints"
+  self.follows = self:source().steps == list[#list]
+end
+
 ---Advances with the clock; what is left of the time goes to the count of an intervention, to the next episodes, and to the map, if it is shown.
 ---@param clock number seconds
 ---@param deadline number? of engine.C.mn_clock(false)
 function Viewer:tick(clock, deadline)
   playback.tick(self, clock, deadline)
   if not deadline then return end
+  follow(self, clock)
   local job = self.effect and self.effect.job
   if job and not job.done and job:work(deadline) then self.dirty = true end
   scout(self, clock, deadline)
   if self.causes and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
+end
+
+---Plays the next episodes for the strip of a picture, where it can be said why they fail.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean changed
+function Viewer:ahead(deadline)
+  local env = self:source().env
+  self.scouted = env ~= nil and decisions.acting(env.to_know) ~= nil and #self.tracks == 1
+  return self.scouted and self:scout(STRIP, deadline or math.huge)
 end
 
 ---Completes the maps of the memory, if the page shows them, or says what they say and they are stored: for pictures.
@@ -354,7 +428,8 @@ end
 ---@return boolean changed
 function Viewer:measure(deadline)
   local causes, changed = self.causes, false
-  if not causes or not causes.wanted and not self.stored then return false end
+  if deadline and self:ahead(deadline) then changed = true end
+  if not causes or not causes.wanted and not self.stored then return changed end
   while causes:work(self:source().steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
   return changed
 end
@@ -386,7 +461,7 @@ end
 
 ---A key was pressed.  True: quit.
 function Viewer:key(key, clock, paint)
-  self.dirty, self.hover = true, nil
+  self.dirty, self.hover, self.note, self.hunting = true, nil, nil, nil          -- what was said was about the page before
   if self.menu then return key_of_menu(self, key, clock) end
   if self.help and key == keyboard.ESCAPE then return self:show_help(false) end
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
@@ -422,8 +497,11 @@ end
 -- The pointer rests at a place: its tip is drawn with the page.
 local function hover(self, x, y)
   self.hover = { x, y }
-  local tip = self.canvas:tip_at(x, y)
-  if tip or self.tip then self.dirty = true end
+  local tip, spot = self.canvas:tip_at(x, y), self.canvas:spot_at(x, y)
+  local part = spot and (spot.select or spot.part) or nil
+  part = part and part.layer and part or nil
+  if tip or self.tip or part ~= self.pointed then self.dirty = true end
+  self.pointed = part                                          -- all panels show where it is
 end
 
 -- The second of two quick clicks on a panel shows it alone, or the page again.
@@ -447,6 +525,7 @@ end
 ---A pointer event: see window.lua.
 function Viewer:pointer(what, x, y, by, clock, paint)
   local spot, box
+  if what == "press" then self.note, self.hunting = nil, nil end
   if what == "press" and (by == 1 or by == 3) then spot, box = self.canvas:spot_at(x, y) end
   if what == "press" and by == 3 then
     if spot and spot.start then self:beside(spot.start, clock) end

@@ -1,9 +1,11 @@
 -- viewer_page.lua -- what a viewer shows: the page of one to four tracks with the differences of two, the control bar, the tip at the
 -- pointer, notes, help and menu.
+local decisions = require "mneme.envs.decisions"
 local divergence = require "mneme.episodes.divergence"
 local playback = require "mneme.episodes.playback"
 local scene = require "mneme.view.scene"
 
+local STRIP = 26                             -- design pixels of a row of episodes below a picture
 local DIFFERENCE = 130                       -- design pixels of the panel between two pages and the bar
 
 local function speed_text(speed)
@@ -30,6 +32,13 @@ end
 -- The whole episode of a track, where its end is known.
 local function whole(self, k) return self.tracks[k].timeline:whole(self.slots[self.at][k]) end
 
+-- How the episode of a track ends, where that is known.
+local function whole_outcome(self, k)
+  local line = self.tracks[k] and self.tracks[k].timeline
+  local stop = line and line:stop(self.slots[self.at][k])
+  return stop and line.ticks[stop].outcome
+end
+
 -- The frames of the other tracks, for axes and colours that a page shares.
 local function others(self, k)
   local list = {}
@@ -40,10 +49,13 @@ local function others(self, k)
   return list
 end
 
+-- Are two episodes of one agent shown?
+local function one_agent(self) return #self.tracks == 2 and (self.original or self.together) and true or nil end
+
 local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
-  local more = { selection = self.selection, focus = self.selection, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+  local more = { selection = self.selection, focus = self.selection, pointed = self.pointed, status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
   if self.causes then
     more.story = function(why)
       local story = self.causes:story(why)
@@ -51,7 +63,8 @@ local function shown_frame(self, k, status)
     end
     more.losses, more.known = function() return self.causes:show_held() end, function() return self.causes:known() end
     more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
-    more.erased = self.original and self.erased or nil
+    more.erased, more.map_apart = self.original and self.erased or nil, one_agent(self)
+    if one_agent(self) then more.story, more.shared_story = nil, more.story end          -- said once, above both
   end
   local line, at = self.tracks[k].timeline, self.slots[self.at][k]
   more.episode_history, more.beside = whole(self, k), others(self, k)
@@ -68,8 +81,9 @@ local function words_for(self, e)
   local seed, text = self:source().seed, ("episode %d"):format(e.episode)
   if seed then text = ("%s, seed %d"):format(text, seed + e.episode) end
   if not e.outcome then return text .. ": not over" end
-  return (("%s: %s, return %.3g, %d steps.  Right click: beside the one shown"):format(text,
-    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", e.outcome.ret, e.outcome.length):gsub("%-(%d)", "−%1"))
+  return (("%s: %s, return %.3g, %d steps%s"):format(text,
+    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", e.outcome.ret, e.outcome.length,
+    e.why and (": %s (%s)"):format(decisions.reasons[e.why][2], decisions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 
 -- The episodes of each track, for the strip; {} where none is known.
@@ -80,7 +94,7 @@ local function strip_of(self)
     if k > 1 and (self.original or self.together) then break end
     local row, slot, won, over = { name = track.name, episodes = self:episodes_of(k) }, self.slots[self.at], 0, 0
     for _, e in ipairs(row.episodes) do
-      e.text, e.shown = words_for(self, e), false
+      e.text, e.shown = words_for(self, e) .. (e.outcome and ".  Right click: beside the one shown" or ""), false
       for i in ipairs(self.tracks) do
         -- an altered episode has slots of its own, which are not those of the strip
         if (i == k or self.together) and slot[i] >= e.start and slot[i] <= (e.stop or math.huge) then e.shown = true end
@@ -99,6 +113,12 @@ local function said_of(self)
   return divergence(self:frame(1), self:frame(2))
 end
 
+-- By how much the second of two episodes ended better, where both are known to their ends.
+local function better(self)
+  local a, b = whole_outcome(self, 1), whole_outcome(self, 2)
+  return a and b and (a.score and b.score and a.score ~= b.score and b.score - a.score or b.ret - a.ret) or nil
+end
+
 -- The contents of the control bar.
 local function bar_of(self, status)
   local from, to, over = self:episode()
@@ -110,11 +130,11 @@ local function bar_of(self, status)
   end
   local effect = self.effect and self.effect.job
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
-    live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, taken = self.taken ~= nil,
+    live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, follows = self.followed and self.follows, taken = self.taken ~= nil,
     movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, step = self:frame(1).step,
     can_change = not source.live and not source.trajectory, changeable = self:unchangeable() == nil,
-    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), effect = effect and effect:text() or nil, said = said_of(self) }
+    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), effect = effect and effect:text(better(self)) or nil, said = said_of(self) }
 end
 
 -- Shown until the trainer has written its first step.
@@ -132,6 +152,20 @@ local function pages(self, view, body, now)
     local second = self:frame(2)
     if second then scene.panels.difference(view, view:inset(difference, 6), now, { other = shown_frame(self, 2) }) end
   end
+  local edge = 16 * view.unit
+  local told = now.shared_story and setmetatable({ story = now.shared_story }, { __index = now })
+  local high = told and scene.panels.story(view, nil, told, view:inset(body, 16)) or 0
+  if high > 0 then
+    local story
+    story, body = view:split(body, "rows", { high + 8, "1*" }, 0)
+    scene.panels.story(view, { x = story.x + edge, y = story.y + edge / 2, w = story.w - 2 * edge, h = story.h - edge / 2 }, told)
+  end
+  local shared = one_agent(self) and self.tracks[1].scene.shared
+  if shared then
+    local map
+    body, map = view:split(body, "rows", { "1*", "1*" }, 0)
+    scene.panels[shared](view, { x = map.x + edge, y = map.y, w = map.w - 2 * edge, h = map.h - edge }, now)
+  end
   if n > 1 then boxes = { view:split(body, "columns", { "1*", "1*" }, 0) } end
   if n > 2 then
     local above, below = { view:split(boxes[1], "rows", { "1*", "1*" }, 0) }, { view:split(boxes[2], "rows", { "1*", "1*" }, 0) }
@@ -143,8 +177,31 @@ local function pages(self, view, body, now)
   end
 end
 
+-- How many episodes a reason explains, over all: "drawn wrongly 12, memory lost 1".
+local function legend(list)
+  local count, texts = {}, {}
+  for _, e in ipairs(list) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
+  for _, reason in ipairs(decisions.reasons) do
+    local n = count[reason[1]]
+    if n then texts[#texts + 1] = ("%s %s %d (%s)"):format(reason[3], reason[2], n, reason[4]) end
+  end
+  return table.concat(texts, ", ")
+end
+
 -- Adds page() to the class of viewers; `help`: its keys, for the panel of that name.
 return function(Viewer, help)
+  ---The known episodes and why they failed, for a page of text.
+  ---@return table[] marks { mark, good, lost, text }
+  ---@return string legend of the marks of failures
+  function Viewer:strip()
+    local list, marks = self:episodes_of(1), {}
+    for i, e in ipairs(list) do
+      marks[i] = { mark = e.failed and (e.why and decisions.reasons[e.why][3] or "×") or " ", good = e.outcome and not e.failed, lost = e.why == "lost",
+        text = words_for(self, e) }
+    end
+    return marks, legend(list)
+  end
+
   ---The scene and the frame of a window.
   function Viewer:page()
     if not self:frame(1) then return waiting, {} end
@@ -152,6 +209,13 @@ return function(Viewer, help)
     local first_frame = shown_frame(self, 1, status)
     return { draw = function(view, now)
       local body, bar, contents = view.box, nil, self.bar and bar_of(self, status)
+      local rows = not contents and self.scouted and view.box.h > 400 * view.unit and strip_of(self) or {}
+      if rows[1] then
+        body, bar = view:split(view.box, "rows", { "1*", STRIP * #rows }, 0)
+        scene.panels.strip(view, view:inset({ x = bar.x + 16 * view.unit, y = bar.y, w = bar.w - 32 * view.unit, h = bar.h }, 0), now,
+          { strip = rows, scenes = {}, room = 0.7 })
+        bar = nil
+      end
       if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end
       view.zoom = self.zoom
       view:with_panels(self.full, function() pages(self, view, body, now) end)
