@@ -451,9 +451,9 @@ end
 
 function world:see(obs)
   if not self.spec.see then return nil end
-  local values = {}
-  for k = 1, self.size do values[k] = tonumber(ffi.cast(self.pointer, obs)[k - 1]) end
-  return on_canvas(self, self.spec.see, values)
+  local seen = {}
+  for k = 1, self.size do seen[k] = tonumber(ffi.cast(self.pointer, obs)[k - 1]) end
+  return on_canvas(self, self.spec.see, seen)
 end
 
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
@@ -461,12 +461,12 @@ function world:draw(i)
   local env = self:need_reset(i, "draw")
   if self.spec.draw then return on_canvas(self, self.spec.draw, env.self) end
   return on_canvas(self, function()
-    local values, lo, hi = ffi.new("float[?]", self.size), 0, 1
+    local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
     for k = 0, self.size - 1 do
-      values[k] = self.last[i * self.size + k]
-      lo, hi = math.min(lo, values[k]), math.max(hi, values[k])
+      seen[k] = self.last[i * self.size + k]
+      lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
     end
-    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, values, lo, hi, canvas.SEQUENTIAL))
+    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, seen, lo, hi, canvas.SEQUENTIAL))
   end)
 end
 

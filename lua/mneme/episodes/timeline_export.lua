@@ -21,7 +21,8 @@ local function export_episode(line, i)
   local first = p.observations and like and line:stand_before(i)
   if not first then return nil, false end
   local names, fields = p.env.action_space.names, episode_recorder.fields_of(p, like)
-  local rec = trajectory_writer.new(p.env, 0, { fields = fields, about = { title = p.title, source = p.source, run = p.run, reads = reading(p.agent.core) } })
+  local rec = trajectory_writer.new(p.env, 0, { fields = fields,
+    about = { title = p.title, source = p.source, run = p.run, reads = reading(p.agent.core) } })
   rec:begin(p:observations())
   local over = false
   while not over and (rec.steps + 1) * rec.stride < MOST_BYTES and rec.steps < MOST_STEPS and C.mn_interrupted() == 0 do

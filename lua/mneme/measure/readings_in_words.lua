@@ -105,8 +105,8 @@ function readings_in_words.why(job, measure, word)
   if last == #job.steps then
     return ("No part loses the %s: %s. It is there to the end, which leaves its use: %s."):format(fact.name, read, nothing)
   end
-  return gone and gone > last and ("The %s fades from all parts: %s, at step %d surely from none. Its use before that is not shown either: %s."):format(fact.name, read,
-    job.steps[gone], nothing) or nil
+  return gone and gone > last and ("The %s fades from all parts: %s, at step %d surely from none. Its use before that is not shown either: %s.")
+    :format(fact.name, read, job.steps[gone], nothing) or nil
 end
 
 return readings_in_words

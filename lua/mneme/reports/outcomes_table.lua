@@ -43,7 +43,9 @@ local function measure(path, o, env)
   local p = stepper.from_run(path, { num_envs = o.num_envs or math.min(o.episodes, 64), seed = o.seed, greedy = o.greedy,
     best = o.best, settings = env })
   local names = p.env.outcomes
-  if #names == 0 then errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "outcomes = { ... } and outcome of mn.env, or .outcomes of engine/env.h, declare them") end
+  if #names == 0 then
+    errors.usage(("eval: outcomes=1, but %s declares none"):format(p.env.id), "outcomes = { ... } and outcome of mn.env, or .outcomes of engine/env.h, declare them")
+  end
   local reached = p.env:keep_outcomes()
   local out, m = fresh_episodes.play(p, o.episodes, { reached = reached }), { names = names, reached = {}, percent = {} }
   if #out.score < o.episodes then return nil end
