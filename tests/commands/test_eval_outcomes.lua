@@ -121,10 +121,10 @@ end)
 
 t.test("what does not fit is said", function()
   for words, expected in pairs {
-    ["eval grid/runs/nothing outcomes=1"] = "nothing", ["eval grid outcomes=1 out=a.txt"] = "expected a file that ends in .csv",
+    ["eval grid/runs/nothing outcomes=1"] = "nothing", ["eval grid outcomes=1 out=a.txt"] = "expected a name ending in .csv",
     ["eval grid out=a.csv"] = "goes with outcomes=1", ["eval grid outcomes=1 record=x"] = "do not go together",
     ["eval grid grid"] = "one run, got 'grid' and 'grid'", ["eval grid episodes=0"] = "eval: episodes=0, expected a whole number of at least 1",
-    ["eval grid outcomes=1 checkpoint=0"] = "expected no checkpoint=", ["eval grid record="] = "record= is empty", ["eval"] = "eval: which run?",
+    ["eval grid outcomes=1 checkpoint=0"] = "expected no checkpoint=", ["eval"] = "eval: which run?",
   } do
     local text
     text, status = shell.mneme(folder, words)

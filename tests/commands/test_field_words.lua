@@ -5,6 +5,7 @@ local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local meanings = require "mneme.base.meanings"
+local options = require "mneme.commands.options"
 local nearest = require "mneme.base.nearest"
 local registry = require "mneme.base.registry"
 local rows = require "mneme.base.field_words"
@@ -21,11 +22,10 @@ local known = { core = set_of(registry.names "cores"), environment = set_of(cata
   ["kind of thing"] = set_of { "costs", "runs", unpack(catalogue.kinds) } }
 for _, s in ipairs(config.standard) do known.setting[s[1]] = true end
 for key in pairs(learner_settings.keys) do known.setting[key] = true end
-for _, c in ipairs(commands) do known.command[c.name] = true end
-known.argument = { time_limit = true }           -- every environment has it
-for _, c in ipairs(commands) do
-  local text = c.usage .. (c.comment and catalogue.help(c) or "")
-  for key in text:gmatch "([%a_]+)=" do known.argument[key] = true end
+known.argument = { time_limit = true, key = true }           -- every environment has it; key=value
+for _, c in ipairs(commands.all()) do
+  known.command[c.name] = true
+  for _, option in ipairs(options.of(c)) do known.argument[option[1]] = true end
 end
 local core_settings = require "mneme.models.core_settings"
 

@@ -3,7 +3,6 @@ local t = require "tests.harness"
 local ffi = require "ffi"
 local attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local commands = require "mneme.commands.command_table"
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
 local datasets = require "mneme.envs.dataset"
@@ -53,21 +52,9 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
   end
 end)
 
-t.test("help knows every command, and every setting in its help", function()
-  for _, command in ipairs(commands) do
-    knows(command.name, "commands")
-    local text = command.usage
-    if command.comment then text = text .. catalogue.comment(registry.root .. "lua/mneme/" .. command.comment .. ".lua"):gsub("`[^`]*`", "") end
-    for key in text:gmatch "%f[%w_]([%l][%w_]*)=%f[^=]" do
-      t.ok(topics[key] or pcall(help.text, key), ("mneme %s: mneme help %s knows nothing"):format(command.name, key))
-    end
-  end
-end)
-
 t.test("help knows the words that pages and messages use", function()
   for _, word in ipairs { "trust", "use", "history", "seeds", "size", "tune", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
     "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
-  t.ok(help.text "jobs":find "mneme sweep +jobs=N: runs at a time" and help.text "jobs":find "mneme tune +jobs=N: trials at a time", help.text "jobs")
 end)
 
 t.test("help of a core with settings: their values, its equations and how its gates begin with them", function()

@@ -198,7 +198,7 @@ t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a ba
 end)
 
 t.test("every line on stderr is folded: only what draws a line in place writes to it directly", function()
-  local draws = { ["base/terminal.lua"] = true, ["base/progress.lua"] = true, ["study/progress_table.lua"] = true, ["commands/run_seeds.lua"] = true,
+  local draws = { ["base/terminal.lua"] = true, ["base/progress.lua"] = true, ["study/progress_table.lua"] = true, ["commands/run.lua"] = true,
     ["commands/bench/parts/published_agents.lua"] = true, ["commands/cli.lua"] = true }
   local root = registry.root .. "lua/mneme/"
   local seen = 0
@@ -253,7 +253,7 @@ t.test("list runs: all there are, newest first, whatever lies in the folder; tho
   t.eq(by.r299.score, 0.5) t.eq(by.r001.core, "gru")
   t.eq(by.broken.state, "damaged config.json") t.eq(by.no_study.state, "damaged study.json") t.eq(by.odd.state, "stopped")
   t.eq(by["study/"].state, "study: 1 of 2 done")
-  local text = run_list.text(place)
+  local text = run_list.text { folder = place }
   t.ok(text:find "r300 +finished +1000 of 1000 +0.500 +gru +tmaze +2020", text)
   t.ok(shell.mneme(dir, "list runs"):find "\n  a +finished +4096 of 4096")
   local none, rc = shell.mneme(dir, "list runs nowhere")

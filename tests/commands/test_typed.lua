@@ -47,7 +47,7 @@ local typed = {
   { "eval latest", "did you mean the newest, runs/demo" }, { "run resume=latest", "did you mean the newest, runs/demo" },
   { "eval runs/demo/checkpoints/step-2048.safetensors", "did you mean runs/demo checkpoint=2048" }, { "view runs/demo/episodes", "did you mean runs/demo%?" },
   { "eval runs/demo deterministic", "write greedy=1" }, { "eval runs/demo corridor=3,4", "expected one value" }, { "eval runs/demo checkpoint=best", "best=1" },
-  { "eval runs/demo runs/demo", "mneme compare runs/demo runs/demo" }, { "intervene runs/demo erase=all at=1 out=x.png", "not here: this command prints" },
+  { "eval runs/demo runs/demo", "mneme compare runs/demo runs/demo" }, { "intervene runs/demo erase=all at=1 out=x.png", "expected a name ending in .svg" },
   { "intervene runs/demo erase=all at=1,2", "one step at a time" }, { "play tmaze keys=right*3", "write 3%*right" },
   { "export runs/demo to=x.pt", "torch reads it" },
   { "run train learner=ppo num_envs=6 minibatches=4", "minibatches=1, 2, 3 or 6" },

@@ -178,7 +178,7 @@ function credit.play(...)
   if n == 3 then ffi.C.kill(ffi.C.getpid(), 2) end
   return play(...)
 end
-os.exit(require("mneme.commands.credit").main { "it", %s })
+os.exit(require("mneme.commands.arguments").run(require "mneme.commands.credit", { "it", %s }))
 ]]
 
 t.test("Ctrl-C: the means of what was done are printed, and the status says that it was stopped", function()

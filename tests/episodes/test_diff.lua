@@ -1,6 +1,7 @@
 -- test_diff.lua -- mneme diff finds the step at which two trajectories, or the logs of two runs, part, and says in
 -- what.
 local t = require "tests.harness"
+local arguments = require "mneme.commands.arguments"
 local diff = require "mneme.commands.diff"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
@@ -121,7 +122,7 @@ t.test("the command line of mneme diff", function()
   walk(nil, right, nil, "one.mnt")
   local function says(pattern, ...)
     local words = { ... }
-    t.raises(function() diff.main(words) end, pattern)
+    t.raises(function() arguments.run(diff, words) end, pattern)
   end
   says("expected two things to compare, got 1", path "one.mnt")
   says("there is no such file or run", path "one.mnt", path "two.mnt")

@@ -427,13 +427,13 @@ t.test("Ctrl-C while an episode is written: what it has lived through so far is 
 end)
 
 t.test("the command line: shown from the step on, refused where it makes no sense", function()
-  local view = require "mneme.commands.view"
-  local o = view.parse { "RUN", "erase=layers.0.head.1", "force=layers.0.beta:0", "at=4", "for=3" }
+  local view, parsed = require "mneme.commands.view", require "tests.support.parsed"
+  local o = view.prepare(parsed(view, { "RUN", "erase=layers.0.head.1", "force=layers.0.beta:0", "at=4", "for=3" }))
   t.eq(o.list[1].at, 4) t.eq(o.list[2].steps, 3) t.eq(o["for"], 3)
   t.eq(intervention_options.of(o.list).text, "erase layers.0.head.1, force layers.0.beta to 0")
   local function refuse(pattern, ...)
     local given = { ... }
-    t.raises(function() view.parse(given) end, pattern)
+    t.raises(function() view.prepare(parsed(view, given)) end, pattern)
   end
   refuse("at which step", "RUN", "erase=all")
   refuse("for=3 goes with force, freeze and hold, not with erase", "RUN", "erase=all", "at=3", "for=3")

@@ -271,7 +271,7 @@ return function(target, block)
       return open_now(path, mode)
     end
     files.list = function() return { "a" } end
-    local ok, e = pcall(config and run_list.text or function(path) return absent("config%.json$", run_list.text, path) end, "fuzz")
+    local ok, e = pcall(config and run_list.text or function(o) return absent("config%.json$", run_list.text, o) end, { folder = "fuzz" })
     io.open, files.list = open_now, list                               -- luacheck: ignore
     if not ok then error(e, 0) end
   end)

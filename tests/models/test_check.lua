@@ -1,6 +1,7 @@
 -- test_check.lua -- mneme check: every fixture passes; whatever is wrong with a file is found, named, and told
 -- by the exit status: 1 wrong or damaged, 2 something that does not exist here.
 local t = require "tests.harness"
+local arguments = require "mneme.commands.arguments"
 local check = require "mneme.commands.check"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -17,7 +18,7 @@ local function run(...)
   local said, real_print, real_stderr, list = {}, print, io.stderr, { ... }
   print = function(s) said[#said + 1] = tostring(s) .. "\n" end   -- luacheck: ignore
   io.stderr = { write = function(_, s) said[#said + 1] = s end }
-  local ok, status = xpcall(function() return check.main(list) end, errors.handler)
+  local ok, status = xpcall(function() return arguments.run(check, list) end, errors.handler)
   print, io.stderr = real_print, real_stderr                      -- luacheck: ignore
   if not ok then return status.status, tostring(status) end
   return status, table.concat(said)
@@ -211,7 +212,7 @@ t.test("damaged files: status 1, whatever they would have asked for", function()
     local status = run(path)
     t.ok(status == 0 or status == 1 or status == 2)
   end
-  t.eq(run(path .. ".not-there"), 1)
+  t.eq(run(path .. ".gone"), 1)
   t.eq(run "/", 2, "a folder that is no run")
 end)
 

@@ -62,7 +62,7 @@ local function following()
   set("view", find.names "scenes")
   set("list", catalogue.kinds, { "costs", "runs" })
   set("bench", find.benchmarks())
-  set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "man" }, envs)
+  set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "commands", "man" }, envs)
   set("help", require("mneme.commands.help").names())
   return after
 end

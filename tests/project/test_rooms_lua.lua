@@ -36,6 +36,7 @@ local function requires(path)
   for line in (files.read(path) .. "\n"):gmatch "(.-)\n" do
     n = n + 1
     local code = line:gsub("^%s*%-%-.*", "")
+    code = code:gsub("%f[%w.]lazy(%s+[\"'])", "require%1")                           -- base/lazy.lua: when it is first used
     for module in code:gmatch "require%s*%(?%s*[\"'](mneme[%w_.]*)[\"']" do
       if module:sub(-1) ~= "." then list[#list + 1] = { module, n }       -- of `"mneme.learn." .. name` the room counts
       else list[#list + 1] = { module:sub(1, -2), n, whole_room = true } end

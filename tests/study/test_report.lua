@@ -385,9 +385,9 @@ t.test("no script any more, no study, other words", function()
   t.ok(bare:find('id="figure-1"', 1, true) and bare:find('id="differences"', 1, true), "the usual figure and differences")
   t.eq((mneme "report nasty script=nasty.lua.gone out=moved.html"), 0)
   os.rename(script .. ".gone", script)
-  for line, what in pairs { ["report"] = "of which study", ["report nasty width=84mm"] = "is for the files of figures=",
+  for line, what in pairs { ["report"] = "which study", ["report nasty width=84mm"] = "is for the files of figures=",
     ["report nusty"] = "did you mean runs/nasty",
-    ["report nasty fgures=x"] = "did you mean 'figures'", ["report nasty language=de"] = "language= was removed", ["report runs"] = "neither a run nor a study",
+    ["report nasty fgures=x"] = "did you mean 'figures'", ["report runs"] = "neither a run nor a study",
     ["report nasty more"] = "no such run", ["report nasty figures=f width=1mm"] = "expected 40mm", ["report nasty -x"] = "unknown setting" } do
     status, said = mneme(line)
     t.eq(status, 2, line)

@@ -18,6 +18,7 @@ local playback = require "mneme.episodes.playback"
 local shell = require "tests.support.shell"
 local state_arrays = require "mneme.models.state_arrays"
 local stepper = require "mneme.episodes.stepper"
+local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
 
 local C = engine.C
@@ -249,11 +250,11 @@ end)
 
 t.test("mneme view out=FILE.html", function()
   local path = folder .. "/e.html"
-  for _, bad in ipairs { { "tmaze", "out=" .. path, "erase=all" }, { "tmaze", "out=" .. path, "erase=all", "at=2", "episodes=2" }, { "tmaze", "out=x.htm" } } do
-    local ok, e = pcall(view.parse, bad)
+  for _, bad in ipairs { { "tmaze", "out=" .. path, "erase=all" }, { "tmaze", "out=" .. path, "erase=all", "at=2", "episodes=2" } } do
+    local ok, e = pcall(function() return view.prepare(parsed(view, bad)) end)
     t.ok(not ok and e.status == 2, table.concat(bad, " "))
   end
-  local said, status = shell.mneme(folder, "view tmaze seed=4 erase=all at=2 at=2 theme=light out=e.html")
+  local said, status = shell.mneme(folder, "view tmaze seed=4 erase=all at=2 theme=light out=e.html")
   t.eq(status, 0, said)
   local data = read(files.read(path))
   t.eq(data.at, 2) t.eq(data.open, 2) t.eq(#data.variants, 2)

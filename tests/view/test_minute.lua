@@ -6,6 +6,7 @@ local t = require "tests.harness"
 local display = require "tests.support.xvfb"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
+local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
 local viewer_rig = require "tests.support.viewer_rig"
 
@@ -26,7 +27,7 @@ end
 
 -- The same viewer without a window.
 local function twin_of(words)
-  local twin = { v = view.open(view.parse(words)), clock = 0 }
+  local twin = { v = view.open(view.prepare(parsed(view, words))), clock = 0 }
   local painter = viewer_rig.painter
   painter.view.scale = SCALE
   twin.v.canvas, twin.v.playing = painter.view, false

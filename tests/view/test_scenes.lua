@@ -14,6 +14,7 @@ local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
+local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
 local viewer = require "mneme.view.viewer"
 
@@ -378,7 +379,7 @@ local function gif_frames(file)
 end
 
 local function export(name, more)
-  local o = view.parse { "x", "out=" .. path(name), "size=480x320" }
+  local o = view.prepare(parsed(view, { "x", "out=" .. path(name), "size=480x320" }))
   local shown = viewer.new({ { source = fake.new { corridor = 4 }, scene = more or what } }, { controls = false })
   return view.export(shown, o), path(name)
 end

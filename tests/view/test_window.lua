@@ -13,6 +13,7 @@ local frames = require "mneme.episodes.frames"
 local rig = require "tests.support.scene_rig"
 local scene = require "mneme.view.scene"
 local shell = require "tests.support.shell"
+local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
 local window = require "mneme.view.window"
 local setenv = require("posix.stdlib").setenv
@@ -350,7 +351,7 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
   local said, status = shell.mneme(folder, "run tmaze corridor=4 core=agalite core.n_layers=1 core.n_heads=2 core.d_head=8 "
     .. "core.d_model=16 core.d_ffn=16 steps=256 num_envs=2 num_steps=64 run=there")
   t.eq(status, 0, said)
-  local shown = view.open(view.parse { folder .. "/there" })      -- the same page, drawn here: where its buttons are
+  local shown = view.open(view.prepare(parsed(view, { folder .. "/there" })))      -- the same page, drawn here: where its buttons are
   shown:forward()
   local what, frame = shown:page()
   painter:paint(what, frame, 1280, 800)

@@ -30,25 +30,6 @@ end
 ---The comment at the top of a file as a text to read: without "name.lua --".
 function catalogue.prose(path) return (catalogue.comment(path):gsub("^[%w_]+%.lua %-%- ", "")) end
 
--- How a benchmark is called and what it measures, from its header, "`mneme bench NAME [key=value]`: what it measures."
-local function benchmark_lines(name)
-  local path = registry.library .. "commands/bench/" .. name .. ".lua"
-  local usage, doc = catalogue.prose(path):gsub("%s*\n%s*", " "):match "^`mneme bench ([^`]*)`: (.*)$"
-  if not usage then error(path .. ": its header does not begin with `mneme bench " .. name .. " ...`: what it measures", 0) end
-  return ("  %s\n      %s\n"):format(usage, doc:match "^(.-)[.:;]%s" or doc:match "^(.-)%.?$")
-end
-
----The help of a command: the comment of its file, and of benchmarks that of each.
----@param command table of commands/command_table.lua, with a comment
----@return string
-function catalogue.help(command)
-  local text = catalogue.prose(registry.library .. command.comment .. ".lua")
-  if command.name ~= "bench" then return text end
-  local list = {}
-  for i, name in ipairs(registry.benchmarks()) do list[i] = benchmark_lines(name) end
-  return text .. "\n" .. table.concat(list)
-end
-
 -- The first sentence of the comment at the top of a file, without "name.lua --"; "" without one.  Dots in a row end none.
 local function first_comment(path)
   local text = ""

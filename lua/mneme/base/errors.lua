@@ -79,7 +79,8 @@ end
 ---Throw an error that names the user's line.
 ---@param message string what was given and what was expected, on one line
 ---@param options table? `hint`: what to do about it; `status`: exit status (1 failed, 2 usage or a bad
----  setting, 3 diverged; default 1); `where`: "file:line" instead of the user's line, false for none
+---  setting, 3 diverged; default 1); `where`: "file:line" instead of the user's line, false for none; `setting`, `given`, `expected`: the same
+---  as the message, for programs
 function errors.raise(message, options)
   options = options or {}
   local where, hint = options.where, options.hint
@@ -89,7 +90,7 @@ function errors.raise(message, options)
     where = user_position()
   end
   error(setmetatable({ message = tostring(message), hint = hint, status = options.status or 1,
-    where = where or nil, traceback = debug.traceback("", 2) }, Error), 0)
+    where = where or nil, traceback = debug.traceback("", 2), setting = options.setting, given = options.given, expected = options.expected }, Error), 0)
 end
 
 ---Refuse what is not the table that is expected.

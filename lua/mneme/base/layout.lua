@@ -116,62 +116,25 @@ function layout.list(rows)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- Indented lines: rows of a word and what it means, as in the headers of commands, if one of them is too wide; else as they are.
-local function hanging(lines, group, right)
-  local rows, wide, gap = {}, false, nil
-  for _, line in ipairs(group) do
-    local first, text = line:match "^%s+(%S.-)%s%s+(%S.*)$"
-    local indent = #line:match "^%s*"
-    wide = wide or letters(line) > right
-    if rows[1] and gap and indent >= 8 and math.abs(indent - gap) <= 2 then          -- the row above goes on
-      rows[#rows][2] = rows[#rows][2] .. " " .. line:match "^%s*(.*)$"
-    elseif rows[1] and not rows[#rows][2] and indent >= 16 then                       -- what a long word means, below it
-      rows[#rows], gap = { rows[#rows][1], (line:match "^%s*(.*)$") }, indent
-    else
-      gap = first and letters(line) - letters(text) or nil
-      rows[#rows + 1] = first and { first, text } or { line }
-    end
-  end
-  if not wide then
-    for _, line in ipairs(group) do lines[#lines + 1] = line end
-    return
-  end
-  local some = {}
-  local function flush()
-    if some[1] then lines[#lines + 1] = layout.columns(some, 24):gsub("\n$", "") end
-    some = {}
-  end
-  for _, row in ipairs(rows) do
-    if row[2] then some[#some + 1] = { row[1]:match "%S.*", row[2] }
-    else
-      flush()
-      lines[#lines + 1] = terminal.fold(row[1], right)
-    end
-  end
-  flush()
-end
-
----Prose: lines that follow each other without an indent are one paragraph, wrapped; indented lines that are too wide are rows of a
----word and what it means.
+---Prose: lines that follow each other without an indent are one paragraph, wrapped; indented lines stay, folded where they are too wide.
 ---@param text string
 ---@return string
 function layout.prose(text)
-  local lines, paragraph, group, right = {}, {}, {}, layout.width()
+  local lines, paragraph, right = {}, {}, layout.width()
   local function close()
     if paragraph[1] then indented(lines, table.concat(paragraph, " "), "", "", right) end
-    if group[1] then hanging(lines, group, right) end
-    paragraph, group = {}, {}
+    paragraph = {}
   end
   for line in text:gmatch "([^\n]*)\n?" do
-    if line == "" or (line:find "^%S" and group[1]) or (line:find "^%s" and paragraph[1]) then close() end
+    if not line:find "^%S" then close() end
     if line == "" then lines[#lines + 1] = ""
     elseif line:find "^%S.-%s%s%s+%S" then         -- a sentence, and a command that shows it
       local sentence, command = line:match "^(%S.-)%s%s%s+(%S.*)$"
       paragraph[#paragraph + 1] = sentence
       close()
-      group[1] = "  " .. command
+      lines[#lines + 1] = terminal.fold("  " .. command, right)
     elseif line:find "^%S" then paragraph[#paragraph + 1] = line
-    else group[#group + 1] = line end
+    else lines[#lines + 1] = terminal.fold(line, right) end
   end
   close()
   return (table.concat(lines, "\n"):gsub("%s+$", "")) .. "\n"

@@ -1,5 +1,4 @@
 -- meanings.lua -- what a name means: another program's word (field_words.lua), or one that was nearly typed.
-local words = require "mneme.base.field_words"
 
 local meanings = {
   about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
@@ -16,7 +15,7 @@ local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", 
 function meanings.of_field(kind, word)
   if not rows then
     rows = {}
-    for _, row in ipairs(words) do
+    for _, row in ipairs(require "mneme.base.field_words") do
       rows[row[1]] = rows[row[1]] or {}
       for each in row[2]:gmatch "%S+" do rows[row[1]][each] = row[3] end
     end

@@ -1,6 +1,7 @@
 -- next_step.lua -- the last thing that a command prints, on stderr: the commands that one would type next.
 local ffi = require "ffi"
-local shell_word = require "mneme.base.shell_word"
+local lazy = require "mneme.base.lazy"
+local shell_word = lazy "mneme.base.shell_word"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int isatty(int fd);"
@@ -27,17 +28,6 @@ end
 ---@param ... string|string[] as in note
 function next_step.say(...)
   if ffi.C.isatty(2) == 1 then next_step.note(...) end
-end
-
----The same command without a setting.
----@param key string
----@param command string
----@param words string[] what follows the command
----@return string[]
-function next_step.without(key, command, words)
-  local list = { command }
-  for _, word in ipairs(words) do if not word:find("^%-*" .. key .. "=") then list[#list + 1] = word end end
-  return list
 end
 
 return next_step

@@ -7,8 +7,11 @@ local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 ffi.cdef "int isatty(int fd);"
-local progress = {}
+local progress = {
+  into = nil,               -- a file that gets "SHARE SECONDS_LEFT" in place of bars, for the process that started this one
+}
 local BAR, SPARKS, KEPT = 12, 24, 240         -- letters of the bar, at most of the sparkline; its values
+local EVERY = 0.5                             -- seconds between two lines of progress.into
 local LONG = 10                               -- seconds: what takes longer says so
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
@@ -158,13 +161,21 @@ local function foresee(self, step, now)
   end
   local seconds = now - self.second.time
   if seconds < 1 or step <= self.second.step then return end
-  self.foreseen = true
   local left = (self.steps - step) * seconds / (step - self.second.step)
-  if left < LONG then return end
+  self.foreseen, self.left = not progress.into, left
+  if left < LONG or progress.into then return end
   local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about",
     clock(left), short(self.steps - step), self.unit,
     seconds < 1.5 and "second" or clock(seconds))
   if self.tty then self.out:write("\r\27[K", terminal.fold(line, self.columns()), "\n") else self.out:write(line, "\n") end
+end
+
+-- The line of progress.into.
+local function hand_on(self, step, now)
+  if self.silent or now - self.shown < EVERY then return end
+  self.shown = now
+  local f = io.open(progress.into, "w")
+  if f then f:write(("%.4f %s\n"):format(math.min(step / self.steps, 1), self.left and ("%.1f"):format(self.left) or "")) f:close() end
 end
 
 ---Report the progress; cheap if nothing is due to be shown.
@@ -173,6 +184,7 @@ end
 function Progress:update(step, values)
   local now = C.mn_clock(false)
   foresee(self, step, now)
+  if progress.into then return hand_on(self, step, now) end
   if now - self.began < self.after then return end
   local tenth = math.floor(10 * step / self.steps)
   if self.tty and now - self.shown >= 0.1 then note(self, values) end
@@ -182,6 +194,7 @@ end
 
 ---The last line, whatever is due.
 function Progress:finish(step, values)
+  if progress.into then return end
   if self.tty or self.last ~= step then self:tell(step, values, C.mn_clock(false)) end
   if self.tty then self.out:write "\n" end
 end
@@ -228,7 +241,7 @@ end
 ---@param seconds number
 ---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
 function progress.announce(seconds, basis)
-  if seconds < LONG then return end
+  if seconds < LONG or progress.into then return end
   io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n")
 end
 

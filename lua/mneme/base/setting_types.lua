@@ -64,6 +64,23 @@ end
 
 local with_commas = { run = true, resume = true, previous = true }    -- texts in which a comma is a comma
 
+---What a word of a command line sets.
+---@param word string "core.eta=8"
+---@return string? key nil: it is no key=value
+---@return string? text
+function values.pair(word) return word:match "^%-*([%a_][%w_.%-]*)=(.*)$" end
+
+---The words that set none of these.
+---@param words string[]
+---@param ... string keys
+---@return string[]
+function values.without(words, ...)
+  local list, left = {}, {}
+  for _, key in ipairs { ... } do left[key] = true end
+  for _, word in ipairs(words) do if not left[values.pair(word) or ""] then list[#list + 1] = word end end
+  return list
+end
+
 ---Does a setting have one value, so that a comma parts several of a sweep?
 ---@param key string may be dotted
 ---@param default any
@@ -206,7 +223,7 @@ end
 function values.same_words(words, schema)
   local said = {}
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
+    local key, text = values.pair(word)
     if key then said[key] = key .. "=" .. values.key(text, values.like(schema, key)) else said[word] = word end
   end
   local list = tables.keys(said)

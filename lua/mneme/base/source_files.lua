@@ -117,7 +117,7 @@ end
 function source_files.only_named(list)
   source_files.free = false
   for _, word in ipairs(list) do
-    local key, value = word:match "^%-*([%w_.]+)=(.*)$"
+    local key, value = require("mneme.base.setting_types").pair(word)
     for part in (value or word):gmatch "[^,{}%s\"']+" do
       if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
     end

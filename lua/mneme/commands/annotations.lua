@@ -1,11 +1,12 @@
 -- annotations.lua -- `mneme help annotations`: everything that a script may call, as stubs with LuaCATS comments, from which
 -- an editor with lua-language-server completes names, shows what they are and reports what does not fit.  Made from the same
 -- sources as `mneme help api`: comments, and the signatures of ops.
-local api = require "mneme.commands.api"
-local errors = require "mneme.base.errors"
+local lazy = require "mneme.base.lazy"
+local api = lazy "mneme.commands.api"
 local files = require "mneme.base.files"
 
-local annotations = {}
+local annotations = { name = "help annotations", doc = "everything that a script may call, for editors",
+  options = { { "to", "write it there, and a .luarc.json that names the folder where there is none", type = "folder", example = ".mneme" } } }
 
 -- ---- comments ----
 
@@ -159,12 +160,8 @@ function annotations.text()
 end
 
 ---`mneme help annotations` prints the file; to=FOLDER writes it there, and a .luarc.json that names the folder where there is none.
----@param words string[] "to=FOLDER", or nothing
-function annotations.main(words)
-  local folder = words[1] and words[1]:match "^to=(.+)$"
-  if #words > (folder and 1 or 0) then
-    errors.usage(("help annotations: '%s' is not expected"):format(words[folder and 2 or 1]), "mneme help annotations to=FOLDER")
-  end
+function annotations.run(o)
+  local folder = o.to
   if not folder then return io.stdout:write(annotations.text()) end
   files.make_folder(folder)
   files.write(folder .. "/mneme.lua", { annotations.text() })

@@ -3,7 +3,8 @@
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
+local lazy = require "mneme.base.lazy"
+local tensor = lazy "mneme.tensor.tensor"
 
 local api = {}
 
@@ -100,8 +101,8 @@ end
 
 -- ---- what there is ----
 
--- f(name, value, called) for everything public in mn: functions, tables that may be called, data; "mn.stats.iqm".
-local function each(f)
+-- f(name, value, called) for everything public in mn, or in one entry of it: functions, tables that may be called, data; "mn.stats.iqm".
+local function each(f, only)
   local mn = require "mneme"
   local function look(name, value)
     local meta = type(value) == "table" and getmetatable(value)
@@ -115,10 +116,11 @@ local function each(f)
     for _, key in ipairs(keys) do look(name .. "." .. key, value[key]) end
   end
   for _, name in ipairs(mn.names()) do
-    if name ~= "Tensor" then look("mn." .. name, mn[name]) end                                -- a class: below
+    if name ~= "Tensor" and (not only or name == only) then look("mn." .. name, mn[name]) end                                -- a class: below
   end
   for _, name in ipairs(tables.keys(tensor.functions)) do                                     -- that take more than their op
-    if rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0 then f("mn." .. name, tensor.functions[name]) end
+    local more = (not only or name == only) and rawget(tensor.ops, name) and #definition(tensor.functions[name]).comment > 0
+    if more then f("mn." .. name, tensor.functions[name]) end
   end
 end
 
@@ -142,13 +144,14 @@ end
 ---Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
 ---comment, its file and line.  `called`: it is a table that is called, and has fields.  Ops are listed by api.ops;
 ---here are those that take more than their signature says (mn.pad).
+---@param only string? those of one entry of mn: "stats"
 ---@return { name: string, arguments: string, comment: string[], path: string, line: integer, called: boolean? }[]
-function api.functions()
+function api.functions(only)
   local list = {}
   each(function(name, value, called)
     local entry = type(value) == "function" and definition(value)
     if entry then entry.name, entry.called, list[#list + 1] = name, called, entry end
-  end)
+  end, only)
   return list
 end
 
@@ -187,22 +190,29 @@ local function add_to(class, part)
   end
 end
 
----Every class whose objects a script may hold, with its parents: what functions take and return, and what these classes name.
----@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], overload: string?, call: table?, methods: table[] }[]
-function api.classes()
-  local known, wanted, list = {}, {}, {}
+-- The classes by name, or the one of a name.
+local function known_classes(only)
+  local known = {}
   local function read(folder)
     for _, name in ipairs(files.list(folder)) do
       local path = folder .. "/" .. name
       if files.is_folder(path) then read(path) end
-      for _, class in ipairs(name:find "%.lua$" and classes_of(path) or {}) do
+      local wanted = name:find "%.lua$" and (not only or files.read(path):find("%-%-%-@class " .. only .. "%f[^%w_]"))
+      for _, class in ipairs(wanted and classes_of(path) or {}) do
         known[class.name] = known[class.name] or class
         if known[class.name] ~= class then add_to(known[class.name], class) end
       end
     end
   end
   read(registry.root .. "lua/mneme")
-  for _, method in ipairs(methods_of_functions()) do table.insert(known.Tensor.methods, method) end
+  for _, method in ipairs(known.Tensor and methods_of_functions() or {}) do table.insert(known.Tensor.methods, method) end
+  return known
+end
+
+---Every class whose objects a script may hold, with its parents: what functions take and return, and what these classes name.
+---@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], overload: string?, call: table?, methods: table[] }[]
+function api.classes()
+  local known, wanted, list = known_classes(), {}, {}
   local want
   local function want_all(comment)
     for _, line in ipairs(comment) do
@@ -260,7 +270,7 @@ api.prose = prose
 ---@param name string "mn.adam"
 ---@return string?
 function api.text(name)
-  for _, f in ipairs(api.functions()) do
+  for _, f in ipairs(api.functions(name:match "^mn%.([%w_]+)")) do
     if f.name == name then return ("%s(%s)\n\n%s\n"):format(f.name, f.arguments, prose(f.comment)) end
   end
 end
@@ -269,17 +279,15 @@ end
 ---@param name string "Tensor"
 ---@return string?
 function api.class_text(name)
-  for _, class in ipairs(api.classes()) do
-    if class.name == name then
-      local out = { name .. (class.doc ~= "" and ": " .. class.doc or "") .. "\n" }
-      for _, field in ipairs(class.fields) do out[#out + 1] = "  " .. field:gsub("^@field%s+", "") end
-      for _, m in ipairs(class.methods) do
-        out[#out + 1] = ("  :%s(%s)  %s"):format(m.name, m.arguments, (table.concat(m.comment, " "):gsub("%s*@.*$", ""):match "^(.-%.)%s" or
-          table.concat(m.comment, " "):gsub("%s*@.*$", "")))
-      end
-      return table.concat(out, "\n") .. "\n"
-    end
+  local class = name:find "^%u[%w_]*$" and known_classes(name)[name]
+  if not class then return nil end
+  local out = { name .. (class.doc ~= "" and ": " .. class.doc or "") .. "\n" }
+  for _, field in ipairs(class.fields) do out[#out + 1] = "  " .. field:gsub("^@field%s+", "") end
+  for _, m in ipairs(class.methods) do
+    out[#out + 1] = ("  :%s(%s)  %s"):format(m.name, m.arguments, (table.concat(m.comment, " "):gsub("%s*@.*$", ""):match "^(.-%.)%s" or
+      table.concat(m.comment, " "):gsub("%s*@.*$", "")))
   end
+  return table.concat(out, "\n") .. "\n"
 end
 
 ---All of it as Markdown.

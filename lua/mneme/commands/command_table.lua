@@ -1,59 +1,23 @@
--- command_table.lua -- the commands of mneme: name, usage, a line about each, and the file whose header is its help (comment).  For the
--- reader of the command line (arguments.lua): scripts: its settings are those of a script; switches: those that need no value; places: its
--- other words are folders of runs or studies; loads: it loads the code of a stored run, so that use= and trust= choose which.
-local registry = require "mneme.base.registry"
+-- command_table.lua -- the commands of mneme, in the order of help; each is declared in a file of its name in commands/ (see options.lua).
+local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "tune", "report", "compare",
+  "export", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
+local known = {}
+for _, name in ipairs(commands.names) do known[name] = true end
 
-return {
-  { name = "run", scripts = true, loads = true,
-    usage = " SCRIPT [key=value ...]", doc = "train, or run any script; mneme run SCRIPT --help lists its settings" },
-  { name = "eval", places = true, loads = true, switches = { greedy = true, best = true, outcomes = true, internals = true },
-    usage = " RUN [episodes=1000] [outcomes=1] [record=FOLDER]", doc = "evaluate a trained agent on fresh episodes",
-    comment = "commands/eval" },
-  { name = "view", places = true, loads = true, switches = { greedy = true },
-    usage = " RUN|FILE.mnt|SCENE [out=FILE]",
-    doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page", comment = "commands/view" },
-  { name = "play", loads = true, switches = { blind = true },
-    usage = " ENV|against=RUN [setting=value ...]", doc = "play an environment by hand, alone or against an agent",
-    comment = "commands/play" },
-  { name = "diff", places = true, loads = true,
-    usage = " A.mnt B.mnt | RUN RUN", doc = "find the first step at which two trajectories or runs differ", comment = "commands/diff" },
-  { name = "intervene", places = true, loads = true, switches = { greedy = true, best = true },
-    usage = " RUN erase=PART at=STEP [episodes=200]",
-    doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success", comment = "commands/intervene" },
-  { name = "credit", places = true, loads = true, switches = { greedy = true, best = true },
-    usage = " RUN [at=STEP] [of=action] [out=FILE.svg]", doc = "which earlier observations an agent's value and action depend on",
-    comment = "commands/credit" },
-  { name = "probe", places = true, loads = true, switches = { greedy = true, best = true },
-    usage = " RUN [facts=cue,position] [out=FILE.svg|json]",
-    doc = "what does a memory know, step by step: linear readings of the task's facts", comment = "commands/probe" },
-  { name = "where", places = true, loads = true, switches = { greedy = true, best = true, checkpoints = true },
-    usage = " RUN [episodes=64] [out=FILE.svg|json|gif] [checkpoints=1]",
-    doc = "where is it remembered: success lost by erasing each part of the memory at each step", comment = "commands/where" },
-  { name = "sweep", scripts = true, loads = true, switches = { power = true },
-    usage = " SCRIPT [jobs=2] [seeds=10] [import=FILE] [key=value,value ...]", doc = "run a grid of settings and seeds, in several processes",
-    comment = "study/sweep" },
-  { name = "tune", scripts = true, loads = true, switches = { minimise = true, only = true },
-    usage = " SCRIPT core=A,B lr=1e-5..1e-2:log budget=40x1e5",
-    doc = "find good settings for each memory with the same budget, then run them with fresh seeds", comment = "commands/tune" },
-  { name = "report", places = true, loads = true, switches = { panels = true },
-    usage = " STUDY|RUN...|FILE.jsonl [out=FILE.html] [export=FILE]",
-    doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources", comment = "reports/report" },
-  { name = "compare", places = true, loads = true, switches = { all = true },
-    usage = " RUN RUN ... [by=charts/score] [out=curves.svg]",
-    doc = "compare runs or studies: settings that differ, results, curves, resources", comment = "commands/compare" },
-  { name = "export", places = true, loads = true, switches = { best = true },
-    usage = " RUN|FILE.mnt to=FILE.safetensors|FILE.npz", doc = "export parameters for PyTorch, or trajectories for NumPy",
-    comment = "commands/export" },
-  { name = "check", places = true, loads = true,
-    usage = " RUN|STUDY | FILE.safetensors ... [device=cuda] | core=FILE.lua",
-    doc = "examine a run's folder, compare with another program's recorded values, or test your own core", comment = "commands/check/init" },
-  { name = "bench", usage = (" [%s] [device=cuda]"):format(table.concat(registry.benchmarks(), "|")),
-    doc = "measure speed on this machine", comment = "commands/bench/init" },
-  { name = "list", usage = " [runs|cores|attentions|costs|envs|datasets|learners|ops|scenes|experiments] [FOLDER] [key=value ...]",
-    doc = "list your runs, or what is installed; parameters and costs of cores" },
-  { name = "repl", usage = "", doc = "interactive Lua with mn loaded", comment = "commands/repl" },
-  { name = "doctor", usage = "", doc = "check this machine: what is installed, what is missing, how to install it" },
-  { name = "help", usage = " [TOPIC]",
-    doc = "explain a command or topic; help api: all Lua functions; help annotations to=FOLDER: the same for editors; help man: the manual page" },
-  { name = "complete", usage = " [WORD ...]", doc = "list completions of the last argument (for shells: bindings/shell)" },
-}
+---@param name string
+---@return Command? nil: there is none
+function commands.find(name) return known[name] and require("mneme.commands." .. name) or nil end
+
+---@param parts boolean? benchmarks, too, and what else is a part of a command
+---@return Command[]
+function commands.all(parts)
+  local list = {}
+  for _, name in ipairs(commands.names) do
+    local command = commands.find(name)
+    list[#list + 1] = command
+    for _, part in ipairs(parts and command.parts and command.parts() or {}) do list[#list + 1] = part end
+  end
+  return list
+end
+
+return commands

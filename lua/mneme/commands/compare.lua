@@ -1,47 +1,49 @@
--- compare.lua -- compare runs in the terminal: settings that differ, results, curves, resources.
--- Runs that differ by their seed alone form a group, with an interval over seeds; of a study (a sweep's folder) all runs
--- are compared.
---   by=NAME   the curve that is drawn and compared (default charts/score, or what the runs have: eval/accuracy)
---   all=1     everything that was logged, not only results
---   out=F     also that curve with bands as a figure: F.svg, .png, .pdf, .csv, .tex or .gp; F.html: a report of these runs
---   width=84mm font="Times New Roman" title=0 panels=1   of that figure, as in mneme help report
-local braille = require "mneme.figures.braille"
-local metrics_reader = require "mneme.runs.metrics_reader"
+-- compare.lua -- `mneme compare RUN RUN ...`: runs side by side in the terminal.
+local lazy = require "mneme.base.lazy"
+local braille = lazy "mneme.figures.braille"
+local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
-local export = require "mneme.figures.export"
-local figure = require "mneme.study.figure"
+local export = lazy "mneme.figures.export"
+local figure = lazy "mneme.study.figure"
 local files = require "mneme.base.files"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.study.folder"
-local integrity = require "mneme.reports.integrity"
+local folder = lazy "mneme.study.folder"
+local integrity = lazy "mneme.reports.integrity"
 local next_step = require "mneme.base.next_step"
-local reference = require "mneme.envs.reference"
-local outcome = require "mneme.runs.outcome"
+local reference = lazy "mneme.envs.reference"
+local outcome = lazy "mneme.runs.outcome"
 local numbers = require "mneme.base.format"
-local plain = require "mneme.reports.plain_runs"
-local report = require "mneme.reports.report"
-local mixed_code = require "mneme.study.mixed_code"
-local resources = require "mneme.runs.resources"
-local run = require "mneme.runs.folder"
-local run_sources = require "mneme.runs.run_sources"
-local aggregate = require "mneme.study.aggregate"
-local settings = require "mneme.study.settings_diff"
-local starts = require "mneme.runs.starts"
-local stats = require "mneme.stats"
+local plain = lazy "mneme.reports.plain_runs"
+local report = lazy "mneme.reports.report"
+local mixed_code = lazy "mneme.study.mixed_code"
+local resources = lazy "mneme.runs.resources"
+local run = lazy "mneme.runs.folder"
+local run_sources = lazy "mneme.runs.run_sources"
+local aggregate = lazy "mneme.study.aggregate"
+local settings = lazy "mneme.study.settings_diff"
+local starts = lazy "mneme.runs.starts"
+local stats = lazy "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
+local options = require "mneme.commands.options"
 local columns = require("mneme.base.layout").table
 
-local compare = {}
-local USAGE = "mneme compare RUN RUN ... [by=charts/score] [out=curves.svg|page.html]"
+local compare = { name = "compare", doc = "compare runs or studies: settings that differ, results, curves, resources", loads = true, about = [[
+Runs that differ by their seed alone form a group, with an interval over seeds; of a study (a sweep's folder) all runs are compared.]],
+  arguments = { { "paths", "RUN|STUDY", "runs, studies", noun = "runs", several = true } },
+  options = {
+    { "by", "the curve that is drawn and compared", type = "text", unless = "charts/score, or what the runs have: eval/accuracy", example = "charts/score" },
+    { "all", "everything that was logged, not only results", type = "switch", default = false },
+    { "out", "also that curve with bands as a figure, or a report of these runs (.html)", type = "file",
+      endings = { "svg", "png", "pdf", "csv", "tex", "gp", "html", "htm" } },
+    unpack(options.drawing),
+  } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
 local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
-local drawn = {}
-for _, key in ipairs(export.words) do drawn[key] = true end
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
@@ -342,12 +344,13 @@ end
 
 ---Runs side by side.
 ---@param paths string[] of runs and studies
----@param options table? { by = name of a curve, all = true }
+---@param o table? { by = name of a curve, all = true }
 ---@return string text
 ---@return string? warning
 ---@return string? by the curve
-function compare.text(paths, options)
-  local list, out, o = {}, {}, options or {}
+function compare.text(paths, o)
+  local list, out = {}, {}
+  o = o or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
   local groups, envs = group(list), {}
   for _, r in ipairs(list) do envs[values.show(r.env)] = true end
@@ -416,25 +419,14 @@ local function draw(o, paths, by)
   return 0
 end
 
----@param words string[] what follows "compare"
 ---@return integer status
-function compare.main(words)
-  local o, paths = {}, {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*(%a+)=(.*)$"
-    if key == "by" then o.by = text
-    elseif key == "out" then
-      if not text:lower():find "%.html?$" then export.kind(text) end
-      o.out = text
-    elseif key == "all" then o.all = text ~= "0"
-    elseif key and drawn[key] then o[key] = text
-    elseif key and not files.is_folder(word) then errors.unknown("setting of compare", key, { "all", "by", "out", unpack(export.words) })
-    else paths[#paths + 1] = word end
+function compare.run(o)
+  local paths = o.paths
+  for _, option in ipairs(options.drawing) do
+    if o[option[1]] ~= nil and (not o.out or o.out:lower():find "%.html?$") then
+      errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(option[1]))
+    end
   end
-  for _, key in ipairs(export.words) do
-    if o[key] and (not o.out or o.out:lower():find "%.html?$") then errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(key), USAGE) end
-  end
-  if #paths == 0 then errors.usage("compare: which runs?", USAGE) end
   source_files.folder = paths[1]
   local text, warning, by = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end

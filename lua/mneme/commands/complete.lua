@@ -1,12 +1,15 @@
 -- complete.lua -- `mneme complete WORD...`: completions of the last argument, one a line, for shells (bindings/shell).
--- A completion that ends with = needs a value.  They come from the commands' usage lines, a script's settings, and the
+-- A completion that ends with = needs a value.  They come from what commands declare, a script's settings, and the
 -- folders of experiments, environments, cores and runs.
 local catalogue = require "mneme.base.catalogue"
-local tables = require "mneme.base.tables"
+local commands = require "mneme.commands.command_table"
 local files = require "mneme.base.files"
+local options = require "mneme.commands.options"
+local registry = require "mneme.base.registry"
 local terminal = require "mneme.base.terminal"
 
-local complete = {}
+local complete = { name = "complete", doc = "list completions of the last argument (for shells: bindings/shell)", raw = true,
+  names_code = function() return {} end, arguments = { { "words", "WORD", nil, noun = "word", several = true, optional = true } } }
 
 local function runs()
   local list = {}
@@ -28,9 +31,10 @@ end
 
 local function topics() return require("mneme.commands.help").names() end
 
--- Names of arguments in usage lines, and their possible values.
+-- Names of arguments, and their possible values.
 local words_of = {
   SCRIPT = names "experiments", RUN = runs, STUDY = runs, ENV = names "envs", SCENE = names "scenes", TOPIC = topics,
+  KIND = function() return require("mneme.commands.list").kinds() end, BENCHMARK = registry.benchmarks,
 }
 
 -- Values of settings that do not declare a list of choices.
@@ -39,19 +43,15 @@ local values_of = {
   device = function() return { "cpu", "cuda" } end,
 }
 
--- A usage line, " SCRIPT [cores|envs] [jobs=2]" say -> possible values of its arguments, and its settings.
-local function read_usage(usage)
-  local words, settings = {}, {}
-  for key in usage:gmatch "([%l_]+)=" do
-    if key ~= "key" and key ~= "setting" then settings[#settings + 1] = key .. "=" end   -- placeholders
+-- The words that a command's arguments may be.
+local function words_for(command)
+  local list = {}
+  for _, argument in ipairs(command.arguments or {}) do
+    for name in argument[2]:gmatch "%f[%u]%u%u+%f[^%u]" do
+      for _, word in ipairs(words_of[name] and words_of[name]() or {}) do list[#list + 1] = word end
+    end
   end
-  for name in usage:gmatch "%f[%u]%u%u+%f[^%u]" do
-    for _, word in ipairs(words_of[name] and words_of[name]() or {}) do words[#words + 1] = word end
-  end
-  for choice in usage:gmatch "%[([%l|]+)%]" do
-    for word in choice:gmatch "[^|]+" do words[#words + 1] = word end
-  end
-  return words, settings
+  return list
 end
 
 -- The settings that a script declares, found by running it up to mn.config; {} if that fails.
@@ -61,53 +61,49 @@ local function schema_of(name)
   return ok and survey.schema or {}
 end
 
-local function values_for(key, entry)
-  if values_of[key] then return values_of[key]() end
+local function values_for(key, entry, option)
+  if option and (option.choices or option.type == "switch") then return options.values(option) end
+  if values_of[key] or option and option.type == "run" then return (values_of[key] or runs)() end
   local choices = entry and entry.about.choices
   if choices then return choices end
   return entry and type(entry.default) == "boolean" and { "0", "1" } or {}
 end
 
-local function offers(words, commands)
-  local command = words[1]
-  if #words < 2 then
-    local list = {}
-    for i, c in ipairs(commands) do list[i] = c.name end
+local function offers(words)
+  if #words < 2 then return commands.names end
+  local command = commands.find(words[1])
+  if not command then return {} end
+  if command.part and #words > 2 then command = command.part(words[2]) or command end
+  local own = options.by_name(command)
+  local scripted = #words > 2 and command.others == "script"          -- the script has been named
+  local schema = scripted and schema_of(words[2]) or {}
+  local key, list = words[#words]:match "^%-*([%a_][%w_]*)=", {}
+  if key then
+    for i, value in ipairs(values_for(key, schema[key], own[key])) do list[i] = key .. "=" .. value end
     return list
   end
-  for _, c in ipairs(commands) do
-    if c.name == command then
-      local list, settings = read_usage(c.usage)
-      local scripted = #words > 2 and c.usage:find " SCRIPT" ~= nil          -- the script has been named
-      local schema = scripted and schema_of(words[2]) or {}
-      local key = words[#words]:match "^%-*([%a_][%w_]*)="
-      if key then
-        local given = {}
-        for i, value in ipairs(values_for(key, schema[key])) do given[i] = key .. "=" .. value end
-        return given
-      end
-      if scripted then list = {} end
-      for _, setting in ipairs(settings) do list[#list + 1] = setting end
-      for _, setting in ipairs(tables.keys(schema)) do list[#list + 1] = setting .. "=" end
-      return list
-    end
-  end
-  return {}
+  if not scripted then list = words_for(command) end
+  for name in pairs(own) do list[#list + 1] = name .. "=" end
+  for name in pairs(schema) do list[#list + 1] = name .. "=" end
+  return list
 end
 
 ---Completions of the last argument, sorted, without duplicates.
 ---@param words string[] the command line after `mneme`, the last one incomplete
----@param commands table[] those of commands/command_table.lua
 ---@return string[]
-function complete.list(words, commands)
+function complete.list(words)
   local start, seen, list = words[#words] or "", {}, {}
-  for _, offer in ipairs(offers(words, commands)) do
+  for _, offer in ipairs(offers(words)) do
     if offer:sub(1, #start) == start and not seen[offer] and terminal.plain(offer, true) == offer then      -- one a line
       seen[offer], list[#list + 1] = true, offer
     end
   end
   table.sort(list)
   return list
+end
+
+function complete.run(o)
+  for _, offer in ipairs(complete.list(o.words)) do io.stdout:write(offer, "\n") end
 end
 
 return complete

@@ -1,50 +1,31 @@
--- credit.lua -- which earlier observations an agent's value and action depend on: mneme credit RUN.
--- Plays an episode and prints how large the gradient of the value, or of the chosen action's logit, at step `at` is with respect to the
--- observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.
---   at=STEP         the step that is explained (default: the last of the episode)
---   of=action       the chosen action's logit instead of the value
---   episodes=1 seed=N greedy=1 best=1 checkpoint=STEPS
---                   several episodes: means over them, by steps before the one that is explained
---   out=FILE.svg    a heat map of every step against every earlier one (one episode), or FILE.json: all gradients
---   threads=N       CPU threads; default: all processors
--- Other keys are settings of the environment.
-local arguments = require "mneme.commands.run_arguments"
-local credit = require "mneme.measure.credit"
+-- credit.lua -- `mneme credit`: which earlier observations an agent's value and action depend on.
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
+local options = require "mneme.commands.options"
+local credit = lazy "mneme.measure.credit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local figures = require "mneme.figures"
+local figures = lazy "mneme.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local stats = require "mneme.stats"
-local stepper = require "mneme.episodes.stepper"
+local stats = lazy "mneme.stats"
+local stepper = lazy "mneme.episodes.stepper"
 local columns = require("mneme.base.layout").table
 local C = engine.C
 
-local command = {}
+local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
+  arguments = options.run, about = [[
+Plays an episode and prints how large the gradient of the value, or of the chosen action's logit, at step `at` is with respect to the
+observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.  Of several episodes:
+means over them, by steps before the one that is explained.]],
+  options = options.join({ { "at", "the step that is explained", type = "whole", unless = "the last of the episode", example = "10" },
+    { "of", "the value, or the chosen action's logit", type = "choice", choices = { "value", "action" }, default = "value" } },
+    options.episodes(1), options.agent,
+    { "out", "a heat map of every step against every earlier one (one episode), or all gradients", type = "file", endings = { "svg", "json" } }) }
 local MOST, BAR = 10, 20           -- rows of a table; letters of its longest bar
 local LONGEST = 2000               -- steps of an episode that is explained
-
--- ---- the command line ----
-
-local about = { name = "credit", usage = "mneme credit RUN [at=STEP] [of=action] [episodes=20] [out=FILE.svg]",
-  whole = { at = 0, episodes = 1, seed = 0, greedy = 0, best = 0, checkpoint = 0 }, other = {} }
-function about.other.of(o, text)
-  if text ~= "value" and text ~= "action" then errors.unknown("credit: of =", text, { "value", "action" }) end
-  o.of = text
-end
-function about.other.out(o, text)
-  if not text:find "%.svg$" and not text:find "%.json$" then errors.usage(("credit: out=%s, expected FILE.svg or FILE.json"):format(text)) end
-  o.out = text
-end
-
-local function read(words)
-  local o, env = arguments.read(about, words, { episodes = 1, seed = 12345, greedy = false, best = false, of = "value" })
-  if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
-  arguments.check(about, o, env, "to explain")
-  return o, env
-end
 
 -- ---- one step explained ----
 
@@ -169,10 +150,12 @@ end
 
 -- ---- the command ----
 
-function command.main(words)
-  local o, env_settings = read(words)
+---@return integer status
+function command.run(o)
+  if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
+  arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
-    settings = env_settings, seeded = true })
+    settings = o.env_settings, seeded = true })
   if o.episodes == 1 then
     local episode = credit.play(p, LONGEST)
     if o.at and o.at >= episode.T then

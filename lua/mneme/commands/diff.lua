@@ -1,24 +1,26 @@
--- diff.lua -- find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
---   env=RUN|FILE.lua   where the rules of trajectories are that a script or a file of yours defines
--- Exit status 0: they are equal; 1: they differ.
+-- diff.lua -- `mneme diff`: find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
 local ffi = require "ffi"
+local lazy = require "mneme.base.lazy"
+local settings = lazy "mneme.study.settings_diff"
 local lfs = require "lfs"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoints = lazy "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local state_arrays = require "mneme.models.state_arrays"
+local state_arrays = lazy "mneme.models.state_arrays"
 local next_step = require "mneme.base.next_step"
 local json = require "mneme.base.json"
-local trajectory_replay = require "mneme.episodes.trajectory_replay"
-local run = require "mneme.runs.folder"
-local script = require "mneme.runs.script"
-local safetensors = require "mneme.tensor.safetensors"
-local settings = require "mneme.study.settings_diff"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory_replay = lazy "mneme.episodes.trajectory_replay"
+local run = lazy "mneme.runs.folder"
+local safetensors = lazy "mneme.tensor.safetensors"
+local trajectory = lazy "mneme.episodes.trajectory"
 local columns = require("mneme.base.layout").table
 
-local diff = {}
+local diff = { name = "diff", doc = "find the first step at which two trajectories or runs differ", loads = true,
+  about = "Exit status 0: they are equal; 1: they differ.",
+  arguments = { { "things", "RUN|FILE.mnt", "two trajectories, or two runs", noun = "two things", several = true } },
+  options = { { "env", "where the rules of trajectories are that a script or a file of yours defines: a run in it, or FILE.lua", type = "text",
+    example = "mine.lua" } } }
 local MOST_ROWS = 12                        -- differences shown of one step
 local by_the_clock = { ["charts/SPS"] = true }
 
@@ -259,11 +261,9 @@ end
 
 -- ---- the command ----
 
----@param words string[] what follows "diff"
 ---@return integer status
-function diff.main(words)
-  local env = script.setting(words, "env")
-  words = { unpack(next_step.without("env", "diff", words), 2) }
+function diff.run(o)
+  local words, env = o.things, o.env
   if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
   local kinds = {}
   for i, path in ipairs(words) do

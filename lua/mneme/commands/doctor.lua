@@ -8,7 +8,7 @@ local luajit_pairs = require "mneme.base.luajit_pairs"
 local machine = require "mneme.base.machine"
 local version = require "mneme.base.version"
 
-local doctor = {}
+local doctor = { name = "doctor", doc = "check this machine: what is installed, what is missing, how to install it" }
 
 local function output(line)
   local pipe = io.popen(line .. " 2> /dev/null")
@@ -95,10 +95,8 @@ local function parts()
   return list
 end
 
----@param words string[] none
 ---@return integer status
-function doctor.main(words)
-  if #words > 0 then require("mneme.base.errors").usage("doctor: '" .. words[1] .. "' is not expected") end
+function doctor.run()
   local rows, missing, status = {}, {}, 0
   for _, part in ipairs(parts()) do
     local name, found, fix, without = unpack(part, 1, 4)

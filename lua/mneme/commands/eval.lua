@@ -1,61 +1,74 @@
--- eval.lua -- evaluate a trained agent on fresh episodes: success, return and length with confidence intervals.
---   episodes=1000 seed=N num_envs=N   how many episodes, and which: all environments draw from one seed, one episode after the other, so
---                   they are not those of `mneme intervene` and `mneme where` with that seed, which begin episode k with seed + k
---   greedy=1        take the most probable action instead of sampling
---   best=1 checkpoint=STEPS   the best checkpoint, or that one, instead of the newest
---   record=FOLDER   keep the episodes as trajectories, which mneme view shows: record_every=10 every tenth; internals=1
---                   with the agent's memory
---   outcomes=1      the share of episodes that reached each outcome of the environment (Craftax: achievements), with
---                   intervals, and the Crafter score; of several runs, and of studies, too; out=FILE.csv
---   threads=N       CPU threads; default: all processors
--- Other keys are settings of the environment: corridor=200, or env.corridor=200.
-local arguments = require "mneme.commands.run_arguments"
+-- eval.lua -- `mneme eval`: a trained agent on fresh episodes.
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
+local options = require "mneme.commands.options"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
-local memory_story = require "mneme.episodes.memory_story"
-local fresh_episodes = require "mneme.episodes.fresh_episodes"
-local stepper = require "mneme.episodes.stepper"
+local memory_story = lazy "mneme.episodes.memory_story"
+local fresh_episodes = lazy "mneme.episodes.fresh_episodes"
+local core = lazy "mneme.models.core"
+local validation = lazy "mneme.learn.validation"
+local rebuild = lazy "mneme.learn.rebuild"
+local reader = lazy "mneme.models.encoder_core"
+local run_sources = lazy "mneme.runs.run_sources"
+local stored_parameters = lazy "mneme.learn.stored_parameters"
+local sequence_model = lazy "mneme.models.sequence_model"
+local dataset = lazy "mneme.envs.dataset"
+local stepper = lazy "mneme.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
-local outcome = require "mneme.runs.outcome"
-local outcomes_table = require "mneme.reports.outcomes_table"
+local outcome = lazy "mneme.runs.outcome"
+local outcomes_table = lazy "mneme.reports.outcomes_table"
 local next_step = require "mneme.base.next_step"
-local reference = require "mneme.envs.reference"
-local run_folder = require "mneme.runs.folder"
-local stats = require "mneme.stats"
+local reference = lazy "mneme.envs.reference"
+local run_folder = lazy "mneme.runs.folder"
+local stats = lazy "mneme.stats"
 local C = engine.C
 
-local eval = {}
+local eval = { name = "eval", doc = "evaluate a trained agent on fresh episodes", others = "env", loads = true,
+  draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
+  arguments = { { "folders", "RUN|STUDY", "a run; with outcomes=1 also several, and studies", noun = "run", several = true } }, about = [[
+Success, return and length with confidence intervals.  Of a run on sequences: accuracy, loss, perplexity and bits per character on held-out
+sequences; length=1024, say, shows how far a memory reaches.]],
+  options = options.join(options.episodes(1000), options.common.num_envs, {
+    { "seed", "which episodes: all environments draw from one seed, while intervene and where begin episode k with seed + k", type = "whole", default = 12345 },
+    unpack(options.agent, 2) }, {
+    { "record", "keep the episodes as trajectories", type = "folder", example = "episodes" },
+    { "record_every", "with record=: every N-th episode", type = "whole", range = { 1 }, default = 1 },
+    { "internals", "with record=: with the agent's memory", type = "switch", default = false },
+    { "outcomes", "the share of episodes that reached each outcome of the environment (Craftax: achievements), with intervals, and the Crafter score",
+      type = "switch", default = false },
+    { "out", "with outcomes=1: the table", type = "file", endings = { "csv" } },
+    { "split", "of a run on sequences: the part", type = "choice", choices = { "train", "valid", "test" }, unless = "test" },
+    { "batches", "of a run on sequences: batches of the part", type = "whole", range = { 1 }, unless = "2000 sequences, or all", example = "10" },
+  }) }
 
--- ---- the command line ----
+local of_sequences, of_both = { split = true, batches = true }, { best = true, threads = true, use = true, trust = true, keep_private = true }
 
-local command = { name = "eval", draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
-  usage = "mneme eval RUN episodes=1000 [greedy=1] [corridor=200]", other = {},
-  whole = { episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, record_every = 1, internals = 0, outcomes = 0 } }
-function command.other.record(o, text)
-  if text == "" then errors.usage "eval: record= is empty, expected the name of a folder" end
-  o.record = text
+-- Refuse options of runs with episodes where it is one on sequences, and the other way round.
+local function check_kind(o, sequences)
+  for _, item in ipairs(o.all) do
+    local key = item[1]
+    if options.by_name(eval)[key] and not of_both[key] and (of_sequences[key] or false) ~= sequences then
+      errors.usage(("eval: %s= is for %s, and %s is none"):format(key, sequences and "runs with episodes" or "runs on sequences", o.folder))
+    end
+  end
 end
-function command.other.out(o, text)
-  if not text:find "%.csv$" then errors.usage(("eval: out=%s, expected a file that ends in .csv"):format(text)) end
-  o.out = text
-end
 
-local function read(words)
-  local o, env = arguments.read(command, words, { episodes = 1000, greedy = false, best = false, seed = 12345, record_every = 1,
-    internals = false, outcomes = false, folders = {} })
+-- What does not go together.
+local function check(o)
+  local folder, second = o.folders[1], o.folders[2]
+  o.folder = folder
   if o.outcomes and o.checkpoint then
     errors.usage "eval: outcomes=1 takes the newest checkpoint of each run (best=1: the best), expected no checkpoint="
   end
-  if #o.folders > 1 and not o.outcomes then
-    errors.usage(("eval: one run, got '%s' and '%s'"):format(o.folder, o.folders[2]),
-      ("one after the other; mneme compare %s %s compares them"):format(o.folder, o.folders[2]))
+  if second and not o.outcomes then
+    errors.usage(("eval: one run, got '%s' and '%s'"):format(folder, second), ("one after the other; mneme compare %s %s compares them"):format(folder, second))
   end
   if o.out and not o.outcomes then errors.usage "eval: out=FILE.csv goes with outcomes=1" end
   if o.outcomes and o.record then errors.usage "eval: outcomes=1 and record= do not go together" end
   if o.internals and not o.record then errors.usage "eval: internals=1 goes with record=FOLDER" end
-  return o, env
 end
 
 -- ---- what came of it ----
@@ -69,11 +82,11 @@ end
 -- outcomes=1
 local function tabulate(o, env)
   C.mn_watch_signals(true)
-  local function check(path)
+  local function readable(path)
     run_folder.read_info(path)
-    arguments.check_settings(command, path, env)
+    arguments.check_env(eval, path, env)
   end
-  local text, csv = outcomes_table.make(o, env, check)
+  local text, csv = outcomes_table.make(o, env, readable)
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
   if not text then return status end
@@ -86,14 +99,80 @@ local function tabulate(o, env)
   return status
 end
 
----@param words string[]
+-- ---- a run on sequences ----
+
+local SEQUENCES = 2000             -- default for data sets that draw their examples
+
+---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
+---@param folder string
+---@param settings table<string, any>
+---@param best boolean
+---@return SequenceTask
+---@return SequenceModel
+---@return number step of the checkpoint
+---@return boolean carry was its memory carried from batch to batch?
+function eval.load(folder, settings, best)
+  local run = run_folder.load(folder)
+  local about, all = run.info, {}
+  run_sources.adopt(folder, about, { data = settings.file == nil })
+  for key, value in pairs(about.sequence_task.settings) do all[key] = value end
+  for key, value in pairs(settings) do all[key] = value end
+  local made = dataset.new(about.sequence_task.name, all)
+  if made.tokens ~= about.sequence_task.tokens or made.classes ~= about.sequence_task.classes then
+    errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
+      about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
+  end
+  if (about.sequence_task.vocabulary or made.vocabulary) ~= made.vocabulary then
+    errors.usage(("%s was trained on a text with other tokens"):format(folder),
+      "evaluate on the text of the run, or train on this one")
+  end
+  local encoder = not about.own_words and about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
+  -- `true`: config.json lists every key of a core, also those without effect.
+  local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
+    core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+  local checkpoint = best and run:best() or run:latest()
+  if not checkpoint then errors.fail(run:no_checkpoint()) end
+  model.module:load_state_dict(stored_parameters.of(checkpoint))
+  return made, model, checkpoint.step, about.memory.carry
+end
+
+-- A line of the result; a single sequence has no interval.
+local function value_line(text, value, interval, low, high)
+  print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
+end
+
+-- Accuracy, loss, perplexity and bits per character on held-out sequences.
+local function evaluate_sequences(o)
+  local split = o.split or "test"
+  local made, model, step, carry = eval.load(o.folder, o.env_settings, o.best)
+  local held = validation.new(made, model, { split = split, carry = carry })
+  local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
+  C.mn_watch_signals(true)
+  local r = held:run(batches)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, split, r.asked))
+  local half = r.loss_half
+  value_line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
+  print(("         %.4f for always giving the most frequent answer"):format(r.commonest))
+  value_line("loss     %.4f", r.loss, "+- %.4f nats", half)
+  value_line("perplexity %.3f", r.perplexity, "[%.3f, %.3f]", half and math.exp(r.loss - half), half and math.exp(r.loss + half))
+  if r.bits_per_character then value_line("bits per character %.4f", r.bits_per_character, "+- %.4f", half and half * r.bits_per_nat) end
+  return status
+end
+
+-- ---- the command ----
+
 ---@return integer status
-function eval.main(words)
-  local o, env = read(words)
+function eval.run(o)
+  local env = o.env_settings
+  check(o)
   if o.outcomes then return tabulate(o, env) end
-  if run_folder.read_info(o.folder).sequence_task then return require("mneme.commands.eval_sequences").main(words) end
+  local sequences = run_folder.read_info(o.folder).sequence_task ~= nil
+  check_kind(o, sequences)
+  if sequences then return evaluate_sequences(o) end
   local num_envs = o.num_envs or math.min(o.episodes, 64)
-  arguments.check(command, o, env, "to play")
+  arguments.check_run(eval, o, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = env })
   local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,

@@ -1,29 +1,34 @@
--- export.lua -- export a run's parameters (.safetensors) or a trajectory (.npz) to other programs.
---   mneme export RUN to=FILE.safetensors [step=N] [best=1]
---   mneme export FILE.mnt to=FILE.npz
--- Names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
--- packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).  The
--- metadata describe what is done with them, all that the agent needs to act: see `about_agent`.  A trajectory becomes arrays: actions, rewards,
--- terminated, truncated, and what was recorded at each step.
+-- export.lua -- `mneme export`: a run's parameters (.safetensors) or a trajectory (.npz) for other programs.
 local ffi = require "ffi"
+local lazy = require "mneme.base.lazy"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local npz = require "mneme.tensor.npz"
-local run_folder = require "mneme.runs.folder"
-local normaliser = require "mneme.learn.normaliser"
+local npz = lazy "mneme.tensor.npz"
+local run_folder = lazy "mneme.runs.folder"
+local normaliser = lazy "mneme.learn.normaliser"
 local registry = require "mneme.base.registry"
-local run_sources = require "mneme.runs.run_sources"
-local cores = require "mneme.models.core"
-local layout = require "mneme.tensor.torch_layout"
-local safetensors = require "mneme.tensor.safetensors"
-local stepper = require "mneme.episodes.stepper"
-local stored = require "mneme.learn.stored_parameters"
+local run_sources = lazy "mneme.runs.run_sources"
+local cores = lazy "mneme.models.core"
+local layout = lazy "mneme.tensor.torch_layout"
+local safetensors = lazy "mneme.tensor.safetensors"
+local stepper = lazy "mneme.episodes.stepper"
+local stored = lazy "mneme.learn.stored_parameters"
 local tables = require "mneme.base.tables"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = lazy "mneme.episodes.trajectory"
 
-local export = {}
-local USAGE = "mneme export RUN to=FILE.safetensors; mneme export FILE.mnt to=FILE.npz"
+local export = { name = "export", doc = "export parameters for PyTorch, or trajectories for NumPy", loads = true, about = [[
+Names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
+packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).  The
+metadata describe what is done with them, all that the agent needs to act.  A trajectory becomes arrays: actions, rewards,
+terminated, truncated, and what was recorded at each step.]],
+  arguments = { { "from", "RUN|FILE.mnt", "a run's folder (.safetensors), or a trajectory (.npz)", noun = "run or trajectory" } },
+  options = {
+    { "to", "the file", type = "file", endings = { "safetensors", "npz" }, required = true,
+      hint = "of a run .safetensors, and torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv" },
+    { "step", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
+    { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
+  } }
 
 -- ---- parameters ----
 
@@ -84,7 +89,7 @@ local function export_run(o)
   local dict, info = stored.of(checkpoint), run.info
   local module, about
   if info.sequence_task then
-    local _, model = require("mneme.commands.eval_sequences").load(o.from, {}, false)
+    local _, model = require("mneme.commands.eval").load(o.from, {}, false)
     module, about = model.module, { embed = layout.describe(model.embed), core = export.about_core(model.core), head = layout.describe(model.head) }
   else
     local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
@@ -142,26 +147,7 @@ end
 
 -- ---- the command ----
 
-local function read(words)
-  local o = {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*(%l+)=(.*)$"
-    if not key and not o.from then o.from = word:gsub("(.)/+$", "%1")
-    elseif not key then errors.usage(("export: one thing at a time, got '%s' and '%s'"):format(o.from, word), USAGE)
-    elseif key == "to" or key == "out" then o.to = text
-    elseif key == "step" then
-      o.step = tonumber(text) or errors.usage(("export: step=%s, expected a number of steps"):format(text))
-    elseif key == "best" then o.best = text == "1" or text == "true"
-    else errors.unknown("setting of export:", key, { "best", "out", "step", "to" }) end
-  end
-  if not o.from then errors.usage("export: which run or trajectory?", USAGE) end
-  if not o.to then errors.usage("export: to which file?", USAGE) end
-  return o
-end
-
----@param words string[]
-function export.main(words)
-  local o = read(words)
+function export.run(o)
   local ending = o.to:match "%.(%w+)$"
   if o.from:find "%.mnt$" then
     if ending ~= "npz" then errors.usage(("export: to=%s: a trajectory becomes a .npz"):format(o.to)) end
@@ -175,7 +161,7 @@ function export.main(words)
   else
     if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to),
       "torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv") end
-    if not files.is_folder(o.from) then errors.usage(o.from .. ": there is no such run", USAGE) end
+    o.from = o.from:gsub("(.)/+$", "%1")
     export_run(o)
   end
   print(("in Python: %s(%q)"):format(ending == "npz" and "numpy.load" or "safetensors.torch.load_file", o.to))

@@ -1,25 +1,31 @@
 -- help.lua -- `mneme help TOPIC` and mn.help("topic"): an op's signature, the settings of an environment, a core or a
 -- script, and what a single setting means.  All of it is read from where it is declared.
 local ffi = require "ffi"
-local attention = require "mneme.models.encoder_attention"
+local lazy = require "mneme.base.lazy"
+local api = lazy "mneme.commands.api"
+local attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local core = require "mneme.models.core"
-local nn = require "mneme.tensor.nn"
+local commands = require "mneme.commands.command_table"
+local core = lazy "mneme.models.core"
+local core_settings = lazy "mneme.models.core_settings"
+local nn = lazy "mneme.tensor.nn"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local envs = require "mneme.envs.env"
-local reference = require "mneme.envs.reference"
+local envs = lazy "mneme.envs.env"
+local files = lazy "mneme.base.files"
+local reference = lazy "mneme.envs.reference"
 local meanings = require "mneme.base.meanings"
+local next_step = require "mneme.base.next_step"
+local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
 local layout = require "mneme.base.layout"
 local learner_settings = require "mneme.runs.learner_settings"
-local learners = require "mneme.learn.learners"
-local run_sources = require "mneme.runs.run_sources"
-local setting_topics = require "mneme.commands.setting_topics"
-local datasets = require "mneme.envs.dataset"
-local tensor = require "mneme.tensor.tensor"
+local learners = lazy "mneme.learn.learners"
+local setting_topics = lazy "mneme.commands.setting_topics"
+local datasets = lazy "mneme.envs.dataset"
+local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
@@ -27,7 +33,14 @@ local C = engine.C
 local columns = layout.columns
 local function fold(text) return terminal.fold(text, terminal.width()) end
 local function prose(path) return layout.prose(catalogue.prose(path)) end
-local help = {}
+local help = { name = "help", doc = "explain a command or topic", raw = true, about = [[
+Topics are commands and their settings, cores, environments, ops, experiments, scenes, settings and the words that messages use.
+  mneme help core agalite core.remember=40   one of a kind, with settings of it
+  mneme help api                             all functions of Lua
+  mneme help annotations to=FOLDER           the same for editors
+  mneme help man                             the manual page
+  mneme help commands                        all commands and their options, as Markdown]],
+  arguments = { { "topics", "TOPIC", nil, noun = "topic", several = true, optional = true } } }
 
 -- What the settings mean that most scripts declare, where a script says nothing else.
 local usual = {
@@ -46,7 +59,7 @@ local function usual_meaning(key)
     local ok, d = pcall(datasets.definition, name)
     if ok and (d.about or {})[key] then return d.about[key][1] end
   end
-  return require("mneme.models.core_settings")[key]
+  return core_settings[key]
 end
 
 local kinds_of = { core = "cores", experiment = "experiments", environment = "envs", learner = "learners", scene = "scenes", op = "ops" }
@@ -56,8 +69,8 @@ local kinds_of = { core = "cores", experiment = "experiments", environment = "en
 ---@param name string
 ---@return string?
 function help.meaning(kind, name)
-  if kind == "core setting" then return require("mneme.models.core_settings")[name] end
-  for _, c in ipairs(kind == "command" and require "mneme.commands.command_table" or {}) do if c.name == name then return c.doc end end
+  if kind == "core setting" then return core_settings[name] end
+  if kind == "command" then return (commands.find(name) or {}).doc end
   for _, thing in ipairs(kinds_of[kind] and catalogue.list(kinds_of[kind]) or {}) do
     if thing.name:gsub("%-v%d+$", "") == name then return thing.doc end
   end
@@ -79,7 +92,7 @@ end
 -- The learner that was chosen, or that a script names: its own defaults of what the script leaves out.  And the settings that
 -- the script declares for other learners, by name.
 local function learner_rows(script, schema, chosen)
-  local text, all, rows, others = script and require("mneme.base.files").read(script) or "", learners.defaults(), {}, {}
+  local text, all, rows, others = script and files.read(script) or "", learners.defaults(), {}, {}
   local explicit = chosen ~= nil
   for _, name in ipairs(tables.keys(all)) do if text:find("mn%." .. name .. "%f[^%w_]") then chosen = chosen or name end end
   if not chosen then return rows, nil, others end
@@ -133,10 +146,10 @@ end
 
 local function op_text(i)
   local sig = ffi.string(C.mn_op_sig(i))
-  local inputs, outputs, options = sig:match "^(.-)%s*%->%s*([^|]*)|?%s*(.*)$"
+  local inputs, outputs, given = sig:match "^(.-)%s*%->%s*([^|]*)|?%s*(.*)$"
   local title = ("mn.%s -- %s"):format(ffi.string(C.mn_op_name(i)), ffi.string(C.mn_op_doc(i)))
   return ("%s\n\n%s"):format(table.concat(layout.wrap(title, layout.width()), "\n"),
-    columns { { "inputs", inputs }, { "outputs", (outputs:gsub("%s+$", "")) }, { "options", options ~= "" and options or "none" },
+    columns { { "inputs", inputs }, { "outputs", (outputs:gsub("%s+$", "")) }, { "options", given ~= "" and given or "none" },
               { "gradient", C.mn_op_differentiable(i) and "yes" or "no" } })
 end
 
@@ -167,9 +180,9 @@ local function file_of(kind, name, word) return name:find "%.lua$" and name or r
 ---@param name string
 ---@param words string[]? key=value, or core.key=value
 local function core_text(name, words)
-  local d, keys, rows, cfg = core.definition(name), require "mneme.models.core_settings", {}, { core = { name } }
+  local d, keys, rows, cfg = core.definition(name), core_settings, {}, { core = { name } }
   for _, word in ipairs(words or {}) do
-    local key, text = word:match "^%-*([%w_.]+)=(.*)$"
+    local key, text = word:match "^([^=]*)=(.*)$"
     values.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
   end
   local built = nn.dry(core.new, cfg.core)
@@ -189,7 +202,7 @@ local function core_text(name, words)
 end
 
 local function attention_text(name)
-  local d, keys, rows = attention.definition(name), require "mneme.models.core_settings", {}
+  local d, keys, rows = attention.definition(name), core_settings, {}
   for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
     prose(registry.file("attentions", name, "attention")), columns(rows),
@@ -275,7 +288,7 @@ local function studies_text()
   local rows = {}
   for _, thing in ipairs(catalogue.list "experiments") do
     local path = registry.file("experiments", thing.name, "experiment")
-    if (require("mneme.base.files").read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
+    if (files.read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
   end
   return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. layout.list(rows)
     .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
@@ -295,7 +308,7 @@ end
 
 -- A page of docs/ by its file or its title: where it is, and how it begins; of "docs", all pages.
 local function page_text(topic)
-  local files, rows, wanted = require "mneme.base.files", {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
+  local rows, wanted = {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
   local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
   for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
     local text = name:find "%.md$" and files.read(folder .. "/" .. name) or ""
@@ -350,11 +363,7 @@ local function topics()
   for _, word in ipairs { "run", "runs" } do
     add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
   end
-  for _, word in ipairs { "use", "trust" } do
-    add(word, function() return "which code a stored run or study means, for every command that reads one\n" .. layout.columns(run_sources.help) end)
-  end
   setting_topics.add(add)
-  require("mneme.commands.command_topics").add(add, require "mneme.commands.command_table")
   return all
 end
 
@@ -382,22 +391,25 @@ function help.text(topic, kind, words)
   end
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   local all = topics()
-  if meanings.of_field("topic", topic) then return fold(field_text(topic, true)) end
+  if meanings.of_field("topic", topic) then
+    local of_commands = setting_topics.of_option(topic)
+    return fold(field_text(topic, true) .. (of_commands and "\n" .. of_commands or ""))
+  end
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=
   local key, value = topic:match "^([%w_.]+)=(.+)$"
   if key then topic = all[value] and value or key:gsub("^core%.", "") end
   local found = all[topic]
   if topic:find "^mn%." then                          -- a function, or an op
     local name = topic:sub(4)
-    local text = require("mneme.commands.api").text(topic) or tensor.signatures[name] and named_texts.op(name)
+    local text = api.text(topic) or tensor.signatures[name] and named_texts.op(name)
     if text then return fold(text) end
     found = all[name]
   end
   if not found then found = setting_topics.of_experiments(topic) end
   if not found then
-    local text = require("mneme.commands.api").text("mn." .. topic)          -- cat, as mn.cat
+    local text = api.text("mn." .. topic)          -- cat, as mn.cat
     if text then return fold(text) end
-    text = require("mneme.commands.api").class_text(topic)                    -- Tensor, as the arguments of functions name it
+    text = api.class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
     text = page_text(topic) or field_text(topic)
     if text then return fold(text) end
@@ -406,7 +418,7 @@ function help.text(topic, kind, words)
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}
-  if tensor.signatures[topic] then texts[1] = require("mneme.commands.api").text("mn." .. topic) end        -- mn.adam, and its op
+  if tensor.signatures[topic] then texts[1] = api.text("mn." .. topic) end        -- mn.adam, and its op
   for _, text in ipairs(found) do texts[#texts + 1] = text() end
   return fold(table.concat(texts, "\n"))
 end
@@ -416,5 +428,53 @@ end
 ---@param kind string? as in text
 ---@param words string[]? as in text
 function help.show(topic, kind, words) io.stdout:write(help.text(topic or "config", kind, words)) end
+
+-- ---- the command ----
+
+---What `mneme help` says without a topic.
+---@return string
+function help.overview()
+  local rows = {}
+  for i, c in ipairs(commands.all()) do rows[i] = { options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", ""), c.doc } end
+  return layout.prose("mneme " .. require "mneme.base.version" .. ": a research sandbox for memory in agents") .. "\nusage: mneme COMMAND [key=value ...]\n\n"
+    .. columns(rows, 34) .. "\n" .. columns { { "mneme help COMMAND", "explains a command" },
+      { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
+      { "mneme run SCRIPT --help", "lists the settings of a script" } }
+end
+
+-- The words that name code: `help core mine`, a file.
+function help.names_code(words)
+  local names = {}
+  for i, word in ipairs(words) do if word:find "%.lua$" or i > 1 and help.named[words[1]] then names[#names + 1] = word end end
+  return names
+end
+
+local pages = { man = function() return require("mneme.commands.man").page() end, api = function() return api.page() end,
+  commands = function() return options.markdown(commands.all()) end }
+
+---What `mneme help` makes besides pages.
+---@param name string
+---@return Command?
+function help.part(name) return name == "annotations" and require "mneme.commands.annotations" or nil end
+
+---@return Command[]
+function help.parts() return { help.part "annotations" } end
+
+function help.run(o)
+  local words = o.topics
+  if #words == 0 then
+    io.stdout:write(help.overview())
+    return next_step.say("run demo", "list")
+  elseif help.part(words[1]) then return require("mneme.commands.arguments").run(help.part(words[1]), { unpack(words, 2) })
+  elseif pages[words[1]] then io.stdout:write(pages[words[1]]())
+  elseif commands.find(words[1]) then io.stdout:write(fold(options.page(commands.find(words[1]))))
+  elseif help.named[words[1]] and words[2] then
+    local settings = {}
+    for i = #words, 3, -1 do if words[1] == "core" and words[i]:find "=" then table.insert(settings, 1, table.remove(words, i)) end end
+    for i = 2, #words do help.show(words[i], words[1], settings) end
+  else
+    for _, topic in ipairs(words) do help.show(topic) end
+  end
+end
 
 return help

@@ -1,81 +1,54 @@
--- intervene.lua -- measure what a part of a memory is good for: mneme intervene RUN erase=layers.2 at=40.
--- Plays every episode twice, with and without an intervention at step `at`, with the same environments and
--- random numbers: the two are equal up to that step, and every later difference is the intervention's effect.
---   erase=PART swap=PART             a part of the memory: all, layers.2, layers.2.head.1, a state's name;
---                                    erase sets it to its initial value, swap to that of another episode
---   hold=PART                        it keeps what it holds before step `at`: what did it lose later?  for=STEPS
---   force=PROBE:NUMBER freeze=PROBE  a gate: layers.0.beta, layers.0.head.1.beta; from step `at` on, or
---                                    for=STEPS
---   set=FACT:VALUE shift=FACT:NUMBER flip=FACT (flip=1: the first)
---                                    the environment: cue, position; mneme help ENV lists its facts
--- Several interventions (comma-separated or repeated) apply at the same step.
---   episodes=200 greedy=1 num_envs=N
---   seed=N                           episode k begins with seed + k, with and without; mneme eval seed=N plays others
---   best=1 checkpoint=STEPS          the best checkpoint, or that one, instead of the newest
---   erase=each at=each               every part at every step: mneme where
---   patch=A:B                        memory of episode A in episode B, part by part and step by step, and by which way it changes a
---                                    decision; decision=STEP every=STEPS out=FILE.svg|csv|json
---   record=FOLDER                    keep all episodes as trajectories
---   threads=N                        CPU threads; default: all processors
--- Other keys are settings of the environment.
-local arguments = require "mneme.commands.run_arguments"
+-- intervene.lua -- `mneme intervene`: measure what a part of a memory is good for.
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
+local options = require "mneme.commands.options"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local intervention_args = require "mneme.episodes.intervention_args"
-local interventions = require "mneme.episodes.interventions"
-local paired_episodes = require "mneme.episodes.paired_episodes"
-local patching = require "mneme.commands.patching"
-local stepper = require "mneme.episodes.stepper"
+local intervention_args = lazy "mneme.episodes.intervention_args"
+local interventions = lazy "mneme.episodes.interventions"
+local paired_episodes = lazy "mneme.episodes.paired_episodes"
+local patching = lazy "mneme.commands.patching"
+local stepper = lazy "mneme.episodes.stepper"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local stats = require "mneme.stats"
+local stats = lazy "mneme.stats"
 local columns = require("mneme.base.layout").table
+local values = require "mneme.base.setting_types"
 local C = engine.C
 
-local intervene = {}
+local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
+  others = "env", loads = true, draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
+  arguments = options.run, about = [[
+Plays every episode twice, with and without an intervention at step `at`, with the same environments and random numbers: the two are equal up
+to that step, and every later difference is the intervention's effect.  erase=each at=each: every part at every step, as mneme where.]],
+  options = options.join({ { "at", "the step", type = "whole", also = "each", example = "40", hint = "one step at a time; every step: mneme where RUN" } },
+    options.interventions, options.episodes(200), options.common.num_envs, options.agent,
+    { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }, {
+      { "patch", "memory of episode A in episode B, part by part and step by step, and by which way it changes a decision", type = "text",
+        pattern = "^%d+:%d+$", expected = "the numbers of two episodes, from 0", example = "0:1",
+        hint = "patch=0:1 puts memory of episode 0 into episode 1", set = function(o, text)
+          local a, b = text:match "^(%d+):(%d+)$"
+          o.patch = { tonumber(a), tonumber(b) }
+        end },
+      { "decision", "with patch=: the step of the decision", type = "whole", example = "9" },
+      { "every", "with patch=: steps between columns", type = "whole", range = { 1 }, example = "2" },
+      { "out", "with patch=: all numbers, or a figure", type = "file", endings = { "svg", "csv", "json" } } }) }
 
--- ---- the command line ----
-
-local command = { name = "intervene", draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
-  usage = "mneme intervene RUN erase=layers.0 at=40 [episodes=200]", other = {},
-  whole = { at = 0, ["for"] = 1, episodes = 1, seed = 0, num_envs = 1, greedy = 0, best = 0, checkpoint = 0, decision = 0, every = 1 } }
-for kind in pairs(interventions.kinds) do
-  command.other[kind] = function(o, text) intervention_args.read(o.list, kind, text, "intervene") end
-end
-function command.other.record(o, text)
-  if text == "" then errors.usage "intervene: record= is empty, expected the name of a folder" end
-  o.record = text
-end
-
-function command.other.patch(o, text) o.patch = patching.read(text) end
-function command.other.out(o, text)
-  if not (text:find "%.svg$" or text:find "%.csv$" or text:find "%.json$") then
-    errors.usage(("intervene: out=%s, expected FILE.svg, FILE.csv or FILE.json"):format(text))
-  end
-  o.out = text
-end
-
----Read the command line.
----@param words string[]
----@return table options { folder, episodes, seed, greedy, best, checkpoint, num_envs, record }
----@return table[] list of interventions
----@return table environment settings
-function intervene.parse(words)
-  local o, env = arguments.read(command, words, { episodes = 200, greedy = false, best = false, seed = 12345, list = {} })
-  for key in pairs { out = 1, decision = 1, every = 1 } do
+---What does not go together.
+---@param o table of arguments.read; gets `list`, the interventions
+function intervene.check(o)
+  o.list = o.list or {}
+  for _, key in ipairs { "out", "decision", "every" } do
     if o[key] and not o.patch then errors.usage(("intervene: %s= is for patch=A:B"):format(key)) end
   end
-  if o.patch then
-    if #o.list > 0 then errors.usage "intervene: patch= is a map of its own, without another intervention" end
-    return o, o.list, env
-  end
+  if o.patch and #o.list > 0 then errors.usage "intervene: patch= is a map of its own, without another intervention" end
+  if o.patch then return end
   if #o.list == 0 then
-    arguments.check_settings(command, o.folder, env)           -- noise=: it is not one, and what is
+    arguments.check_env(intervene, o.folder, o.env_settings)           -- noise=: it is not one, and what is
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip= patch=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end
   intervention_args.time(o.list, o.at, o["for"], "intervene")
-  return o, o.list, env
 end
 
 -- ---- what came of it ----
@@ -133,28 +106,25 @@ function intervene.report(pairs_of, at)
   return table.concat(out)
 end
 
--- erase=each at=each is a map of its own: the remaining words, or nil.
-local function words_of_map(words)
-  local rest, each = {}, 0
-  for _, word in ipairs(words) do
-    if word:find "^%-*erase=each$" or word:find "^%-*at=each$" then each = each + 1 else rest[#rest + 1] = word end
-  end
+-- erase=each at=each is a map of its own: the same words for mneme where; nil: it is none.
+local function words_of_map(o)
+  local each = 0
+  for _, item in ipairs(o.all) do if item[2] == "each" and (item[1] == "erase" or item[1] == "at") then each = each + 1 end end
   if each == 1 then errors.usage("intervene: each is for both, every part at every step", "erase=each at=each") end
-  return each > 1 and rest or nil
+  return each > 1 and values.without(o.words, "erase", "at") or nil
 end
 
----@param words string[]
 ---@return integer status
-function intervene.main(words)
-  local map = words_of_map(words)
-  if map then return require("mneme.commands.where").main(map) end
-  local o, list, env = intervene.parse(words)
+function intervene.run(o)
+  local map = words_of_map(o)
+  if map then return arguments.run(require "mneme.commands.where", map) end
+  intervene.check(o)
   local num_envs = o.num_envs or math.min(o.episodes, 64)
-  arguments.check(command, o, env, "to intervene in")
-  if o.patch then return patching.main(o, env) end
+  arguments.check_run(intervene, o, "to intervene in")
+  if o.patch then return patching.main(o, o.env_settings) end
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = env })
-  local made = interventions.new(p, list)
+    checkpoint = o.checkpoint, settings = o.env_settings })
+  local made = interventions.new(p, o.list)
   C.mn_watch_signals(true)
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
   local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
@@ -174,9 +144,8 @@ function intervene.main(words)
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end
   if status == 0 then
     local shown = { "view", o.folder }
-    for _, word in ipairs(words) do
-      local key = word:match "^%-*([%w_]+)="
-      if key == "at" or key == "for" or interventions.kinds[key] then shown[#shown + 1] = word end
+    for _, item in ipairs(o.all) do
+      if item[1] == "at" or item[1] == "for" or interventions.kinds[item[1]] then shown[#shown + 1] = item.word end
     end
     next_step.say(shown)
   end

@@ -1,5 +1,6 @@
 -- man.lua -- `mneme help man`: the manual page in man(7) format, from the texts of `mneme help`.
-local catalogue = require "mneme.base.catalogue"
+local commands = require "mneme.commands.command_table"
+local options = require "mneme.commands.options"
 local version = require "mneme.base.version"
 
 local man = {}
@@ -7,13 +8,6 @@ local man = {}
 -- A line of text: backslashes, dashes and a leading dot are escaped for man.
 local function plain(text)
   return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("^([.'])", "\\&%1"))
-end
-
-local function lines(text)
-  local list = {}
-  for line in text:gmatch "([^\n]*)\n?" do list[#list + 1] = plain(line) end
-  if list[#list] == "" then list[#list] = nil end
-  return table.concat(list, "\n")
 end
 
 local ending = [[
@@ -56,9 +50,8 @@ a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectori
 ]]
 
 ---The whole page.
----@param commands table[] those of commands/command_table.lua
 ---@return string
-function man.page(commands)
+function man.page()
   local out = {
     (".TH MNEME 1 \"\" \"mneme %s\" \"User Commands\""):format(version),
     ".SH NAME", "mneme \\- a research sandbox for memory in agents",
@@ -68,11 +61,11 @@ function man.page(commands)
     "turns grids of runs into figures and reports.  Experiments are short Lua scripts; every setting of a script is a",
     "key=value argument.", ".SH COMMANDS",
   }
-  for _, c in ipairs(commands) do
-    out[#out + 1] = (".TP\n.B %s\\fR%s\n%s"):format(c.name, plain(c.usage), plain(c.doc))
-    if c.comment then
-      out[#out + 1] = ".RS\n.PP\n.nf\n" .. lines(catalogue.help(c)) .. "\n.fi\n.RE"
-    end
+  for _, c in ipairs(commands.all(true)) do
+    out[#out + 1] = (".TP\n.B %s\\fR%s\n%s\n.RS"):format(c.name, plain(options.usage(c):sub(#c.name + 7)), plain(c.doc))
+    for line in (c.about or ""):gmatch "[^\n]+" do out[#out + 1] = plain(line) end
+    for _, row in ipairs(options.rows(options.of(c))) do out[#out + 1] = (".TP\n.B %s\n%s"):format(plain(row[1]), plain(row[2])) end
+    out[#out + 1] = ".RE"
   end
   return table.concat(out, "\n") .. "\n" .. ending
 end

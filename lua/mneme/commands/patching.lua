@@ -13,15 +13,6 @@ local command = {}
 local LONGEST = 2000               -- steps of an episode
 local MOST = 12                    -- rows of the table of paths
 
----The words of patch=A:B: numbers of episodes, from 0.
-function command.read(text)
-  local a, b = text:match "^(%d+):(%d+)$"
-  if not a then
-    errors.usage(("intervene: patch=%s, expected the numbers of two episodes, from 0"):format(text), "patch=0:1 puts memory of episode 0 into episode 1")
-  end
-  return { tonumber(a), tonumber(b) }
-end
-
 ---A figure of the map.
 ---@param job Patching
 ---@param title string
@@ -106,7 +97,7 @@ function command.report(job, names)
   return out .. ("paths, through one part alone at step %d:\n"):format(job.decision) .. columns(paths)
 end
 
----@param o table of intervene.parse: folder, patch, decision, at, every, seed, greedy, best, checkpoint, out
+---@param o table of intervene.check: folder, patch, decision, at, every, seed, greedy, best, checkpoint, out
 ---@param env table settings of the environment
 ---@return integer status
 function command.main(o, env)

@@ -1,41 +1,20 @@
--- play.lua -- play an environment by hand, or that of an experiment or of a file of your own (FILE.lua).  The page shows what an agent sees, in
--- signs that a person reads, and nothing of what it must remember.
---   corridor=9 ...       settings of the environment; map=@FILE: the contents of a file
---   seed=N               which episode
---   against=RUN          the agent of a run plays the same episode beside you; what RUN was trained on is the environment
---   scene=NAME           another page than "world" (mneme list scenes)
---   blind=1              the observation as raw numbers
---   record=FILE.mnt      keep the game as a trajectory
---   size=1280x800 theme=light scale=2    of the page
---   keys=left,3*up,r out=FILE.png        press these keys, or take these actions by name, without a window
--- Keys in the window:
---   arrows or w a s d, q e z c, digits   actions; the page names the key of each, and a click takes one.  Where there are many, type
---                                        the number, then Enter
---   space, Enter                         after the end: the next episode
---   r                                    the same episode again       n  the next one
---   Tab                                  the true state: that is the cheat, and the score card says so
---   Esc                                  quit
--- A gamepad: directions and A B X Y L R are actions, start is n, back is r.  In keys= these are called left right up down space enter
--- tab backspace esc pad_a pad_start ...
--- One key, click or gamepad button is one step; the environment waits for it.
+-- play.lua -- `mneme play`: an environment by hand.
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local lazy = require "mneme.base.lazy"
+local envs = lazy "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local game = require "mneme.view.game"
-local ghost = require "mneme.episodes.ghost"
+local game = lazy "mneme.view.game"
+local ghost = lazy "mneme.episodes.ghost"
 local next_step = require "mneme.base.next_step"
-local reference = require "mneme.envs.reference"
-local keyboard = require "mneme.view.keyboard"
-local scene = require "mneme.view.scene"
-local single = require "mneme.envs.single"
-local stepper = require "mneme.episodes.stepper"
-local window = require "mneme.view.window"
-
+local reference = lazy "mneme.envs.reference"
+local keyboard = lazy "mneme.view.keyboard"
+local scene = lazy "mneme.view.scene"
+local single = lazy "mneme.envs.single"
+local stepper = lazy "mneme.episodes.stepper"
+local window = lazy "mneme.view.window"
+local options = require "mneme.commands.options"
 local C = engine.C
-local play = {}
-local USAGE = "mneme play NAME|SCRIPT.lua [setting=value ...] [seed=N] [against=RUN] [record=FILE.mnt] [blind=1] [keys=left,3*up out=FILE.png]"
-
 local MOST_KEYS = 1e5
 
 -- "left,3*up,open" as keys, or as names of actions: see press.
@@ -52,11 +31,30 @@ local function read_keys(text)
   return list
 end
 
-local function read_seed(text)
-  local seed = tonumber(text)
-  if not seed then errors.usage(("play: seed=%s, expected a number"):format(text)) end
-  return seed
-end
+local common = options.common
+local play = { name = "play", doc = "play an environment by hand, alone or against an agent", loads = true, others = "env", about = [[
+The page shows what an agent sees, in signs that a person reads, and nothing of what it must remember.  One key, click or gamepad button is
+one step; the environment waits for it.  Keys in the window:
+  arrows or w a s d, q e z c, digits   actions; the page names the key of each, and a click takes one
+                                       (where there are many: the number, then Enter)
+  space, Enter                         after the end: the next episode
+  r, n                                 the same episode again, the next one
+  Tab                                  the true state: that is the cheat, and the score card says so
+  Esc                                  quit
+A gamepad: directions and A B X Y L R are actions, start is n, back is r.  In keys= these are called left right up down space enter tab
+backspace esc pad_a pad_start ...  A setting of the environment may be map=@FILE: the contents of a file.]],
+  arguments = { { "name", "ENV|FILE.lua", "an environment, or that of an experiment's file", noun = "environment", optional = true } },
+  options = {
+    { "seed", "which episode", type = "whole", example = "1" },
+    { "against", "the agent of a run plays the same episode beside you; what it was trained on is the environment", type = "run", example = "runs/demo" },
+    { "scene", "another page than world (mneme list scenes)", type = "text", default = "world" },
+    { "blind", "the observation as raw numbers", type = "switch", default = false },
+    { "record", "keep the game as a trajectory", type = "file", endings = { "mnt" } },
+    { "keys", "press these keys, or take these actions by name, without a window", type = "text", example = "left,3*up",
+      set = function(o, text) o.keys = read_keys(text) end },
+    { "out", "with keys=: the last page as a picture", type = "file", endings = { "png" } },
+    setmetatable({ passes = "^%d+$" }, { __index = common.size }), common.theme, common.scale,          -- size=11 is a maze's
+  } }
 
 -- A setting of the environment: a number, a word; @FILE: the contents of a file.
 local function read_setting(text)
@@ -66,31 +64,15 @@ local function read_setting(text)
   return held or tonumber(text) or text
 end
 
----Read the command line.
----@param words string[]
-function play.parse(words)
-  local o = { width = scene.default_width, height = scene.default_height, settings = {}, words = {}, scene = "world" }
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then
-      if o.name then errors.usage(("play: one environment, got '%s' and '%s'"):format(o.name, word), USAGE) end
-      o.name = word
-    elseif key == "keys" then o.keys = read_keys(value)
-    elseif key == "blind" then
-      if value ~= "0" and value ~= "1" then errors.usage(("play: blind=%s, expected 0 or 1"):format(value)) end
-      o.blind = value == "1"
-    elseif key == "num_envs" then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(value))
-    elseif key == "seed" then o.seed = read_seed(value)
-    elseif key == "scene" or key == "record" or key == "against" then o[key] = value
-    elseif key == "size" and value:find "^%d+$" or not window.option(o, key, value) then     -- size=11 is a maze's
-      o.settings[key] = read_setting(value)
-      table.insert(o.words, word)
-    end
-  end
-  if not (o.name or o.against) then errors.usage("play: which environment?", USAGE .. "; mneme list envs") end
-  if o.record and not o.record:find "%.mnt$" then errors.usage(("play: record=%s, expected a name ending in .mnt"):format(o.record)) end
+---What was given, as the window and the game want it.
+---@param o table of arguments.read
+function play.prepare(o)
+  o.width, o.height = o.width or scene.default_width, o.height or scene.default_height
+  o.settings, o.words = {}, {}
+  for i, item in ipairs(o.items) do o.settings[item[1]], o.words[i] = read_setting(item[2]), item.word end
+  if o.env_settings.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env_settings.num_envs)) end
+  if not (o.name or o.against) then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
   if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
-  if o.out and o.kind ~= "png" then errors.usage(("play: out=%s, expected a .png"):format(o.out), "record=FILE.mnt, then mneme view FILE.mnt out=" .. o.out) end
   o.hint = "keys=left,up,... out=FILE.png presses keys without a window"
   return o
 end
@@ -161,10 +143,9 @@ local function next_of(played, o)
   return { "run", script and o.name or "train", not script and "env=" .. o.name or nil }
 end
 
----@param words string[] what follows "play"
 ---@return integer status
-function play.main(words)
-  local o = play.parse(words)
+function play.run(o)
+  play.prepare(o)
   local scripted = o.keys or o.out
   local env, beside = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted then window.need_display(o.hint) end

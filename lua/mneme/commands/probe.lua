@@ -1,36 +1,28 @@
--- probe.lua -- what does a memory know, step by step?  mneme probe RUN: linear readings of the facts that the environment declares, from all of
--- the memory and from each part, on episodes that they were not fitted to.
---   episodes=256 seed=N greedy=1   which episodes, of which 7 in 10 are learned from; best=1 checkpoint=STEPS: which checkpoint
---   facts=cue,position             default: all that the environment declares (mneme help env NAME)
---   every=N last=STEP              which steps are read; default: about 32, up to one that half of the episodes reach
---   out=FILE                       .json: all numbers; .svg .png .pdf .csv: a figure for each fact, FILE-FACT where there are several
---   threads=N                      CPU threads; default: all processors
--- Of a class the table has the probability of the right answer, of a number the share of its variance that is read; a dot is no more than chance.
--- What can be read need not be used: mneme where RUN.  Other keys are settings of the environment.
-local arguments = require "mneme.commands.run_arguments"
+-- probe.lua -- `mneme probe`: what does a memory know, step by step?
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
+local options = require "mneme.commands.options"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local figures = require "mneme.figures"
+local figures = lazy "mneme.figures"
 local json = require "mneme.base.json"
 local progress = require "mneme.base.progress"
-local in_words = require "mneme.measure.readings_in_words"
+local in_words = lazy "mneme.measure.readings_in_words"
 local layout = require "mneme.base.layout"
-local readings = require "mneme.measure.readings"
-local stepper = require "mneme.episodes.stepper"
+local readings = lazy "mneme.measure.readings"
+local stepper = lazy "mneme.episodes.stepper"
 
-local probe = {}
-
-local command = { name = "probe", usage = "mneme probe RUN [facts=cue,position] [episodes=256] [every=STEPS] [last=STEP] [out=FILE.json|svg]",
-  whole = { episodes = 48, seed = 0, every = 1, last = 0, checkpoint = 0, greedy = 0, best = 0 }, other = {} }
-function command.other.facts(o, text)
-  o.facts = {}
-  for name in text:gmatch "[^,%s]+" do o.facts[#o.facts + 1] = name end
-  if #o.facts == 0 then errors.usage "probe: facts= is empty, expected names such as cue,position" end
-end
-function command.other.out(o, text)
-  o.out = text
-  if not text:lower():find "%.json$" then figures.kind_of_file(text) end
-end
+local probe = { name = "probe", doc = "what does a memory know, step by step: linear readings of the task's facts", others = "env", loads = true,
+  arguments = options.run, about = [[
+Linear readings of the facts that the environment declares, from all of the memory and from each part, on episodes that they were not fitted
+to.  Of a class the table has the probability of the right answer, of a number the share of its variance that is read.  a dot is no more
+than chance.  What can be read need not be used: mneme where RUN.]],
+  options = options.join({ "episodes", "how many episodes, of which 7 in 10 are learned from", type = "whole", range = { 48 }, default = 256 }, options.agent, {
+    { "facts", "which", type = "list", unless = "all that the environment declares (mneme help env NAME)", example = "cue,position" },
+    { "every", "steps between those that are read", type = "whole", range = { 1 }, unless = "about 32 steps", example = "4" },
+    { "last", "the last step that is read", type = "whole", unless = "one that half of the episodes reach", example = "40" },
+    { "out", ".json: all numbers; else a figure for each fact, FILE-FACT where there are several", type = "file",
+      endings = { "json", "svg", "png", "pdf", "csv", "tex", "gp" } } }) }
 
 -- ---- what came of it ----
 
@@ -78,16 +70,14 @@ local function write(job, o, p)
   end
 end
 
----@param words string[]
 ---@return integer status
-function probe.main(words)
-  local o, env = arguments.read(command, words, { episodes = readings.episodes, seed = 12345, greedy = false, best = false })
-  arguments.check(command, o, env, "to probe")
+function probe.run(o)
+  arguments.check_run(probe, o, "to probe")
   if o.episodes > readings.most then
     errors.usage(("probe: episodes=%d, expected at most %d: the time grows with their cube"):format(o.episodes, readings.most))
   end
   local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = env })
+    checkpoint = o.checkpoint, settings = o.env_settings })
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   progress.work(job, "readings", ("playing %d episodes, to see how long they are"):format(o.episodes))      -- a signal ends it: there is nothing to keep
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))

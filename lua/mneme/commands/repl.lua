@@ -1,20 +1,21 @@
--- repl.lua -- interactive Lua with mn loaded.  The value of a line is printed: elements of tensors, keys of tables; print is mn.print.
--- Tab completes names, the arrow keys recall lines, ?name prints help, Ctrl-C interrupts, Ctrl-D quits.
---   > x = mn.tensor { 1, 2, 3 }
---   > x:square():sum()
---   > mn.plot(mn.tensor { 1, 4, 9, 16 })
+-- repl.lua -- `mneme repl`: interactive Lua.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local lazy = require "mneme.base.lazy"
 local tables = require "mneme.base.tables"
 local traps = require "mneme.base.lua_traps"
-local mn = require "mneme"
-local new_line = require "mneme.commands.line_editor"
-local show = require "mneme.tensor.show"
-local tensor = require "mneme.tensor.tensor"
+local new_line = lazy "mneme.commands.line_editor"
+local show = lazy "mneme.tensor.show"
+local tensor = lazy "mneme.tensor.tensor"
 local C = engine.C
 
-local repl = {}
+local repl = { name = "repl", doc = "interactive Lua with mn loaded", about = [[
+The value of a line is printed: elements of tensors, keys of tables; print is mn.print.
+Tab completes names, the arrow keys recall lines, ?name prints help, Ctrl-C interrupts, Ctrl-D quits.
+  > x = mn.tensor { 1, 2, 3 }
+  > x:square():sum()
+  > mn.plot(mn.tensor { 1, 4, 9, 16 })]] }
 local EVERY = 1000                                   -- instructions between two checks for Ctrl-C
 
 -- ---- evaluating ----
@@ -47,7 +48,7 @@ end
 ---Run a chunk that Ctrl-C can interrupt; print its results or its error.
 ---@param chunk function
 ---@return boolean ok
-function repl.run(chunk)
+function repl.execute(chunk)
   C.mn_watch_signals(true)
   setfenv(chunk, require("mneme.base.source_files").globals)
   jit.off(chunk, true)                            -- compiled loops do not call hooks
@@ -70,8 +71,8 @@ end
 
 local function keys_of(value)
   if tensor.is(value) then return tables.keys(tensor.Tensor) end
-  if value == mn then
-    local names = mn.names()
+  if value == package.loaded.mneme then
+    local names = value.names()
     for name in pairs(tensor.ops) do names[#names + 1] = name end
     return names
   end
@@ -127,9 +128,9 @@ end
 -- Words that are typed alone: what they do here.
 local alone = { help = "?", ["?"] = "?", exit = "quit", quit = "quit", q = "quit", ["exit()"] = "quit", ["quit()"] = "quit" }
 
----@param words string[] none
-function repl.main(words)
-  if #words > 0 then errors.usage("repl: '" .. words[1] .. "' is not expected", "mneme repl; mneme run SCRIPT runs a script") end
+function repl.run()
+  require("mneme.base.source_files").free = true
+  local mn = require "mneme"
   _G.mn, _G.print = mn, show.print
   local home = os.getenv "XDG_STATE_HOME" or (os.getenv "HOME" or ".") .. "/.local/state"
   local line = new_line { history = home .. "/mneme/history", offers = repl.offers }
@@ -150,7 +151,7 @@ function repl.main(words)
       text = nil
     elseif question then
       line:keep(text)
-      fine = repl.run(function() explain(question) end) and fine
+      fine = repl.execute(function() explain(question) end) and fine
       text = nil
     elseif not text:find "%S" then text = nil
     else
@@ -158,7 +159,7 @@ function repl.main(words)
       if chunk or not unfinished then
         line:keep(text)
         if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), " (", traps.syntax(problem, more), ")\n") end
-        fine = chunk and repl.run(chunk) and fine or false
+        fine = chunk and repl.execute(chunk) and fine or false
         text = nil
       end
     end

@@ -139,30 +139,17 @@ function run_list.rows(folder)
   return rows
 end
 
-local sorts = { score = true, steps = true, name = true, core = true, state = true, script = true, time = true }
 local filters = { core = true, state = true, script = true, env = true }
+local sorts = { "core", "name", "score", "script", "state", "steps", "time" }
 local states = { "running", "finished", "stopped", "diverged" }
-local USAGE = "mneme list runs [FOLDER] [sort=score] [core=gru] [env=tmaze] [state=running] [script=tmaze] [SETTING=VALUE]"
 
--- FOLDER sort=score core=gru: the folder, what the rows are sorted by, and the values that they must have.
-local function read(words)
-  local o = { where = {} }
-  for _, word in ipairs(words) do
-    local key, text = word:match "^([%a_][%w_.]*)=(.*)$"
-    if key == "sort" then
-      if not sorts[text] then errors.unknown("list runs: sort =", text, tables.keys(sorts)) end
-      o.sort = text
-    elseif key then o.where[key] = key == "env" and text:gsub("%-v%d+$", "") or text
-    elseif not files.is_folder(word) and files.is_folder("runs/" .. word) then o.folder = "runs/" .. word
-    elseif tables.has(states, word) and not files.is_folder(word) then
-      errors.usage(("list runs: %s: there is no such folder"):format(word), "write state=" .. word)
-    elseif tables.has(registry.names "cores", word) and not files.is_folder(word) then
-      errors.usage(("list runs: %s: there is no such folder"):format(word), "write core=" .. word)
-    elseif sorts[word] and not files.is_folder(word) then errors.usage(("list runs: %s: there is no such folder"):format(word), "write sort=" .. word)
-    elseif o.folder then errors.usage(("list runs: one folder, got '%s' and '%s'"):format(o.folder, word), USAGE)
-    else o.folder = word:gsub("(.)/+$", "%1") end
-  end
-  return o
+-- The folder that a word means; an error says what else it may have meant.
+local function folder_of(word)
+  if files.is_folder(word) then return (word:gsub("(.)/+$", "%1")) end
+  if files.is_folder("runs/" .. word) then return "runs/" .. word end
+  local key = tables.has(states, word) and "state" or tables.has(registry.names "cores", word) and "core" or tables.has(sorts, word) and "sort"
+  errors.usage(("list runs: %s: there is no such folder"):format(word), key and ("write %s=%s"):format(key, word)
+    or "mneme list runs [FOLDER] [sort=score] [core=gru] [env=tmaze] [state=running] [script=tmaze] [SETTING=VALUE]")
 end
 
 -- A value of a run: of its row, or of a setting that it was given; core.d_model: an option.
@@ -178,7 +165,7 @@ local function chosen(rows, o)
   local list, there = {}, {}
   for i, r in ipairs(rows) do
     local fits = true
-    for key, text in pairs(o.where) do
+    for key, text in pairs(o.where or {}) do
       local value = value_of(r, key)
       fits = fits and value ~= nil and (values.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
       there[key] = there[key] or value ~= nil
@@ -186,7 +173,7 @@ local function chosen(rows, o)
     r.order = i
     if fits then list[#list + 1] = r end
   end
-  for key in pairs(o.where) do
+  for key in pairs(o.where or {}) do
     if rows[1] and not there[key] and not filters[key] then
       errors.usage(("list runs: no run here has a setting '%s'"):format(key), "core= env= script= state=, or a setting that a run was given; sort=KEY")
     end
@@ -204,16 +191,12 @@ local function chosen(rows, o)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
----@param words string[]|string [FOLDER] [sort=KEY] [core=NAME] [state=STATE] [script=NAME]
+---@param o table { folder, sort, where = setting -> value that the rows have }, each or none
 ---@return string
 ---@return { path: string, study: boolean }? newest
-function run_list.text(words)
-  local o = read(type(words) == "string" and { words } or words)
-  local folder = o.folder or "runs"
-  if not files.is_folder(folder) then
-    if folder == "runs" then return "there are no runs here yet\n" end
-    errors.usage(("list runs: %s: there is no such folder"):format(folder), USAGE)
-  end
+function run_list.text(o)
+  if not o.folder and not files.is_folder "runs" then return "there are no runs here yet\n" end
+  local folder = o.folder and folder_of(o.folder) or "runs"
   local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do

@@ -1,17 +1,21 @@
 -- setting_topics.lua -- help about a single setting, or a word that is a value of one: `mneme help decay`, `help horizon`,
--- `help outer_relu`, `help corridor`.  What it means, and which scripts, learners, cores, environments have it.
+-- `help outer_relu`, `help corridor`.  What it means, and which scripts, learners, cores, environments, commands have it; and the words that
+-- commands and messages use (`help journal`).
 local ffi = require "ffi"
+local lazy = require "mneme.base.lazy"
 local catalogue = require "mneme.base.catalogue"
-local config = require "mneme.runs.config"
-local core = require "mneme.models.core"
+local commands = require "mneme.commands.command_table"
+local config = lazy "mneme.runs.config"
+local core = lazy "mneme.models.core"
 local engine = require "mneme.base.engine"
+local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
-local script = require "mneme.runs.script"
+local script = lazy "mneme.runs.script"
 local layout = require "mneme.base.layout"
-local learner_settings = require "mneme.runs.learner_settings"
-local learners = require "mneme.learn.learners"
+local learner_settings = lazy "mneme.runs.learner_settings"
+local learners = lazy "mneme.learn.learners"
 local values = require "mneme.base.setting_types"
 
 local setting_topics = {}
@@ -162,6 +166,57 @@ function setting_topics.of_experiments(key)
   return rows[1] and { function() return ("%s: a setting of experiments\n"):format(key) .. layout.columns(rows) end } or nil
 end
 
+local words = {
+  history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
+    .. "steps, device, precision and threads.",
+  source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
+  journal = "the folder STUDY/tune: what a tuning proposed, and a run for each trial. Killed, the same command goes on from it; several processes may work "
+    .. "on one (docs/tuning.md).",
+  trial = "one run of a tuning: a setting with one seed.",
+  claim = "what a study is to show, as a test on its runs: better, at_least, ratio, equal, solves, sooner (docs/studies.md).",
+  verdict = "what the runs say of a claim: holds, does not hold, or undecided, with p corrected for all claims.",
+  point = "one combination of a study's axes; a run of a study is a point with one seed.",
+  checkpoint = "parameters, optimiser, states and counters of a training in one file, RUN/checkpoints/step-N.safetensors; written once a minute and at the "
+    .. "end. A run resumes from the newest.",
+  score = "success, or what an environment calls success, from 0 to 1; the return is the sum of rewards.",
+  metrics = "RUN/metrics.jsonl: a line of JSON for each logged step. The same values are in the events for TensorBoard.",
+  live = "RUN/live: the file through which mneme view watches a training. It holds nothing that a run needs.",
+  tape = "the ops that were recorded for backward(); backward() frees what it walked, mn.clear_tape() all.",
+  state = "what a core keeps from step to step, for each environment.",
+  rank = "one process of an MPI job that trains one agent (docs/ranks.md).",
+  half_life = "the steps after which half of what a state held is left; core.remember=STEPS is where it begins.",
+}
+local also = { claims = "claim", verdicts = "verdict", trials = "trial", points = "point", ranks = "rank", states = "state", ["half-life"] = "half_life",
+  sources = "source" }
+
+---What an option is in each command that has it; nil: none has.
+---@param key string
+---@return string?
+function setting_topics.of_option(key)
+  local rows, seen = {}, {}
+  for _, command in ipairs(commands.all(true)) do
+    local option = options.by_name(command)[key]
+    if option and seen[option] then seen[option][1] = seen[option][1] .. ", " .. command.name
+    elseif option then
+      rows[#rows + 1] = { "mneme " .. command.name, table.concat(options.rows { option }[1], ": ") }
+      seen[option] = rows[#rows]
+    end
+  end
+  return rows[1] and ("%s=: a setting of commands\n"):format(key) .. layout.columns(rows, 24)
+end
+
+-- Commands, their options and the words of messages.
+local function of_commands(add)
+  local keys = {}
+  for _, command in ipairs(commands.all(true)) do
+    add(command.name, function() return layout.prose("usage: " .. options.usage(command)) .. "  " .. command.doc .. "\n" end)
+    for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
+  end
+  for key in pairs(keys) do add(key, function() return setting_topics.of_option(key) end) end
+  for word, text in pairs(words) do add(word, function() return layout.prose(("%s: %s"):format(word:gsub("_", "-"), text)) end) end
+  for word, of in pairs(also) do add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end) end
+end
+
 ---Add every setting and every word to the topics of help.
 ---@param add function add(name, function that gives the text)
 function setting_topics.add(add)
@@ -170,6 +225,7 @@ function setting_topics.add(add)
   of_cores(add)
   of_attentions(add)
   of_envs(add)
+  of_commands(add)
 end
 
 return setting_topics

@@ -1,95 +1,85 @@
--- tune.lua -- find good settings for each memory with the same budget, then run the best with fresh seeds.
--- A range is LOW..HIGH, LOW..HIGH:log, LOW..HIGH:int; a comma-separated list is one of these, except for core= and the axes of a study: their
--- values are compared, and each is tuned with the whole budget.  The same command resumes, and several may work on one folder.
---   budget=NxS   N trials of S steps for each compared value; N: trials of the script's own steps
---   seeds=N      seeds of a setting when it is first measured (default 1); good settings get more
---   fresh=N      seeds of the runs after tuning (default 5), which no trial had; 0: none.  fresh=3..7 or fresh=1,5,9: those
---   top=N        how many of the best settings run with them (default 3); the script's own setting runs, too
---   by=score     the number that is to be high; minimise=1: low
---   compare=A,B  further settings whose lists are compared
---   jobs=N       trials at a time (default: one per processor)
---   ahead=N      how many settings are proposed before the first of them is measured (default 2)
---   cost=seconds prefer what is gained in less time; default steps, with which timing changes no proposal
---   run=F        the folder (default runs/SCRIPT_tune)
---   list=1       only list what was measured so far, and the best
---   estimate=0   start at once, without estimating the time
---   attempts=2   how often a trial that fails is tried; one that fails for good scores as the worst
---   cluster=slurm [workers=8 time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
---                write a job whose tasks are workers on this folder: docs/clusters.md
---   only=K       this process is worker K of such a job
--- A study with `tune = {...}` says what is tuned; then this command does the tuning alone, and mneme sweep the study.
-local check_declaration = require "mneme.study.check_declaration"
-local cluster = require "mneme.study.cluster"
+-- tune.lua -- `mneme tune SCRIPT`: find good settings for each memory with the same budget, then run the best with fresh seeds.
+local lazy = require "mneme.base.lazy"
+local check_declaration = lazy "mneme.study.check_declaration"
+local cluster = lazy "mneme.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local fresh_runs = require "mneme.study.fresh_runs"
+local fresh_runs = lazy "mneme.study.fresh_runs"
 local layout = require "mneme.base.layout"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
-local run_sources = require "mneme.runs.run_sources"
-local script = require "mneme.runs.script"
-local seed_list = require "mneme.runs.seed_list"
-local aggregate = require "mneme.study.aggregate"
-local space = require "mneme.search.space"
-local sweep = require "mneme.study.sweep"
+local ranks = lazy "mneme.tensor.ranks"
+local run_sources = lazy "mneme.runs.run_sources"
+local script = lazy "mneme.runs.script"
+local aggregate = lazy "mneme.study.aggregate"
+local space = lazy "mneme.search.space"
+local study_sweep = lazy "mneme.study.sweep"
+local swept = require "mneme.commands.sweep"
 local tables = require "mneme.base.tables"
-local tuning = require "mneme.study.tuning"
+local tuning = lazy "mneme.study.tuning"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
-local tune = {}
-local USAGE = "mneme tune SCRIPT core=gru,lstm lr=1e-5..1e-2:log budget=40x1e5"
-local own = { budget = true, seeds = true, fresh = true, top = true, by = true, minimise = true, compare = true, jobs = true, ahead = true, cost = true,
-  run = true, list = true, estimate = true, attempts = true, cluster = true, only = true }
-local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true, workers = true }
+local tune = { name = "tune", doc = "find good settings for each memory with the same budget, then run them with fresh seeds", others = "script",
+  loads = true, about = [[
+A range is LOW..HIGH, LOW..HIGH:log, LOW..HIGH:int; a comma-separated list is one of these, except for core= and the axes of a study: their
+values are compared, and each is tuned with the whole budget.  The same command resumes, and several may work on one folder.
+  mneme tune tmaze core=gru,lstm lr=1e-5..1e-2:log budget=40x1e5
+A study with `tune = {...}` says what is tuned; then this command does the tuning alone, and mneme sweep the study.]],
+  arguments = { { "script", "SCRIPT", "a study, or any script", noun = "script" } }, ask = "mneme tune SCRIPT core=gru,lstm lr=1e-5..1e-2:log budget=40x1e5",
+  options = {
+    { "budget", "NxS: N trials of S steps for each compared value; N: trials of the script's own steps", type = "text", example = "40x1e5" },
+    { "seeds", "seeds of a setting when it is first measured; good settings get more", type = "whole", range = { 1 }, unless = "1", example = "1" },
+    { "fresh", "seeds of the runs after tuning, which no trial had: how many, 3..7 or 1,5,9; 0: none", type = "seeds", none = true, unless = "5",
+      example = "5" },
+    { "top", "how many of the best settings run with them; the script's own setting runs, too", type = "whole", range = { 1 }, unless = "3", example = "3" },
+    { "by", "the number that is to be high", type = "text", unless = "score", example = "score" },
+    { "minimise", "it is to be low", type = "switch" },
+    { "compare", "further settings whose lists are compared", type = "list", example = "gamma,lambda", default = {} },
+    { "jobs", "trials at a time", type = "whole", range = { 1 }, unless = "one per processor", example = "2" },
+    { "ahead", "how many settings are proposed before the first of them is measured", type = "whole", range = { 1 }, unless = "2", example = "2" },
+    { "cost", "seconds: prefer what is gained in less time; with steps timing changes no proposal", type = "choice", choices = { "seconds", "steps" },
+      unless = "steps" },
+    { "run", "the folder", type = "folder", unless = "runs/SCRIPT_tune" },
+    { "list", "only list what was measured so far, and the best", type = "switch" },
+    { "estimate", "0: start at once, without estimating the time", type = "text", example = "0", pattern = "^[01]$", expected = "0 or 1" },
+    { "attempts", "how often a trial that fails is tried; one that fails for good scores as the worst", type = "whole", range = { 1 }, default = 2 },
+    { "only", "this process is worker N of a job for other machines", type = "whole", range = { 1 }, example = "1" },
+    { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", unless = "as many as find work", example = "8" },
+    unpack(swept.of_clusters),
+  } }
 
 -- ---- the command line ----
 
-local function whole(key, text, least)
-  local n = tonumber(text)
-  if not n or n % 1 ~= 0 or n < least then errors.usage(("tune: %s=%s, expected a whole number of at least %d"):format(key, text, least), USAGE) end
-  return n
-end
-
--- The arguments of tune, the ranges, and the words for the script.
-local function parse(words)
-  local o, given, clustered = {}, {}, script.setting(words, "cluster")
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
-    if key and (own[key] or clustered and of_clusters[key]) then o[key] = text
-    elseif not word:find "=" and not word:find "^%-" and not o.script then o.script = word
-    else given[#given + 1] = { key = key, text = text, word = word } end
-  end
-  if not o.script then errors.usage("tune: which script?", USAGE) end
+-- The ranges, and the words for the script.
+local function divide(o)
   o.script = script.named(o.script)
   if o.cluster then cluster.check(o) end
-  if o.cost and o.cost ~= "seconds" and o.cost ~= "steps" then errors.unknown("tune: cost=", o.cost, { "seconds", "steps" }) end
-  o.compare = o.compare and values.items(o.compare) or {}
   local spec = script.survey(o.script, {}).spec
   local compared, ranges, rest = { core = true }, {}, {}
   for name in pairs(spec and spec.axes or {}) do compared[name] = true end
   for _, name in ipairs(o.compare) do compared[name] = true end
-  for _, g in ipairs(given) do
-    if g.key and space.is_range(g.text) then ranges[g.key] = g.text
-    elseif g.key and g.text:find(",", 1, true) and not compared[g.key] then ranges[g.key] = values.items(g.text)
-    else rest[#rest + 1] = g.word end
+  for _, item in ipairs(o.items) do
+    local key, text = item[1], item[2]
+    if key and space.is_range(text) then ranges[key] = text
+    elseif key and text:find(",", 1, true) and not compared[key] then ranges[key] = values.items(text)
+    else rest[#rest + 1] = item.word end
   end
-  return o, ranges, rest, spec
+  return ranges, rest, spec
 end
 
 local function tuning_of(o, ranges, rest, spec)
   local name = o.script:match "([^/]*)$":gsub("%.lua$", "")
   local run = o.run or "runs/" .. name .. ((spec and spec.tune) and "" or "_tune")
-  local plan, several = sweep.plan({ script = o.script, seeds = "1", run = run }, rest), {}
+  local plan, several = study_sweep.plan({ script = o.script, seeds = "1", run = run }, rest), {}
   check_declaration.axes(plan)
   for _, axis in ipairs(plan.axes) do several[axis.name] = true end
   for _, key in ipairs(o.compare) do
     if not several[key] then errors.unknown("tune: compare: list of values", key, tables.keys(several)) end
   end
-  local attempts = o.attempts and whole("attempts", o.attempts, 1) or 2
-  local jobs, wanted = o.jobs and whole("jobs", o.jobs, 1) or C.mn_cores(), o.only and "0" or o.estimate
-  local options = { seeds = o.seeds and whole("seeds", o.seeds, 1), top = o.top and whole("top", o.top, 1), ahead = o.ahead and whole("ahead", o.ahead, 1),
-    by = o.by, minimise = o.minimise and o.minimise ~= "0" or nil, budget = o.budget, cost = o.cost == "seconds" and "seconds" or nil }
+  local attempts, jobs, wanted = o.attempts, o.jobs or C.mn_cores(), o.only and "0" or o.estimate
+  local options = { seeds = o.seeds, top = o.top, ahead = o.ahead, by = o.by, minimise = o.minimise or nil, budget = o.budget,
+    cost = o.cost == "seconds" and "seconds" or nil }
   if spec and spec.tune then
     if next(ranges) or next(options) then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}; mneme tune " .. o.script) end
     return tuning.of_study(plan, { run = run, jobs = jobs, estimate = wanted, attempts = attempts })
@@ -164,22 +154,20 @@ local function list_trials(t, words)
     end
     io.stdout:write(layout.table(rows))
   end
-  next_step.say(next_step.without("list", "tune", words))
+  next_step.say { "tune", unpack(values.without(words, "list")) }
   return 0
 end
 
 -- Write the job of some workers; submit=1 begins it.
-local function hand_over(o, t, words)
-  local n = o.workers and whole("workers", o.workers, 1) or math.min(#t.points * t.ahead * t.seeds, t.trials * #t.points)
-  local workers, rest = {}, {}
+local function hand_over(o, t)
+  local n = o.workers or math.min(#t.points * t.ahead * t.seeds, t.trials * #t.points)
+  local workers, rest, own = {}, {}, {}
   for k = 1, n do workers[k] = { name = tostring(k), words = { "threads=1" } } end
-  for _, word in ipairs(words) do
-    local key = word:match "^%-*([%a_]+)="
-    if word:find "=" and not (of_clusters[key] or key == "cluster" or key == "run" or key == "jobs" or key == "estimate") then rest[#rest + 1] = word end
-  end
+  for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(swept.of_clusters) } do own[option[1]] = true end
+  for _, item in ipairs(o.all) do if item[1] and not own[item[1]] then rest[#rest + 1] = item.word end end
   rest[#rest + 1] = "jobs=1"
   local lines, now = cluster.write({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
-    partition = o.partition }, rest, workers), o.submit == "1"
+    partition = o.partition }, rest, workers), o.submit
   print(("%s: %d workers; %s"):format(t.run, n, now and "handed over:" or "this begins them:"))
   for _, line in ipairs(lines) do
     print("  " .. line)
@@ -189,18 +177,25 @@ local function hand_over(o, t, words)
   return 0
 end
 
----@param words string[] what follows "tune"
 ---@return integer status
-function tune.main(words)
-  local o, ranges, rest, spec = parse(words)
+function tune.run(o)
+  if tables.has(o.rest, "--help") then             -- its help, and the settings of the script, which are what can be tuned
+    io.stdout:write(require("mneme.commands.options").page(tune), "\n")
+    return script.run(script.locate(o.script), { "--help" })
+  end
+  script.once(o.words)
+  ranks.begin()
+  if ranks.size > 1 then errors.usage(("tune: mpirun started %d processes, but a tuning starts its own"):format(ranks.size), "mneme tune ... jobs=N") end
+  local ranges, rest, spec = divide(o)
   local t = tuning_of(o, ranges, rest, spec)
   local of_study = spec and spec.tune
-  if o.list and o.list ~= "0" then return list_trials(t, words) end
+  if o.list then return list_trials(t, o.words) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   run_sources.program()
-  sweep.check_code({ run = t.base }, { runs = t:all_runs() })
-  if o.cluster then return hand_over(o, t, words) end
-  local fresh = not of_study and o.fresh ~= "0" and fresh_runs.new(t, seed_list("tune", o.fresh or "5")) or nil
+  study_sweep.check_code({ run = t.base }, { runs = t:all_runs() })
+  if o.cluster then return hand_over(o, t) end
+  local seeds = o.fresh or { 1, 2, 3, 4, 5 }
+  local fresh = not of_study and seeds[1] and fresh_runs.new(t, seeds) or nil
   C.mn_watch_signals(true)
   local signal, count = t:work(fresh)
   C.mn_watch_signals(false)

@@ -1,55 +1,49 @@
--- view.lua -- watch an agent live, in a window, as pictures or as a page for a browser: mneme view X [Y ...] [out=FILE].
---   X                    a run folder, a trajectory (.mnt) or a scene's name; up to four,
---                        side by side in the same environments with one clock
---   erase=PART at=STEP   and swap= hold= force= freeze= set= shift= flip= for=STEPS as in `mneme intervene`:
---                        from this step on, the untouched and the altered agent side by side
---   out=FILE             .png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole
---                        trajectory; .html: the episode number episodes=1, to be played in a browser, opened at
---                        step at=, with an intervention both courses of the episode and their difference
---   wait=10              seconds that the panels of a picture or page may compute; they say what is missing then
---   env=RUN|FILE.lua     where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment; not
---                        needed of Mneme's own environments, nor where the run that recorded it is at its place
---   seed=N greedy=1 checkpoint=STEPS scene=NAME size=WxH theme=dark|light scale=2
--- In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.
-
+-- view.lua -- `mneme view`: watch an agent live, in a window, as pictures or as a page for a browser.
 -- The window's loop polls events sixty times a second and never waits for a trainer.
+local lazy = require "mneme.base.lazy"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local tables = require "mneme.base.tables"
-local intervention_args = require "mneme.episodes.intervention_args"
-local interventions = require "mneme.episodes.interventions"
-local live_channel = require "mneme.episodes.live_channel"
-local map_file = require "mneme.episodes.causal_map_file"
-local nn = require "mneme.tensor.nn"
-local intervention_options = require "mneme.episodes.intervention_options"
-local episode_data = require "mneme.view.episode_data"
-local episode_measures = require "mneme.measure.episode_measures"
-local episode_page = require "mneme.view.episode_page"
-local readings = require "mneme.measure.readings_of_frame"
-local scene = require "mneme.view.scene"
+local intervention_args = lazy "mneme.episodes.intervention_args"
+local live_channel = lazy "mneme.episodes.live_channel"
+local map_file = lazy "mneme.episodes.causal_map_file"
+local nn = lazy "mneme.tensor.nn"
+local intervention_options = lazy "mneme.episodes.intervention_options"
+local episode_data = lazy "mneme.view.episode_data"
+local episode_measures = lazy "mneme.measure.episode_measures"
+local episode_page = lazy "mneme.view.episode_page"
+local readings = lazy "mneme.measure.readings_of_frame"
+local scene = lazy "mneme.view.scene"
 local terminal = require "mneme.base.terminal"
-local viewer = require "mneme.view.viewer"
-local window = require "mneme.view.window"
-
+local viewer = lazy "mneme.view.viewer"
+local window = lazy "mneme.view.window"
+local options = require "mneme.commands.options"
 local C = engine.C
-local view = {}
+local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page", loads = true,
+  arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock", noun = "run, trajectory or scene",
+    several = true } },
+  about = [[
+With an intervention (erase=PART at=STEP), from this step on the untouched and the altered agent side by side, as in mneme intervene.
+In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.]],
+  options = options.join({
+    { "out", ".png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory; .html: the episode number episodes=1, to be "
+      .. "played in a browser, opened at step at=", type = "file", endings = { "png", "gif", "mp4", "html" } },
+    { "at", "the step that is shown, or at which an intervention begins", type = "whole", example = "40" },
+    { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 },
+    { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
+    { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
+    { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
+      unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },
+    { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 10 },
+    options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
-local MAP_EPISODES, MAP_SEED = map_file.episodes, map_file.seed
-local USAGE = "mneme view RUN|FILE.mnt|SCENE [ANOTHER ...] [out=FILE.png|gif|mp4|html] [at=STEP] [episodes=N] [seed=N] [greedy=1] "
-  .. "[erase=PART ... [for=STEPS]] [checkpoint=STEPS] [size=WxH] [scene=NAME] [theme=dark|light] [scale=2]"
 
-local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or USAGE }) end
+local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or options.usage(view) }) end
 
 -- ---- the command line ----
-
--- Settings that are integers, with their minimum.
-local MOST_EPISODES = 10000
-local numbers = { episodes = 1, at = 0, seed = 0, greedy = 0, checkpoint = 0, ["for"] = 1, wait = 0 }
-local others = { "env", "out", "scale", "scene", "size", "theme" }
 
 -- Checks the interventions: is the step given, and can the agent act?
 local function check_interventions(o)
@@ -62,33 +56,12 @@ local function check_interventions(o)
   end
 end
 
----Read the command line.
----@param args string[]
-function view.parse(args)
-  local o = { width = scene.default_width, height = scene.default_height, episodes = 1, wait = WAIT, things = {}, list = {}, pages = true }
-  for _, arg in ipairs(args) do
-    local key, value = arg:match "^%-?%-?([%w_]+)=(.*)$"
-    if not key then
-      if #o.things == 4 then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(arg)) end
-      o.things[#o.things + 1] = arg
-    elseif key == "scene" or key == "env" then o[key] = value
-    elseif interventions.kinds[key] then intervention_args.read(o.list, key, value, "view")
-    elseif numbers[key] then
-      o[key] = tonumber(value)
-      if not (o[key] and o[key] >= numbers[key] and o[key] % 1 == 0) then
-        usage(("%s=%s: expected a whole number of at least %d"):format(key, value, numbers[key]))
-      elseif key == "episodes" and o.episodes > MOST_EPISODES then usage(("episodes=%s: expected %d at most"):format(value, MOST_EPISODES)) end
-    elseif not window.option(o, key, value) then
-      local known = tables.keys(numbers)
-      for _, names in ipairs { others, tables.keys(interventions.kinds) } do
-        for _, name in ipairs(names) do known[#known + 1] = name end
-      end
-      errors.unknown("setting of view", key, known)
-    end
-  end
-  if #o.things == 0 then
-    usage("view what?  A run folder, a trajectory, or a scene: " .. table.concat(scene.list(), ", "))
-  end
+---What was given, as the viewer wants it.
+---@param o table of arguments.read
+function view.prepare(o)
+  o.width, o.height, o.list = o.width or scene.default_width, o.height or scene.default_height, o.list or {}
+  o.kind = o.out and o.out:lower():match "%.(%a+%d?)$"
+  if o.things[5] then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(o.things[5])) end
   check_interventions(o)
   if o.env and not table.concat(o.things, " "):find "%.mnt" then
     usage(("view: env=%s goes with a trajectory, FILE.mnt; what is viewed here has its own environment"):format(o.env))
@@ -113,14 +86,14 @@ local function opener(o, run, what)
   local stepper, shown = require "mneme.episodes.stepper", o.checkpoint
   return function(given)
     if given == "checkpoints" then return run and checkpoints_of(run) or {} end
-    local options = { seed = o.seed, greedy = o.greedy == 1, seeded = true, episode = given.episode }
+    local wanted = { seed = o.seed, greedy = o.greedy, seeded = true, episode = given.episode }
     if not run then
-      options.env, options.core = what.env, what.core
+      wanted.env, wanted.core = what.env, what.core
       nn.manual_seed(o.seed or 1)
-      return stepper.fresh(options)
+      return stepper.fresh(wanted)
     end
-    options.checkpoint = given.checkpoint or shown
-    local source = stepper.from_run(run, options)
+    wanted.checkpoint = given.checkpoint or shown
+    local source = stepper.from_run(run, wanted)
     shown = source.steps
     return source
   end
@@ -131,9 +104,9 @@ local function map_of(o, run)
   local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
   return function(step, test)
     local function agent()
-      return stepper.from_run(run, { num_envs = MAP_EPISODES, seed = MAP_SEED, greedy = o.greedy == 1, checkpoint = step })
+      return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = step })
     end
-    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
+    local map = causal_map.new(agent(), agent(), { seed = map_file.seed, test = test })
     map_file.attach(map, run, true)
     return map
   end
@@ -142,7 +115,7 @@ end
 -- The agent of a checkpoint in many environments, to count what an intervention does.
 local function many_of(o, run)
   return function(step)
-    return require("mneme.episodes.stepper").from_run(run, { num_envs = MAP_EPISODES, seed = o.seed or MAP_SEED, greedy = o.greedy == 1,
+    return require("mneme.episodes.stepper").from_run(run, { num_envs = map_file.episodes, seed = o.seed or map_file.seed, greedy = o.greedy,
       checkpoint = step })
   end
 end
@@ -248,7 +221,7 @@ end
 
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param shown Viewer
----@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.parse
+---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.prepare
 ---@return integer frames written
 function view.export(shown, o)
   local painter, written, wait = scene.painter(nil, o), 0, o.wait or WAIT
@@ -296,7 +269,7 @@ end
 
 ---Write an episode as an HTML file that plays it: the one shown, or the episode number `episodes`.
 ---@param shown Viewer
----@param o table out, episodes, at, theme, wait: see view.parse
+---@param o table out, episodes, at, theme, wait: see view.prepare
 function view.write_page(shown, o)
   if shown.at == 0 then shown:forward() end
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
@@ -325,10 +298,9 @@ function view.write_page(shown, o)
 end
 
 ---The command `mneme view`.
----@param args string[] what follows "view"
 ---@return integer status
-function view.main(args)
-  local o = view.parse(args)
+function view.run(o)
+  view.prepare(o)
   for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
     local run = files.is_folder(thing) and not thing:find "%.mnt$"
     if run then require("mneme.runs.folder").read_info(thing)

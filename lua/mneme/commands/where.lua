@@ -1,65 +1,57 @@
--- where.lua -- where is it remembered?  mneme where RUN: what the agent loses when each part of its memory is erased at each step.
--- Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.
---   episodes=64 seed=N greedy=1   which episodes: number k begins with seed + k (mneme eval seed=N plays others); best=1 checkpoint=STEPS: which checkpoint
---   by=head|layer                 the parts: heads (or groups of channels) and layers, or layers alone
---   every=N                       steps between columns; default: about 24 columns
---   test=erase|hold               hold: what is gained when each part keeps, from that step on, what it holds there: which part lost it, and when.
---                                 Where more than one episode in twenty fails, that is measured as well, and said in a sentence; and where no part
---                                 lost it, whether it can be read (mneme probe)
---   measure=success|return|kl     what is lost; default: success where each score is 0 or 1, else the return.  kl: how far the policy is from
---                                 the untouched one (nats, added up over the steps that follow, same actions): a few episodes are enough
---   checkpoints=1                 a map of each kept checkpoint, as a film: out=FILE.gif or .mp4
---   out=FILE                      .json .csv .svg .pdf: the numbers, a figure; .png .gif .mp4: a picture, size=WxH theme=dark|light
---   threads=N                     CPU threads; default: all processors
--- The map is kept in RUN/where after each column: killed, the same command resumes it.  Other keys are settings of the environment.
-local arguments = require "mneme.commands.run_arguments"
-local causal_map = require "mneme.episodes.causal_map"
+-- where.lua -- `mneme where`: what the agent loses when each part of its memory is erased at each step.
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
+local options = require "mneme.commands.options"
+local causal_map = lazy "mneme.episodes.causal_map"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local figures = require "mneme.figures"
+local figures = lazy "mneme.figures"
 local json = require "mneme.base.json"
-local map_file = require "mneme.episodes.causal_map_file"
-local memory_story = require "mneme.episodes.memory_story"
+local map_file = lazy "mneme.episodes.causal_map_file"
+local memory_story = lazy "mneme.episodes.memory_story"
 local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.folder"
-local in_words = require "mneme.measure.readings_in_words"
-local readings = require "mneme.measure.readings"
-local scene = require "mneme.view.scene"
-local stats = require "mneme.stats"
-local stepper = require "mneme.episodes.stepper"
+local run_folder = lazy "mneme.runs.folder"
+local in_words = lazy "mneme.measure.readings_in_words"
+local readings = lazy "mneme.measure.readings"
+local scene = lazy "mneme.view.scene"
+local stats = lazy "mneme.stats"
+local stepper = lazy "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
-local window = require "mneme.view.window"
 local width = require("mneme.base.layout").width
 local function wrap(text) return table.concat(require("mneme.base.layout").wrap(text, width()), "\n") end
 
 local C = engine.C
-local where = {}
+local where = { name = "where", doc = "where is it remembered: success lost by erasing each part of the memory at each step", others = "env",
+  loads = true, arguments = options.run,
+  draws = "episode k begins with this seed + k, while the environments of eval all draw from one", about = [[
+Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.  The map is
+kept in RUN/where after each column: killed, the same command resumes it.]],
+  options = options.join({ options.episodes(64) }, options.agent, {
+    { "by", "the parts: heads (or groups of channels) and layers, or layers alone", type = "choice", choices = { "head", "layer" }, unless = "head" },
+    { "every", "steps between columns", type = "whole", range = { 1 }, unless = "about 24 columns", example = "4" },
+    { "test", "hold: freeze each part from that step on; gain in success: which part lost it, and when", type = "choice", choices = { "erase", "hold" },
+      unless = "erase; where more than one episode in twenty fails, both" },
+    { "measure", "what is lost; kl: how far the policy is from the untouched one (nats, added up over the steps that follow)", type = "choice",
+      choices = { "success", "return", "kl" }, unless = "success where each score is 0 or 1, else the return" },
+    { "checkpoints", "a map of each kept checkpoint, as a film: out=FILE.gif or .mp4", type = "switch", default = false },
+    { "out", "the numbers (.json), a figure (.csv .svg .pdf), a picture (.png) or film", type = "file",
+      endings = { "json", "csv", "svg", "pdf", "png", "gif", "mp4" } },
+    options.common.size, options.common.theme, options.common.scale }) }
 local FPS, HOLD, END = 10, 8, 20             -- of a film: frames a second, frames of a map, more of the last one
 
 -- ---- the command line ----
 
 local kinds = { json = "numbers", csv = "figure", svg = "figure", pdf = "figure", png = "picture", gif = "film", mp4 = "film" }
 
-local command = { name = "where",
-  draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
-  usage = "mneme where RUN [episodes=64] [by=head|layer] [measure=success|return|kl] [test=hold] [checkpoints=1] [out=FILE.svg]",
-  whole = { episodes = 1, seed = 0, every = 1, checkpoint = 0, greedy = 0, best = 0, checkpoints = 0 }, other = {} }
-for _, key in ipairs { "by", "measure", "test" } do command.other[key] = function(o, text) o[key] = text end end
-for _, key in ipairs { "size", "theme", "scale" } do command.other[key] = function(o, text) window.option(o, key, text) end end
-function command.other.out(o, text)
-  o.out, o.kind = text, kinds[text:lower():match "%.(%w+)$" or ""]
-  if not o.kind then errors.usage(("where: out=%s, expected a name ending in .json, .csv, .svg, .pdf, .png, .gif or .mp4"):format(text)) end
-end
-
-local function read(words)
-  local o, env = arguments.read(command, words, { episodes = 64, seed = 12345, greedy = false, best = false, checkpoints = false,
-    width = scene.default_width, height = scene.default_height })
+-- What does not go together; and what `out` is.
+local function check(o)
+  o.width, o.height = o.width or scene.default_width, o.height or scene.default_height
+  o.kind = o.out and kinds[o.out:lower():match "%.(%w+)$"]
   if o.checkpoints and (o.best or o.checkpoint) then errors.usage "where: checkpoints=1 is a map of each, expected no best= and no checkpoint=" end
-  arguments.check(command, o, env, "to erase in")
+  arguments.check_run(where, o, "to erase in")
   if o.test == "hold" and o.measure == "kl" then errors.usage "where: test=hold asks what is gained, expected measure=success or measure=return" end
-  return o, env
 end
 
 -- ---- measuring ----
@@ -266,10 +258,10 @@ local function tell(o, env, asked, result)
   return true
 end
 
----@param words string[]
 ---@return integer status
-function where.main(words)
-  local o, env = read(words)
+function where.run(o)
+  local env = o.env_settings
+  check(o)
   local asked, which = o.measure, { o.checkpoint or false }
   if o.checkpoints then
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end

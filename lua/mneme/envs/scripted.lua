@@ -2,15 +2,16 @@
 -- environment, and slower than C.  This file supplies random numbers, new episodes, time limits, scores
 -- and saving.
 local ffi = require "ffi"
-local canvas = require "mneme.base.canvas"
-local decisions = require "mneme.envs.decisions"
+local lazy = require "mneme.base.lazy"
+local canvas = lazy "mneme.base.canvas"
+local decisions = lazy "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local source_files = require "mneme.base.source_files"
 local observation_names = require "mneme.envs.observation_names"
 local reference = require "mneme.envs.reference"
-local saved_tables = require "mneme.envs.saved_tables"
+local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local text_places = require "mneme.base.text_places"

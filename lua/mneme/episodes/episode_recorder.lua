@@ -2,7 +2,7 @@
 -- observation, value, policy, memory and probes at each step.
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
-local rig = require "mneme.models.contract_rig"
+local reading = require "mneme.models.reading"
 
 ---@class EpisodeRecorder
 local EpisodeRecorder = {}
@@ -52,7 +52,7 @@ local function begin(self, b)
   self.recordings[b] = nil
   if n % self.every ~= 0 or n >= self.episodes then return end
   local rec = trajectory_writer.new(stepper.env, b, { fields = self.internals and fields_of(stepper, stepper:snapshot(0)) or nil,
-    about = { title = stepper.title, source = stepper.source, run = stepper.run, reads = rig.reading(stepper.agent.core) } })
+    about = { title = stepper.title, source = stepper.source, run = stepper.run, reads = reading(stepper.agent.core) } })
   rec:begin(observation_of(stepper, b))
   self.recordings[b] = rec
 end

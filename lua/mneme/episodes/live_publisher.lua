@@ -7,7 +7,7 @@ local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.episodes.live_channel"
 local ranks = require "mneme.tensor.ranks"
-local rig = require "mneme.models.contract_rig"
+local reading = require "mneme.models.reading"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
@@ -61,7 +61,7 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, reads = rig.reading(core), memory = state_arrays.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, reads = reading(core), memory = state_arrays.of_core(core),
     probes = about })
   local x = part(learner.x)
   local n = env.action_space.n

@@ -10,7 +10,7 @@ local numbers = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
-local rig = require "mneme.models.contract_rig"
+local reading = require "mneme.models.reading"
 local stored_parameters = require "mneme.learn.stored_parameters"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
@@ -283,7 +283,7 @@ function Stepper:next(before, action)
   now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
-  now.reads, now.run, now.checkpoint, now.agent = rig.reading(self.agent.core), self.run, self.steps, self.agent
+  now.reads, now.run, now.checkpoint, now.agent = reading(self.agent.core), self.run, self.steps, self.agent
   now.env = self.env
   return now
 end

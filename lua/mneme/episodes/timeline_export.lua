@@ -4,7 +4,7 @@ local engine = require "mneme.base.engine"
 local episode_recorder = require "mneme.episodes.episode_recorder"
 local trajectory_writer = require "mneme.episodes.trajectory_writer"
 local trajectory_replay = require "mneme.episodes.trajectory_replay"
-local rig = require "mneme.models.contract_rig"
+local reading = require "mneme.models.reading"
 
 local C = engine.C
 local MOST_BYTES, MOST_STEPS = 2 ^ 29, 2 ^ 17        -- of internals; so that the window stays responsive
@@ -22,7 +22,7 @@ local function export_episode(line, i)
   if not first then return nil, false end
   local names, fields = p.env.action_space.names, episode_recorder.fields_of(p, like)
   local rec = trajectory_writer.new(p.env, 0, { fields = fields,
-    about = { title = p.title, source = p.source, run = p.run, reads = rig.reading(p.agent.core) } })
+    about = { title = p.title, source = p.source, run = p.run, reads = reading(p.agent.core) } })
   rec:begin(p:observations())
   local over = false
   while not over and (rec.steps + 1) * rec.stride < MOST_BYTES and rec.steps < MOST_STEPS and C.mn_interrupted() == 0 do

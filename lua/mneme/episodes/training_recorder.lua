@@ -7,8 +7,9 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
-local trajectory_writer = require "mneme.episodes.trajectory_writer"
-local single = require "mneme.envs.single"
+local lazy = require "mneme.base.lazy"
+local trajectory_writer = lazy "mneme.episodes.trajectory_writer"
+local single = lazy "mneme.envs.single"
 
 local C = engine.C
 local MOST_STEPS = 2 ^ 20          -- of an episode: a longer one is not recorded

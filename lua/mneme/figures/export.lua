@@ -67,13 +67,9 @@ function export.width(s)
 end
 
 ---What a drawing may be given in the words of a command line: width=84mm font=FAMILY title=0 panels=1.
----@param o table { width = string, font = string, title = string, panels = string }, each or none
+---@param o table { width = string, font = string, title = boolean, panels = boolean }, each or none
 ---@return table options of export.write
-function export.options(o)
-  local drawn = { width = o.width and export.width(o.width), font = o.font, title = o.title ~= "0" }
-  if o.panels then drawn.panels = o.panels ~= "0" end
-  return drawn
-end
+function export.options(o) return { width = o.width and export.width(o.width), font = o.font, title = o.title ~= false, panels = o.panels } end
 export.words = { "width", "font", "title", "panels" }
 
 ---Refuse a name by whose end no kind of file is meant, before there is a figure.

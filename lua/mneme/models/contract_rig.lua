@@ -318,11 +318,10 @@ function rig.best_reading(found, linear)
   end
 end
 
----How a core reads its memory: what it declares, or else what is measured of a small one like it.
----@param c Core
----@return string? way a word of implicit_attention.lua; nil: no way's weights are those that are read
+---How a core that does not declare it reads its memory, measured of a small one like it: see reading.lua.
+---@param c Core gets `found`
+---@return string? way a word of reads.lua; nil: no way's weights are those that are read
 function rig.reading(c)
-  if c.reads or c.found ~= nil then return c.reads or c.found or nil end
   local before = parameters.random_state()
   local ok, way = pcall(function()
     local settings = { c.file or c.name }

@@ -6,7 +6,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local random = require "mneme.tensor.random"
-local rig = require "mneme.models.contract_rig"
+local lazy = require "mneme.base.lazy"
+local rig = lazy "mneme.models.contract_rig"
 local tensors = require "mneme.tensor.tensor"
 
 local rehearsal = {}

@@ -33,19 +33,10 @@ function costs.training(name, config)
 end
 
 ---Every core with what describe() says of it, under settings that apply to those that have them.
----@param words string[] key=value; N=256 is the length of a sequence, or how much was seen before a step
+---@param given table<string, string> settings, as texts
+---@param N integer the length of a sequence, or how much was seen before a step
 ---@return { name: string, definition: table, about: table, sizes: string, problem: string? }[] problem: why it has none
----@return integer N
-function costs.all(words)
-  local N, given = 256, {}
-  for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then errors.usage("list: " .. word .. ": expected key=value", "mneme list cores d_model=64 N=1024") end
-    if key == "N" then
-      N = tonumber(text)
-      if not N or N < 1 or N % 1 ~= 0 then errors.usage("N=" .. text .. ": expected a whole number of at least 1") end
-    else given[key] = text end
-  end
+function costs.all(given, N)
   local list, used, keys = {}, {}, {}
   for _, name in ipairs(registry.names "cores") do
     local ok, problem = xpcall(function()
@@ -63,14 +54,15 @@ function costs.all(words)
   for key in pairs(given) do
     if not used[key] then errors.unknown("key of any core:", key, tables.keys(keys)) end
   end
-  return list, N
+  return list
 end
 
 ---What `mneme list cores` prints.
----@param words string[]
+---@param given table<string, string> settings, as texts
+---@param N integer as in all
 ---@return string
-function costs.list(words)
-  local list, N = costs.all(words)
+function costs.list(given, N)
+  local list = costs.all(given, N)
   local lines = {}
   for _, entry in ipairs(list) do
     local about, d = entry.about, entry.definition
@@ -95,11 +87,12 @@ function costs.list(words)
 end
 
 ---The table of complexities as Markdown: cost of remembering per token and per sequence, and what is kept.
----@param words string[]
+---@param given table<string, string> settings, as texts
+---@param N integer as in all
 ---@param rows boolean? as rows of texts, for a terminal
 ---@return string|string[][]
-function costs.table(words, rows)
-  local list, N = costs.all(words)
+function costs.table(given, N, rows)
+  local list = costs.all(given, N)
   if rows then
     rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence",
       "as formulas: per token", "per sequence" } }

@@ -8,15 +8,16 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local manifest = require "mneme.runs.manifest"
+local lazy = require "mneme.base.lazy"
+local manifest = lazy "mneme.runs.manifest"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local settings = require "mneme.study.settings_diff"
 local run_starts = require "mneme.runs.starts"
 local study_folder = require "mneme.study.folder"
-local trajectory = require "mneme.episodes.trajectory"
-local trajectory_replay = require "mneme.episodes.trajectory_replay"
+local trajectory = lazy "mneme.episodes.trajectory"
+local trajectory_replay = lazy "mneme.episodes.trajectory_replay"
 local values = require "mneme.base.setting_types"
 
 local C = engine.C
@@ -142,10 +143,11 @@ end
 ---@param path string of the run
 ---@param info table its config.json
 ---@param found Findings
+---@param light boolean? the program is not looked at
 ---@return integer files of code that it keeps
 ---@return integer starts entries of its history
 ---@return boolean others code, data or program that are not the run's
-function integrity.code(path, info, found)
+function integrity.code(path, info, found, light)
   local count = 0
   local changes = run_sources.changes(path, info)
   for _, change in ipairs(changes) do found.notes[#found.notes + 1] = run_sources.text(change) end
@@ -165,7 +167,7 @@ function integrity.code(path, info, found)
   for i = 2, #versions do
     found.notes[#found.notes + 1] = ("from step %.0f on it ran other code: %s"):format(versions[i].from_step, versions[i].folder)
   end
-  if type(last) == "table" and last.program_checksum ~= run_sources.program() then
+  if not light and type(last) == "table" and last.program_checksum ~= run_sources.program() then
     others = true
     found.notes[#found.notes + 1] = "it was made by another build of Mneme" .. (last.program and " (" .. tostring(last.program) .. ")" or "")
   end
@@ -185,7 +187,7 @@ function integrity.run(path, found, light)
   found = found or { bad = {}, notes = {} }
   local info = run_folder.read_info(path)
   manifest.files(path, info, found)
-  local kept, starts, others = integrity.code(path, info, found)
+  local kept, starts, others = integrity.code(path, info, found, light)
   local steps = integrity.log(path, found)
   if light then return found, "" end
   integrity.events(path, #steps, found)
@@ -214,7 +216,7 @@ local function check_identity(r, planned, info, result, found)
   end
   local said, flat = {}, settings.flat(info.config)
   for _, word in ipairs(planned.words or {}) do
-    local key, text = word:match "^%-*([%w_.]+)=(.*)$"
+    local key, text = values.pair(word)
     if key then said[key] = text end
   end
   for key, text in pairs(said) do

@@ -3,13 +3,6 @@
 -- settings and runs.
 -- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
 -- an unfinished study says so, so it can be written at any time.
---   out=F       default STUDY/report.html, of FILE.jsonl FILE.html here; F.md and F.tex have their figures in the folder F-figures
---   figures=F   also each figure in its own file: F/figure-1.svg, .pdf, .png, .gp (for gnuplot), .csv and .tex (its numbers as a table)
---   width=84mm font="Times New Roman" title=0 panels=1   of those files: how wide (mm, cm, in, pt or pixels), in which letters, without
---               title and note, a panel for each line (0: none)
---   script=F    the study's script, if it was moved, or the one that a file of finished runs is of
---   episode=0   without episodes: an HTML page plays one for each claim that a run with a checkpoint shows, else one of the best run
---   export=F    also write the finished runs to this file; mneme sweep SCRIPT import=F imports them
 local blocks = require "mneme.reports.page.blocks"
 local claims = require "mneme.study.claims"
 local declared = require "mneme.study.declared"
@@ -30,7 +23,6 @@ local mixed_code = require "mneme.study.mixed_code"
 local next_step = require "mneme.base.next_step"
 local numbers = require "mneme.base.format"
 local plain = require "mneme.reports.plain_runs"
-local renamed = require "mneme.base.renamed"
 local results = require "mneme.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -45,7 +37,6 @@ local words = require "mneme.reports.report_strings"
 local written = require "mneme.reports.report_markdown"
 
 local report = {}
-local USAGE = "mneme report STUDY|RUN...|FILE.jsonl [out=FILE.html|.md|.tex] [figures=FOLDER] [episode=0] [export=FILE]"
 
 -- ---- figures ----
 
@@ -284,36 +275,7 @@ end
 
 -- ---- the command ----
 
-local known = { out = true, figures = true, script = true, export = true, keep = true, width = true, font = true, title = true, panels = true, episode = true }
 local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
-
-local function parse(arguments)
-  local o = { paths = {} }
-  for _, word in ipairs(arguments) do
-    local key, text = word:match "^%-*([%a_]+)=(.*)$"
-    if key == "language" then errors.usage("report: language= was removed: reports are in English", USAGE) end
-    if key and not known[key] then errors.unknown("setting of report", key, tables.keys(known)) end
-    if key then o[key] = text
-    elseif word:find "^%-" then errors.usage(("report: '%s' means nothing here"):format(word), USAGE)
-    else o.paths[#o.paths + 1] = word:gsub("(.)/+$", "%1") end
-  end
-  o.export = renamed.field(o, "export", "keep", "report %s=")
-  if #o.paths == 0 then errors.usage("report: of which study or runs?", USAGE) end
-  local kind = o.out and o.out:lower():match "%.(%w+)$"
-  if o.out and kind ~= "html" and kind ~= "htm" and kind ~= "md" and kind ~= "tex" then
-    errors.usage(("report: out=%s, expected a name ending in .html, .md or .tex"):format(o.out),
-      "figures=FOLDER writes the figures as SVG, PDF, PNG, CSV, LaTeX tables and for gnuplot")
-  end
-  for _, key in ipairs(export.words) do
-    if o[key] and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key), USAGE) end
-  end
-  if o.episode and o.episode ~= "0" and o.episode ~= "1" then errors.usage(("report: episode=%s, expected 0 or 1"):format(o.episode)) end
-  o.drawing = export.options(o)
-  for i, path in ipairs(o.paths) do
-    if not files.is_folder(path) and files.is_folder("runs/" .. path) then o.paths[i] = "runs/" .. path end
-  end
-  return o
-end
 
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
@@ -399,10 +361,7 @@ local function is_kept(path) return path:find "%.jsonl$" ~= nil and files.is_fil
 local function load(paths)
   for _, path in ipairs(paths) do
     if is_kept(path) then errors.usage(path .. ": a file of kept runs is a report by itself", "mneme report " .. path) end
-    if not files.is_folder(path) then
-      local near = errors.nearest(path:match "[^/]*$", files.is_folder "runs" and files.list "runs" or {})
-      errors.usage(path .. ": there is no such study or run", near and "did you mean runs/" .. near .. "?" or USAGE)
-    end
+    if not files.is_folder(path) then errors.usage(path .. ": there is no such study or run", "mneme list runs") end
   end
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
   return plain.study(paths), false
@@ -421,7 +380,7 @@ local function write_report(o)
   if not swept then
     source_files.folder = o.paths[1]
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
-    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode ~= "0" })
+    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode })
     print(to)
     write_figures(o, made)
     next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
@@ -433,7 +392,7 @@ local function write_report(o)
   local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
   if source.path then source.about, source.others = archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
-  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode ~= "0" })
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode })
   print(to)
   write_figures(o, made)
   if n then
@@ -446,10 +405,14 @@ local function write_report(o)
   return 0
 end
 
----@param arguments string[] what follows "report"
+---@param o table the options of `mneme report` (commands/report.lua)
 ---@return integer status
-function report.main(arguments)
-  local o = parse(arguments)
+function report.main(o)
+  for _, key in ipairs(export.words) do
+    if o[key] ~= nil and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key)) end
+  end
+  o.drawing = export.options(o)
+  for i, path in ipairs(o.paths) do o.paths[i] = path:gsub("(.)/+$", "%1") end
   local file = o.paths[1]
   o.kept = not o.paths[2] and is_kept(file)
   if not o.kept then return write_report(o) end

@@ -202,7 +202,7 @@ local function read_learners(defaults, arguments)
     if type(defaults[size]) == "table" then names[#names + 1] = defaults[size].learner end
   end
   for _, word in ipairs(arguments) do
-    local key, text = word:match "^%-*(%l+)=(.*)$"
+    local key, text = values.pair(word)
     if key == "resume" then chosen = require("mneme.runs.folder").read_info(text).config.learner or chosen end    -- late: as below
     for name in (key == "learner" and text or ""):gmatch "[^,]+" do
       names[#names + 1], chosen = name, name
@@ -290,7 +290,7 @@ end
 local function take_axes(survey, arguments, schema)
   local rest = {}
   for _, word in ipairs(arguments) do
-    local key, text = word:match "^%-*([%a_][%w_.]*)=(.*)$"
+    local key, text = values.pair(word)
     local entry = key and schema[key:match "^[^.]+"]
     if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
       survey.axes[#survey.axes + 1] = { name = key, texts = values.items(text) }

@@ -2,8 +2,9 @@
 -- a script is to blame, or the study whose run this is, whose mistakes are in its own file.
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
-local meant = require "mneme.runs.meant"
-local text_places = require "mneme.base.text_places"
+local lazy = require "mneme.base.lazy"
+local meant = lazy "mneme.runs.meant"
+local text_places = lazy "mneme.base.text_places"
 local values = require "mneme.base.setting_types"
 
 local given_words = {}
@@ -51,7 +52,7 @@ function given_words.renamed(arguments, defaults, own)
   local list = {}
   typed = {}
   for i, word in ipairs(arguments) do
-    local name = word:match "^%-*([%a_][%w_%-]*)="
+    local name = values.pair(word)
     name = name and name:gsub("%-", "_")
     local key = name and learner_settings.cleanrl[name]
     key = key and defaults[name] == nil and own[name] == nil and key
@@ -63,7 +64,7 @@ end
 
 -- The key and text of a word; nil: it asks for help.
 local function key_and_text(word, after, schema)
-  local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
+  local key, text = values.pair(word)
   if not key then
     key = word:match "^%-%-([%a_][%w_%-]*)$"
     text = "1"

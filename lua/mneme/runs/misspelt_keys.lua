@@ -2,7 +2,8 @@
 -- would have the default instead.  A script may have keys of its own: those that its code reads, or that have a text in `about`.
 local errors = require "mneme.base.errors"
 local source_files = require "mneme.base.source_files"
-local text_places = require "mneme.base.text_places"
+local lazy = require "mneme.base.lazy"
+local text_places = lazy "mneme.base.text_places"
 local traps = require "mneme.base.lua_traps"
 
 -- Does code mention a key other than by setting it?

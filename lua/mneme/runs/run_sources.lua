@@ -7,18 +7,14 @@ local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local registry = require "mneme.base.registry"
+local lazy = require "mneme.base.lazy"
+local registry = lazy "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int chmod(const char *path, unsigned mode);"
 local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
-  help = { { "use=stored", "the copies that a run keeps, where its code or data have changed; of data files beyond 1 MiB it keeps checksums alone" },
-    { "use=now", "the code and data that are there now" },
-    { "use=altered", "resume a run though its files are not as they were written; its history, mneme check and reports keep saying so" },
-    { "keep_private=1", "copy data files, too, that other users may not read; without it a run keeps their checksums alone" },
-    { "trust=1", "run any code; without it what comes with Mneme, what the command line names, and what a run of yours on this machine was made by" } },
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
   altered = false,              -- use=altered
   keep_private = false,
@@ -353,28 +349,6 @@ function run_sources.adopt(folder, info, options)
     errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it")
   end
   source_files.begin(folder, copies, instead)
-end
-
----The command line without the words that choose the code of stored runs: use=stored, use=now, use=altered, trust=1, keep_private=1.
----@param words string[]
----@param begins boolean? of a run that begins: the others are settings of its script
----@return string[]
-function run_sources.take(words, begins)
-  local rest = {}
-  for _, word in ipairs(words) do
-    local use, key, value = word:match "^%-*use=(.*)$", word:match "^%-*(trust)=(.*)$"
-    if begins then use, key = nil, nil end
-    if not key then key, value = word:match "^%-*(keep_private)=(.*)$" end
-    if use == "altered" then run_sources.altered = true
-    elseif use then
-      if use ~= "stored" and use ~= "now" then errors.usage(("use=%s, expected stored, now or altered"):format(use)) end
-      run_sources.choice = use
-    elseif key then
-      if value ~= "1" and value ~= "0" then errors.usage(("%s=%s, expected 0 or 1"):format(key, value)) end
-      if key == "trust" then source_files.trusted = value == "1" else run_sources.keep_private = value == "1" end
-    else rest[#rest + 1] = word end
-  end
-  return rest
 end
 
 ---The words by which another process treats code as this one does.

@@ -1,7 +1,8 @@
 -- script.lua -- runs a user's script with the arguments of the command line.
 local lfs = require "lfs"
-local catalogue = require "mneme.base.catalogue"
-local config = require "mneme.runs.config"
+local lazy = require "mneme.base.lazy"
+local catalogue = lazy "mneme.base.catalogue"
+local config = lazy "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
@@ -9,6 +10,7 @@ local meanings = require "mneme.base.meanings"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local user_file = require "mneme.base.user_file"
+local values = require "mneme.base.setting_types"
 
 local script = {}
 local lua_print = print
@@ -18,7 +20,10 @@ local lua_print = print
 ---@param key string
 function script.setting(words, key)
   local value
-  for _, word in ipairs(words) do value = word:match("^%-*" .. key .. "=(.*)$") or value end
+  for _, word in ipairs(words) do
+    local name, text = values.pair(word)
+    if name == key then value = text end
+  end
   return value
 end
 
@@ -27,7 +32,7 @@ end
 function script.once(words)
   local given = {}
   for _, word in ipairs(words) do
-    local key = word:match "^%-*([%a_][%w_.%-]*)="
+    local key = values.pair(word)
     key = key and key:gsub("%-", "_")
     key = learner_settings.cleanrl[key] or key
     if key and given[key] then errors.usage(("%s is given twice: %s and %s"):format(key, given[key], word),
@@ -65,7 +70,7 @@ function script.locate(name)
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
-  if name:find "^%-*env=" then errors.usage("run: which script?", "mneme run train " .. name) end
+  if values.pair(name) == "env" then errors.usage("run: which script?", "mneme run train " .. name) end
   if name:find "%.%a[%w]*$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
   local registry = require "mneme.base.registry"
   local function instead(hint) errors.usage(("unknown experiment '%s'"):format(name), hint) end

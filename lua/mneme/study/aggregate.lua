@@ -4,8 +4,9 @@
 local grid = require "mneme.study.grid"
 local outcome = require "mneme.runs.outcome"
 local reference = require "mneme.envs.reference"
-local script = require "mneme.runs.script"
-local mn_stats = require "mneme.stats"
+local lazy = require "mneme.base.lazy"
+local script = lazy "mneme.runs.script"
+local mn_stats = lazy "mneme.stats"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local aggregate = { FEW = FEW }

@@ -184,7 +184,7 @@ end
 function grid.narrow(axes, words, size)
   local narrowed, rest = {}, {}
   for _, word in ipairs(words) do
-    local key, text = word:match "^%-*([%a_][%w_]*)=(.*)$"
+    local key, text = values.pair(word)
     if key and axes[key] then
       narrowed[key] = {}
       for _, item in ipairs(items_of(key, axes[key], text)) do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end

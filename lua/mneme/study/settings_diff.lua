@@ -1,8 +1,9 @@
 -- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.  Before a sweep begins it says which
 -- settings of the learner differ between its points although no axis sets them: a script may publish other values for another core.
-local learners = require "mneme.learn.learners"
-local learner_settings = require "mneme.runs.learner_settings"
-local script = require "mneme.runs.script"
+local lazy = require "mneme.base.lazy"
+local learners = lazy "mneme.learn.learners"
+local learner_settings = lazy "mneme.runs.learner_settings"
+local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
@@ -37,6 +38,7 @@ end
 ---@param list { flat: table<string, any>, info: table }[] of settings.flat and config.json; `flat` gets the values
 ---@param whole boolean? with all settings of the learners that the runs wrote
 function settings.fill(list, whole)
+  if #list < 2 and not whole then return end          -- nothing to compare with
   local some = {}
   for _, r in ipairs(list) do for key in pairs(r.flat) do some[key] = true end end
   for _, r in ipairs(list) do

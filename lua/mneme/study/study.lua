@@ -84,7 +84,7 @@ end
 -- The settings that a study of another experiment gives it, as words; quick=1 and full=1 mean the study's own.
 local function other_words(spec, words)
   if not spec.of then return {}, words end
-  local size, all, rest = size_of(words), {}, {}
+  local size, all = size_of(words), {}
   local function add(settings)
     for _, key in ipairs(tables.keys(settings)) do
       if key ~= "quick" and key ~= "full" then
@@ -94,10 +94,7 @@ local function other_words(spec, words)
   end
   add(spec.settings or {})
   if size then add((spec.settings or {})[size] or {}) end
-  for _, word in ipairs(words) do
-    if not word:find "^%-*quick=" and not word:find "^%-*full=" then rest[#rest + 1] = word end
-  end
-  return all, rest
+  return all, values.without(words, "quick", "full")
 end
 
 -- The command-line arguments with a value for every axis: the given one, or the first.
@@ -118,7 +115,7 @@ end
 
 -- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
 local function no_note(words)
-  for _, word in ipairs(words) do if word == "--help" or word == "-h" or word:find "^%-*resume=" then return true end end
+  for _, word in ipairs(words) do if word == "--help" or word == "-h" or values.pair(word) == "resume" then return true end end
 end
 
 -- Every number that a run function gives must be one.

@@ -1,19 +1,4 @@
 -- sweep.lua -- run every point of a grid with every seed, each in its own process.
--- The axes are those of the script's study, and every setting with several values; axis=value keeps only that value.  The
--- same command resumes a sweep: it runs what is unfinished, and tries failed runs once more.
---   jobs=N       runs at a time (default: one per processor)
---   seeds=N      seeds 1..N; seeds=3..7 or seeds=1,5,9: those
---   run=F        the study's folder (default runs/SCRIPT)
---   list=1       only list the runs
---   power=1      only print what the claims can decide with this number of seeds
---   estimate=0   start at once, without estimating the time
---   attempts=2   how often a run that fails is tried
---   give_up=3    begin no more runs once that many have failed with the same error and none is done; 0: never
---   import=F     import finished runs from a file that mneme report STUDY export=F wrote
---   cluster=slurm [time=60 mem=2G partition=P submit=1] or cluster=parallel hosts=FILE [submit=1]
---                write a job that runs the open runs on other machines: docs/clusters.md
---   only=R       only this run, by name or number, for batch systems; estimate=SECONDS,MIB: its
---                estimated resources
 local engine = require "mneme.base.engine"
 local next_step = require "mneme.base.next_step"
 local one_run = require "mneme.study.one_run"
@@ -36,7 +21,6 @@ local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local settings = require "mneme.study.settings_diff"
 local aggregate = require "mneme.study.aggregate"
-local renamed = require "mneme.base.renamed"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.study.fresh_runs"
 local terminal = require "mneme.base.terminal"
@@ -48,42 +32,6 @@ local version = require "mneme.base.version"
 
 local C = engine.C
 local sweep = {}
-local USAGE = "mneme sweep SCRIPT [jobs=2] [seeds=10] [run=FOLDER] [key=value,value ...]"
-local own = { jobs = true, seeds = true, run = true, list = true, only = true, cell = true, power = true, estimate = true, attempts = true, cluster = true,
-  give_up = true, import = true, kept = true }
-local of_clusters = { hosts = true, time = true, mem = true, partition = true, submit = true }     -- a script may have a setting `time`
-
--- ---- the command line ----
-
-local function whole(key, text, least)
-  local n = tonumber(text)
-  if not n or n % 1 ~= 0 or n < least then
-    errors.usage(("sweep: %s=%s, expected a whole number of at least %d"):format(key, text, least), USAGE)
-  end
-  return n
-end
-
--- The sweep's arguments, and those for the script.
-local function parse(words)
-  local o, rest = { attempts = "2", give_up = "3" }, {}
-  local clustered = script.setting(words, "cluster")
-  for _, word in ipairs(words) do
-    local key, text = (word == "--power" and "power=1" or word):match "^%-*([%a_][%w_]*)=(.*)$"
-    if key and (own[key] or clustered and of_clusters[key]) then o[key] = text
-    elseif not word:find "=" and not word:find "^%-" and not o.script then o.script = word
-    else rest[#rest + 1] = word end
-  end
-  if not o.script then errors.usage("sweep: which script?", USAGE .. "; mneme list experiments") end
-  if o.cluster then cluster.check(o) end
-  o.import = renamed.field(o, "import", "kept", "sweep %s=")
-  o.only = renamed.field(o, "only", "cell", "sweep %s=")
-  o.jobs, o.attempts = o.jobs and whole("jobs", o.jobs, o.import and 0 or 1), whole("attempts", o.attempts, 1)
-  o.give_up = whole("give_up", o.give_up, 0)
-  o.script = script.named(o.script)
-  o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
-  return o, rest
-end
-
 -- ---- what there is to do ----
 
 -- Of the arguments of a study of another experiment, the given ones, without axes.
@@ -127,9 +75,7 @@ function sweep.plan(o, words)
   seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
-  for _, word in ipairs(survey.given and given_of(survey) or survey.words) do
-    if not word:find "^%-*seed=" then common[#common + 1] = word end
-  end
+  for _, word in ipairs(values.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
   local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
   check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
@@ -298,7 +244,7 @@ local function list_runs(o, plan, words)
     local result = folder.result(folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
-  next_step.say(next_step.without("list", "sweep", words))
+  next_step.say { "sweep", unpack(values.without(words, "list")) }
   return 0
 end
 
@@ -325,7 +271,7 @@ local function hand_over(o, plan, words)
     local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
     cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
   end
-  local lines, now = cluster.write(o, words, runs), o.submit == "1"
+  local lines, now = cluster.write(o, words, runs), o.submit
   print(("%s: %d of %d runs are open%s; %s"):format(o.run, #runs, #plan.runs, cost, now and "handed over:" or "this begins them:"))
   for _, line in ipairs(lines) do
     print("  " .. line)
@@ -413,15 +359,19 @@ function sweep.kept(file, path, words, seeds, run)
   end
 end
 
----@param words string[] what follows "sweep"
+---@param o table the options of `mneme sweep` (commands/sweep.lua); rest = words for the script
 ---@return integer status
-function sweep.main(words)
-  local o, rest = parse(words)
+function sweep.main(o)
+  local rest = o.rest
+  if o.cluster then cluster.check(o) end
+  if o.jobs == 0 and not o.import then errors.usage("sweep: jobs=0, expected a whole number of at least 1") end
+  o.script = script.named(o.script)
+  o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
   study.of_sweep = true
   local plan = sweep.plan(o, rest)
   check_declaration.axes(plan)
-  if o.list and o.list ~= "0" then return list_runs(o, plan, words) end
-  if o.power and o.power ~= "0" then return show_power(plan) end
+  if o.list then return list_runs(o, plan, o.words) end
+  if o.power then return show_power(plan) end
   engine.open("cpu", 1)                          -- processes are forked from one without other threads
   run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there

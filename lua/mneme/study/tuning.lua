@@ -107,9 +107,8 @@ function tuning.point_name(c) return c.name:find "^seed=" and "" or grid.kind(c)
 function tuning.points(plan)
   local points = {}
   for i, kind in ipairs(grid.groups(plan.runs, tuning.point_name)) do
-    local c, words = kind.runs[1], {}
-    for _, word in ipairs(c.words) do if not word:find "^%-*seed=" then words[#words + 1] = word end end
-    points[i] = { name = kind.name, labels = c.labels, words = words }
+    local c = kind.runs[1]
+    points[i] = { name = kind.name, labels = c.labels, words = values.without(c.words, "seed") }
   end
   return points
 end
@@ -120,7 +119,7 @@ end
 function tuning.of_study(plan, o)
   local options, ranges = tuning.declared(plan.spec.tune, plan.size)
   for _, word in ipairs(plan.words) do
-    local key = word:match "^%-*([^=]*)="
+    local key = values.pair(word)
     if ranges[key] then errors.usage(("%s: the study tunes %s"):format(word, key), "without this word it picks a value") end
   end
   for key, value in pairs(o) do options[key] = value end

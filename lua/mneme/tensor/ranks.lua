@@ -23,7 +23,7 @@ function ranks.begin()
     errors.fail("mpirun started several processes, but they cannot be joined: " .. ffi.string(problem),
       "they need Open MPI's libmpi.so.40 (Debian: libopenmpi3)")
   end
-  ranks.rank, ranks.size = C.mn_rank(), C.mn_ranks()
+  ranks.rank, ranks.size, ranks.begun = C.mn_rank(), C.mn_ranks(), true
 end
 
 ---How many threads a process uses: by default one, if other ranks train too.

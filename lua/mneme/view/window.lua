@@ -1,4 +1,4 @@
--- window.lua -- the event loop of a window, and the command-line settings that all pictures share.  The contents are a client:
+-- window.lua -- the event loop of a window.  The contents are a client:
 --   page()                   -> a scene and its frame
 --   key(key, clock, paint)   -> true: quit.  paint() gives the page's pixels, width and height
 --   pointer(what, x, y, by, clock, paint)   optional, -> true: quit.  what = "press", "release", "move" or
@@ -16,42 +16,11 @@ local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local tables = require "mneme.base.tables"
 local scene = require "mneme.view.scene"
 
 local window = {}
 local SLACK = 0.002                  -- seconds of a refresh kept free; at least as many are left for tick
 window.draw_for = 0.006              -- seconds of a page for computing its contents
-local kinds = { png = true, gif = true, mp4 = true }
-
-local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint }) end
-
----Read into o: size=WxH (width, height), out=FILE (out, kind = "png"|"gif"|"mp4"|"html"), theme=dark|light, and scale=1..4,
----pixels for each of the design: 2 on a screen of twice as many.  Without scale= a window takes its screen's.  The
----size of a picture is in pixels; that of a window in points, of which a fine screen makes 1.5 or 2 pixels.  With o.pages
----out= may also end in .html.
----@return boolean known false: it is another setting
-function window.option(o, key, value)
-  if key == "size" then
-    local w, h = value:match "^(%d+)x(%d+)$"
-    o.width, o.height = tonumber(w), tonumber(h)
-    if not w or o.width < 320 or o.height < 240 or o.width > 7680 or o.height > 4320 then
-      usage(("size=%s: expected WIDTHxHEIGHT in pixels, 320x240 .. 7680x4320"):format(value))
-    end
-  elseif key == "out" then
-    o.out, o.kind = value, value:lower():match "%.(%a+%d?)$" or ""
-    if not kinds[o.kind] and not (o.pages and o.kind == "html") then
-      usage(("out=%s: expected a name ending in .png, .gif%s"):format(value, o.pages and ", .mp4 or .html" or " or .mp4"))
-    end
-  elseif key == "theme" then
-    if not canvas.themes[value] then errors.unknown("theme =", value, tables.keys(canvas.themes)) end
-    o.theme = value
-  elseif key == "scale" then
-    o.scale = tonumber(value)
-    if not (o.scale and o.scale >= 1 and o.scale <= 4) then usage(("scale=%s: expected 1 .. 4"):format(value)) end
-  else return false end
-  return true
-end
 
 ---An error where there is no display; `hint`: what to do instead.
 function window.need_display(hint)

@@ -1,15 +1,16 @@
--- act.lua -- `mneme bench act`: how long one step of acting takes, of agents of the published sizes, one environment, one thread, from Lua.
+-- act.lua -- `mneme bench act`.
+local lazy = require "mneme.base.lazy"
 local engine = require "mneme.base.engine"
-local mn = require "mneme"
+local mn = lazy "mneme"
 local progress = require "mneme.base.progress"
-local published_agents = require "mneme.commands.bench.parts.published_agents"
-local stepper = require "mneme.episodes.stepper"
-local stopwatch = require "mneme.measure.stopwatch"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
+local stepper = lazy "mneme.episodes.stepper"
+local stopwatch = lazy "mneme.measure.stopwatch"
 
-local act = {}
+local act = { name = "bench act", doc = "how long one step of acting takes, of agents of the published sizes, one environment, one thread, from Lua" }
 
 ---@return integer status
-function act.main()
+function act.run()
   print "acting, one environment, one thread (median of one step, from Lua):"
   engine.open("cpu", 1)
   for _, setup in progress.each(published_agents.list, "agents") do

@@ -1,26 +1,33 @@
--- cores.lua -- `mneme bench cores [NAME ...] [part=kernels|train|step] [threads=1] [torch=PYTHON]
--- [out=FILE.csv] [figure=FILE.svg]`: every core in one run: its kernels, its training (forward and backward of 8
--- environments x 256 steps), and one acting step against the number of steps before it.  Bounds are measured in the same run:
---   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
---   memory       the rate of an environment that no cache holds
+-- cores.lua -- `mneme bench cores`.
+local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
-local published_agents = require "mneme.commands.bench.parts.published_agents"
-local core = require "mneme.models.core"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
+local core = lazy "mneme.models.core"
 local engine = require "mneme.base.engine"
-local errors = require "mneme.base.errors"
-local figures = require "mneme.figures"
+local figures = lazy "mneme.figures"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local kernels = require "mneme.commands.bench.parts.kernels"
-local timing = require "mneme.measure.timing"
-local mn = require "mneme"
-local plan = require "mneme.tensor.plan"
-local stopwatch = require "mneme.measure.stopwatch"
-local tensor = require "mneme.tensor.tensor"
+local kernels = lazy "mneme.commands.bench.parts.kernels"
+local timing = lazy "mneme.measure.timing"
+local mn = lazy "mneme"
+local plan = lazy "mneme.tensor.plan"
+local stopwatch = lazy "mneme.measure.stopwatch"
+local tensor = lazy "mneme.tensor.tensor"
 local progress = require "mneme.base.progress"
-local C, ops = engine.C, tensor.ops
+local options = require "mneme.commands.options"
+local C = engine.C
 
-local cores = {}
+local cores = { name = "bench cores", doc = "every core in one run: its kernels, its training, and one acting step against the steps before it", about = [[
+Training is forward and backward of 8 environments x 256 steps.  Bounds are measured in the same run:
+  arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
+  memory       the rate of an environment that no cache holds]],
+  arguments = { { "names", "NAME", "cores", noun = "core", several = true, optional = true } },
+  options = {
+    { "part", "what is measured", type = "choice", choices = { "all", "kernels", "step", "train" }, default = "all" },
+    options.bench.threads, options.bench.torch,
+    { "out", "the numbers", type = "file", endings = { "csv" } },
+    { "figure", "one step against the steps before it", type = "file", endings = { "svg", "png", "pdf", "csv", "tex", "gp" } },
+  } }
 local T, B, D_IN = 256, 8, 16
 local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
 
@@ -68,7 +75,7 @@ local function train(name, config, machine)
   local x, done, state = timing.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
   local forward = plan(function() return (c(x, done, state)) end)
   local y = forward()
-  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  local backward = plan(function() tensor.ops.mean({ x = y }):backward() end)
   backward()
   local ahead, back = stopwatch.least(7, function() forward:run() end), stopwatch.least(7, function() backward:run() end)
   machine:look()
@@ -166,31 +173,9 @@ local function write_csv(path, machine, kernel_results, train_results, curves)
   files.write(path, { table.concat(lines, "\n"), "\n" })
 end
 
--- The arguments: settings, and names of cores.
-local function parse(words)
-  local o, names = { threads = 1, part = "all" }, {}
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then names[#names + 1] = word
-    elseif key == "threads" then
-      o.threads = tonumber(value)
-      if not o.threads or o.threads < 1 or o.threads % 1 ~= 0 then errors.usage("threads=" .. value .. ": expected a whole number of at least 1") end
-    elseif key == "part" then
-      local parts = { "all", "kernels", "step", "train" }
-      local known = false
-      for _, part in ipairs(parts) do known = known or part == value end
-      if not known then errors.unknown("part", value, parts) end
-      o.part = value
-    elseif key == "torch" or key == "out" then o[key] = value
-    elseif key == "figure" then o.figure = figures.kind_of_file(value) and value
-    else errors.unknown("setting of bench cores", key, { "figure", "out", "part", "threads", "torch" }) end
-  end
-  return o, names
-end
-
----@param words string[] what follows `mneme bench cores`
-function cores.main(words)
-  local o, names = parse(words)
+---@return integer status
+function cores.run(o)
+  local names = o.names
   local function wanted(part) return o.part == "all" or o.part == part end
   local list = chosen(names)
   published_agents.progress "speed of the machine"

@@ -1,14 +1,15 @@
--- eager.lua -- `mneme bench eager [threads=1]`: what a call from Lua costs, for tensors of 64 floats: without a tape, and with tape
--- and backward, which is the time of a chain of eight ops with its backward pass, over the number of ops.  Both compiled by LuaJIT
--- and interpreted.
-local published_agents = require "mneme.commands.bench.parts.published_agents"
+-- eager.lua -- `mneme bench eager`.
+local lazy = require "mneme.base.lazy"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
-local errors = require "mneme.base.errors"
-local mn = require "mneme"
-local stopwatch = require "mneme.measure.stopwatch"
+local mn = lazy "mneme"
+local stopwatch = lazy "mneme.measure.stopwatch"
 local progress = require "mneme.base.progress"
 
-local eager = {}
+local options = require "mneme.commands.options"
+local eager = { name = "bench eager", doc = "what a call from Lua costs, for tensors of 64 floats: without a tape, and with tape and backward", about = [[
+With tape and backward: the time of a chain of eight ops with its backward pass, over the number of ops.  Both compiled by LuaJIT and
+interpreted.]], options = { options.bench.threads } }
 local N, CALLS, ROUNDS, CHAIN = 64, 2000, 25, 8
 
 -- name, an op of x and y, whether it has a gradient
@@ -53,17 +54,9 @@ local function measure(entry)
   return plain, taped
 end
 
----@param words string[] what follows `mneme bench eager`
 ---@return integer status
-function eager.main(words)
-  local threads = 1
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if key ~= "threads" then errors.unknown("setting of bench eager", key or word, { "threads" }) end
-    threads = tonumber(value)
-    if not (threads and threads >= 1 and threads % 1 == 0) then errors.usage("threads=" .. value .. ": expected a whole number of at least 1") end
-  end
-  engine.open(nil, threads)
+function eager.run(o)
+  engine.open(nil, o.threads)
   print(("a call from Lua, %d floats, us of processor time: compiled, with tape and backward; interpreted, with tape and backward"):format(N))
   for _, entry in progress.each(list, "ops") do
     published_agents.progress(entry[1])

@@ -1,15 +1,17 @@
--- envs.lua -- `mneme bench envs [NAME ...] [device=cuda]`: steps per second of every environment with random actions,
--- on one thread, or on a GPU with one launch per step.  Three loops: in C (on a GPU it waits only at its end); through Lua,
--- with every result on the host; and with tensors, as in a script.  Next to them, the speed of other programs on this kind
--- of machine (one core, measured as in docs/environments.md).
+-- envs.lua -- `mneme bench envs`.
+local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local environments = require "mneme.envs.env"
+local environments = lazy "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local C = engine.C
 
-local envs = {}
+local envs = { name = "bench envs", doc = "steps per second of every environment with random actions, on one thread, or on a GPU", about = [[
+Three loops: in C (on a GPU with one launch per step; it waits only at its end); through Lua, with every result on the host; and with tensors, as
+in a script.  Next to them, the speed of other programs on this kind of machine (one core, measured as in docs/environments.md).]],
+  arguments = { { "names", "ENV", "environments", noun = "environment", several = true, optional = true } },
+  options = { { "device", "where it is computed", type = "text", default = "cpu" } } }
 local SETS = 64          -- sets of random actions, used over and over
 local COPIES = { cpu = { 8, 256, 1024 }, cuda = { 1024, 4096, 16384 }, emu = { 64 } }
 
@@ -132,23 +134,17 @@ local function measure(name, row)
   end
 end
 
----@param words string[] environments, none: all; device=cuda
 ---@return integer status
-function envs.main(words)
-  local all, chosen, names, device = {}, {}, {}, "cpu"
+function envs.run(o)
+  engine.open(o.device, 1)                       -- before anything allocates memory
+  local all, chosen, names, device = {}, {}, o.names, o.device
   for _, e in ipairs(environments.list()) do all[#all + 1] = e.name end
-  for _, word in ipairs(words) do
-    local asked = word:match "^device=(.*)$"
-    if word:find "=" and not asked then errors.unknown("setting of bench envs", word:match "^%-*([^=]*)", { "device" }) end
-    if asked then device = asked else names[#names + 1] = word end
-  end
   for _, name in ipairs(#names > 0 and names or all) do
     local known = false
     for _, other in ipairs(all) do known = known or other == name end
     if not known then errors.unknown("environment", name, all) end
     chosen[#chosen + 1] = name
   end
-  engine.open(device, 1)
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
   for _, name in progress.each(chosen, "environments") do

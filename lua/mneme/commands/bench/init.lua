@@ -1,35 +1,61 @@
--- init.lua -- measure speed on this machine: mneme bench, or one benchmark: mneme bench NAME [key=value ...], or several: mneme bench gemm act.
--- Each figure stands next to a bound that is measured in the same run; times are medians.  Compare ratios
--- between machines, not times.
---   train|cores|kernels [NAME ...] device=cuda [precision=fp32|tf32|bf16] [num_envs=8,1024] [steps=256] [rounds=5] [torch=PYTHON]
--- measures on a device.  Without one:
+-- init.lua -- `mneme bench`: each benchmark is a file of this folder and declares its options.
+local arguments = require "mneme.commands.arguments"
 local errors = require "mneme.base.errors"
 local next_step = require "mneme.base.next_step"
+local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 
-local bench = {}
 local USUAL = { "gemm", "envs", "scenes", "act", "train" }         -- without a name, in this order
+local on_device = { train = true, cores = true, kernels = true }
+local DEVICE = "mneme.commands.bench.parts.device"
 
-local NOTHING_TO_SET = { act = true, gemm = true }
+local bench = { name = "bench", doc = "measure speed on this machine", raw = true, about = [[
+mneme bench: the usual ones; mneme bench NAME [key=value ...]: one; mneme bench gemm act: several.  Each figure stands next to a bound that is
+measured in the same run; times are medians.  Compare ratios between machines, not times.]],
+  arguments = { { "words", "BENCHMARK", nil, noun = "benchmark", several = true, optional = true } } }
 
-local function main_of(name) return require("mneme.commands.bench." .. name).main end
+local function is_one(name)
+  for _, known in ipairs(registry.benchmarks()) do if known == name then return true end end
+end
 
----@param words string[]
+---A benchmark, or what measures on a device ("device"); nil: there is none of this name.
+---@param name string
+---@return Command?
+function bench.part(name)
+  if name == "device" then return require(DEVICE) end
+  return is_one(name) and require("mneme.commands.bench." .. name) or nil
+end
+
+---@return Command[] each benchmark
+function bench.parts()
+  local list, names = {}, registry.benchmarks()
+  names[#names + 1] = "device"
+  for i, name in ipairs(names) do list[i] = bench.part(name) end
+  return list
+end
+
+---Each benchmark with its options, for help.
+function bench.more()
+  local out = {}
+  for i, part in ipairs(bench.parts()) do out[i] = options.section(part) end
+  return table.concat(out, "\n")
+end
+
 ---@return integer status
-function bench.main(words)
+function bench.run(o)
+  local words, all, device = o.words, true, nil
   if words[1] == "window" then require("mneme.commands.bench.parts.window").child(words[2]) return 0 end           -- a process of scenes
-  local known, all = {}, true
-  for _, name in ipairs(registry.benchmarks()) do known[name] = true end
-  for _, word in ipairs(words) do all = all and known[word] end
-  if words[1] and not known[words[1]] then errors.unknown("bench", words[1], registry.benchmarks()) end
-  if NOTHING_TO_SET[words[1]] and not all then
-    local word = words[2]
-    for i = #words, 2, -1 do word = known[words[i]] and word or words[i] end
-    errors.usage(("bench %s: it has no settings, got '%s'"):format(words[1], word))
+  for _, word in ipairs(words) do all, device = all and is_one(word), device or word:find "^%-*device$" or word:find "^%-*device=" end
+  if words[1] and not is_one(words[1]) and not (device and words[1] == "kernels") then errors.unknown("bench", words[1], registry.benchmarks()) end
+  local several = all and #words ~= 1
+  for _, name in ipairs(not several and { words[1] } or words[1] and words or USUAL) do
+    local part = bench.part(device and on_device[name] and "device" or name)
+    local read = arguments.read(part, several and {} or { unpack(words, 2) })
+    if read.help then io.stdout:write(options.page(part)) return 0 end
+    read.part = name
+    part.run(read)
   end
-  if #words == 1 or not all then return main_of(words[1]) { unpack(words, 2) } end
-  for _, name in ipairs(words[1] and words or USUAL) do main_of(name) {} end
-  next_step.say "help bench"
+  if several then next_step.say "help bench" end
   return 0
 end
 

@@ -1,20 +1,25 @@
--- peers.lua -- `mneme bench peers torch=PYTHON|official=PYTHON [agalite=FOLDER] [rounds=5] [threads=1] [steps=10000]`: training next to other
--- programs, by turns, on one machine.  Medians of rounds, start and imports left out.
---   torch=      PPO and A2C with a GRU of 64 on CartPole without velocities, 8 environments x 128 steps, 4 epochs and minibatches.  PYTHON has
---               torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)
---   official=   A2C with AGaLiTe on the T-Maze in published size next to the released code, which the FOLDER agalite= has and PYTHON can run
---               (tests/reference/bench_official.py); it compiles for minutes first
+-- peers.lua -- `mneme bench peers`.
+local lazy = require "mneme.base.lazy"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local shell_word = require "mneme.base.shell_word"
-local small = require "mneme.commands.bench.small"
-local stats = require "mneme.stats"
-local published_agents = require "mneme.commands.bench.parts.published_agents"
+local small = lazy "mneme.commands.bench.small"
+local stats = lazy "mneme.stats"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 
 local C = engine.C
-local peers = {}
+local options = require "mneme.commands.options"
+local peers = { name = "bench peers", doc = "training next to other programs, by turns, on one machine", about = [[
+Medians of rounds, start and imports left out.  torch=: PPO and A2C with a GRU of 64 on CartPole without velocities, 8 environments x 128 steps, 4
+epochs and minibatches; official=: A2C with AGaLiTe on the T-Maze in published size next to the released code, which compiles for minutes first.]],
+  options = {
+    { "torch", "a Python with torch, gymnasium and sb3-contrib (tests/reference/bench_peers.py)", type = "text", example = "python3" },
+    { "official", "a Python that can run the released code (tests/reference/bench_official.py)", type = "text", example = "python3" },
+    { "agalite", "the released code: a clone of subho406/agalite", type = "text", example = "agalite" },
+    options.bench.rounds, options.bench.threads, { "steps", "steps of each", type = "whole", range = { 1 }, default = 10000 },
+  } }
 
 -- Name of bench_peers.py, what it is, and the learner that is put next to it.
 local list = {
@@ -92,30 +97,18 @@ local function official(o)
   files.remove(pipe .. ".log")
 end
 
-local function parse(words)
-  local o = { rounds = 5, threads = 1, steps = 10000 }
-  for _, word in ipairs(words) do
-    local key, value = word:match "^(%w+)=(.*)$"
-    if key == "torch" or key == "official" or key == "agalite" then o[key] = value
-    elseif o[key] then
-      o[key] = tonumber(value)
-      if not o[key] or o[key] < 1 or o[key] % 1 ~= 0 then errors.usage(("bench peers: %s, expected a whole number of at least 1"):format(word)) end
-    else errors.unknown("setting of bench peers:", word, { "torch=PYTHON", "official=PYTHON", "agalite=FOLDER", "rounds=5", "threads=1",
-      "steps=10000" }) end
-  end
+local function check(o)
   if not o.torch and not o.official then
     errors.usage "bench peers: expected torch=PYTHON, a Python with torch, gymnasium and sb3-contrib, or official=PYTHON agalite=FOLDER"
   end
   if o.official and not (o.agalite and files.is_folder(o.agalite)) then
     errors.usage(("bench peers: agalite=%s, expected a folder: a clone of subho406/agalite"):format(o.agalite or ""))
   end
-  return o
 end
 
----@param words string[] what follows `mneme bench peers`
 ---@return integer status
-function peers.main(words)
-  local o = parse(words)
+function peers.run(o)
+  check(o)
   engine.open("cpu", o.threads)
   print(("training, %d thread%s, %d rounds by turns; steps a second of processor time (wall):"):format(o.threads, o.threads == 1 and "" or "s", o.rounds))
   for _, peer in ipairs(o.torch and list or {}) do

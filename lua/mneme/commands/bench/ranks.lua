@@ -1,14 +1,19 @@
--- ranks.lua -- `mneme bench ranks [num_envs=8,16,32] [updates=12]`: how much faster two ranks train than one process,
--- with one thread each, alternating, at the published sizes of AGaLiTe in T-Maze.  The fastest part of each counts, since
--- other programs only slow it down.  Two ranks slow each other as two programs on one machine do; so it is for users.
+-- ranks.lua -- `mneme bench ranks`.
+local lazy = require "mneme.base.lazy"
 local lfs = require "lfs"
-local metrics_reader = require "mneme.runs.metrics_reader"
+local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local word = require "mneme.base.shell_word"
 local progress = require "mneme.base.progress"
 
-local bench = {}
+local bench = { name = "bench ranks", doc = "how much faster two ranks train than one process, at the published sizes of AGaLiTe in T-Maze", about = [[
+With one thread each, alternating.  The fastest part of each counts, since other programs only slow it down.  Two ranks slow each other as two
+programs on one machine do; so it is for users.]],
+  options = {
+    { "num_envs", "environments", type = "wholes", range = { 2 }, multiple = 2, default = { 8, 16, 32 }, example = "8,16,32" },
+    { "updates", "updates of each", type = "whole", range = { 1 }, default = 12 },
+  } }
 local AIM, ROUNDS, STEPS = 0.8, 3, 256        -- of twice as fast; rounds; steps per environment in an update
 local LEAST = 40000                            -- steps, so that the log has lines
 
@@ -33,33 +38,18 @@ local function speed(run, ranks, num_envs, updates)
   return best
 end
 
----@param words string[] num_envs=8,16,32; updates=12 in each run
 ---@return integer status
-function bench.main(words)
-  local o = { num_envs = "8,16,32", updates = "12" }
-  for _, w in ipairs(words) do
-    local key, text = w:match "^([%w_]+)=([%d,]+)$"
-    if not o[key] then errors.unknown("setting of bench ranks:", w, { "num_envs=8,16,32", "updates=12" }) end
-    o[key] = text
-  end
-  local updates = tonumber(o.updates)
-  if not updates or updates < 1 then errors.usage(("bench ranks: updates=%s, expected a whole number of at least 1"):format(o.updates)) end
-  for text in o.num_envs:gmatch "[^,]*" do
-    local n = tonumber(text)
-    if text ~= "" and (n < 2 or n % 2 ~= 0) then errors.usage(("bench ranks: num_envs=%s, expected even numbers, for two ranks"):format(text)) end
-  end
+function bench.run(o)
   if os.execute "command -v mpirun > /dev/null" ~= 0 then errors.fail("bench ranks: mpirun is not installed", "Debian: apt-get install openmpi-bin") end
   local here = os.tmpname()
   files.remove(here)
   files.make_folder(here)
   local ok, problem = pcall(function()
-    local sizes = {}
-    for text in o.num_envs:gmatch "%d+" do sizes[#sizes + 1] = tonumber(text) end
-    for _, num_envs in progress.each(sizes, "sizes") do
+    for _, num_envs in progress.each(o.num_envs, "sizes") do
       local best = { 0, 0 }
       for round = 1, ROUNDS do
         for ranks = 1, 2 do
-          best[ranks] = math.max(best[ranks], speed(("%s/%d-%d-%d"):format(here, num_envs, ranks, round), ranks, num_envs, updates))
+          best[ranks] = math.max(best[ranks], speed(("%s/%d-%d-%d"):format(here, num_envs, ranks, round), ranks, num_envs, o.updates))
         end
       end
       local ideal = best[2] / (2 * best[1])

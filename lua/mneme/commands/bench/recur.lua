@@ -1,14 +1,16 @@
--- recur.lua -- `mneme bench recur [threads=1] [torch=PYTHON]`: recurrences written with mn.recur, forward and backward, next to the
--- engine's own op where there is one, and to a PyTorch loop and JAX's lax.scan in the same run.
-local published_agents = require "mneme.commands.bench.parts.published_agents"
+-- recur.lua -- `mneme bench recur`.
+local lazy = require "mneme.base.lazy"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
-local errors = require "mneme.base.errors"
-local kernels = require "mneme.commands.bench.parts.kernels"
-local mn = require "mneme"
-local stopwatch = require "mneme.measure.stopwatch"
+local kernels = lazy "mneme.commands.bench.parts.kernels"
+local mn = lazy "mneme"
+local stopwatch = lazy "mneme.measure.stopwatch"
 local progress = require "mneme.base.progress"
 
-local recur = {}
+local options = require "mneme.commands.options"
+local recur = { name = "bench recur",
+  doc = "recurrences written with mn.recur, forward and backward, next to the engine's own op where there is one", about = [[
+And next to a PyTorch loop and JAX's lax.scan in the same run.]], options = { options.bench.threads, options.bench.torch } }
 local T, B, D = 256, 8, 128              -- as in tests/reference/bench_recur.py
 local ROUNDS, RUNS = 5, 5
 
@@ -71,17 +73,8 @@ local function by_turns(list)
   return times
 end
 
----@param words string[] what follows `mneme bench recur`
 ---@return integer status
-function recur.main(words)
-  local o = { threads = 1 }
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if key == "torch" then o.torch = value
-    elseif key == "threads" and tonumber(value) and tonumber(value) >= 1 and tonumber(value) % 1 == 0 then o.threads = tonumber(value)
-    elseif key == "threads" then errors.usage("threads=" .. value .. ": expected a whole number of at least 1")
-    else errors.unknown("setting of bench recur", key or word, { "threads", "torch" }) end
-  end
+function recur.run(o)
   engine.open(nil, o.threads)
   published_agents.progress "recurrences"
   local others = o.torch and kernels.torch(o.torch, o.threads, "bench_recur.py")

@@ -1,21 +1,29 @@
--- scenes.lua -- `mneme bench scenes [NAME ...] [part=pages|training] [core=NAME] [size=small] [steps=1000]
--- [seconds=0.5] [updates=40]`: how long every scene takes to draw a page with its bar of controls in a window; on one core, late
--- in an episode, with a new step on every page.  Without a display the window is SDL's offscreen one.  Times are CPU
--- times, so other programs do not count; 60 pages per second leave 16.7 ms for each.  window.lua measures what a window
--- costs a training.
+-- scenes.lua -- `mneme bench scenes`.
+local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
-local published_agents = require "mneme.commands.bench.parts.published_agents"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local nn = require "mneme.tensor.nn"
-local stepper = require "mneme.episodes.stepper"
-local registry = require "mneme.base.registry"
-local scene = require "mneme.view.scene"
-local viewer = require "mneme.view.viewer"
-local loop = require "mneme.view.window"
+local nn = lazy "mneme.tensor.nn"
+local stepper = lazy "mneme.episodes.stepper"
+local scene = lazy "mneme.view.scene"
+local viewer = lazy "mneme.view.viewer"
+local loop = lazy "mneme.view.window"
 local progress = require "mneme.base.progress"
+local tables = require "mneme.base.tables"
 
-local scenes = {}
+local scenes = { name = "bench scenes", doc = "how long every scene takes to draw a page in a window, and what a window costs a training", about = [[
+A page has its bar of controls; on one core, late in an episode, with a new step on every page.  Without a display the window is SDL's offscreen
+one.  Times are CPU times, so other programs do not count; 60 pages per second leave 16.7 ms for each.]],
+  arguments = { { "names", "SCENE", "scenes", noun = "scene", several = true, optional = true } },
+  options = {
+    { "part", "what is measured", type = "choice", choices = { "all", "pages", "training" }, default = "all" },
+    { "core", "the agent's core", type = "text", example = "gru" },
+    { "size", "its size", type = "choice", choices = { "published", "small" }, default = "published" },
+    { "steps", "steps of the episode", type = "whole", range = { 5 }, default = 1000 },
+    { "seconds", "of each scene", type = "number", range = { 0.001 }, default = 0.5 },
+    { "updates", "of the training that is watched", type = "whole", range = { 1 }, default = 40 },
+  } }
 local FPS = 60
 
 ffi.cdef [[
@@ -116,37 +124,6 @@ local function measure(name, spec, o, small, large)
   line(name, spec[1], "two tracks", small, pair, o.seconds)
 end
 
--- Minimum of each setting, and its default.
-local least = { seconds = { 0.001, 0.5 }, steps = { 5, 1000 }, updates = { 1, 40 } }
--- Choices of other settings; the first is the default.
-local words_of = { size = { "published", "small" }, part = { "all", "pages", "training" } }
-
-local function one_of(what, value, list)
-  for _, known in ipairs(list) do
-    if known == value then return value end
-  end
-  errors.unknown(what, value, list)
-end
-
-local function parse(words)
-  local o, names = { size = words_of.size[1], part = words_of.part[1] }, {}
-  for key, about in pairs(least) do o[key] = about[2] end
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then names[#names + 1] = one_of("scene", word, scene.list())
-    elseif least[key] then
-      o[key] = tonumber(value)
-      if not o[key] or o[key] < least[key][1] then
-        errors.usage(("%s=%s: expected a number of at least %g"):format(key, value, least[key][1]))
-      end
-    elseif words_of[key] then o[key] = one_of(key .. " =", value, words_of[key])
-    elseif key == "core" then o.core = value:find "%.lua$" and value or one_of("core", value, registry.names "cores")
-    else errors.unknown("setting", key, { "core", "part", "seconds", "size", "steps", "updates" }) end
-  end
-  o.names = #names > 0 and names or scene.list()
-  return o
-end
-
 -- The cores that a scene is measured with: its own; on the T-Maze other published ones too.
 local function cores_of(what, wanted)
   if wanted then return { { wanted } } end
@@ -169,11 +146,11 @@ local function all_pages(o)
   for _, case in progress.each(list, "scenes and cores") do measure(case[1], case[2], o, small, large) end
 end
 
----@param words string[] what follows "scenes": see the head of this file
 ---@return integer status
-function scenes.main(words)
+function scenes.run(o)
   io.stdout:setvbuf "line"                         -- show progress while it runs
-  local o = parse(words)
+  for _, name in ipairs(o.names) do if not tables.has(scene.list(), name) then errors.unknown("scene", name, scene.list()) end end
+  if #o.names == 0 then o.names = scene.list() end
   if o.part ~= "training" then all_pages(o) end
   if o.part ~= "pages" then require("mneme.commands.bench.parts.window").main(o.updates, o.core) end
   return 0

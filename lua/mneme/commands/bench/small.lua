@@ -1,15 +1,21 @@
--- small.lua -- `mneme bench small [widths=32,64,128,256] [rounds=5] [threads=1]`: training of small recurrent agents, A2C and PPO, 8 environments x
--- 128 steps, PPO with 4 epochs of 4 minibatches, by width of the GRU and of the heads' hidden layers, next to the bound of its matrix products:
--- those of a rollout once, of an update's forward once and backward twice, at the rate of a product of 1024 (ours or OpenBLAS's) in the same round.
--- One thread: processor time.  threads=2: one and two by turns, by the clock, which other programs slow.  Medians of rounds.
+-- small.lua -- `mneme bench small`.
+local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local errors = require "mneme.base.errors"
-local mn = require "mneme"
-local stats = require "mneme.stats"
+local mn = lazy "mneme"
+local stats = lazy "mneme.stats"
 
 local C = engine.C
-local small = {}
+local options = require "mneme.commands.options"
+local small = { name = "bench small",
+  doc = "training of small recurrent agents, A2C and PPO, by width of the GRU, next to the bound of its products", about = [[
+8 environments x 128 steps, PPO with 4 epochs of 4 minibatches; the heads' hidden layers are as wide as the GRU.  The bound: the products of a
+rollout once, of an update's forward once and backward twice, at the rate of a product of 1024 (ours or OpenBLAS's) in the same round.  One
+thread: processor time.  Two: one and two by turns, by the clock, which other programs slow.  Medians of rounds.]],
+  options = {
+    { "widths", "of the GRU", type = "wholes", range = { 1 }, default = { 32, 64, 128, 256 }, example = "32,64" },
+    options.bench.rounds, { "threads", "CPU threads", type = "whole", range = { 1, 2 }, default = 1 },
+  } }
 local ENVS, STEPS, EPOCHS, MINIBATCHES, SECONDS, N = 8, 128, 4, 4, 1, 1024
 
 ---A learner on CartPole without velocities, begun and warm.
@@ -83,28 +89,8 @@ local function two_threads(o, name, width)
     stats.median(speed[1]), stats.median(speed[2]), stats.median(ratio), ratio[1], ratio[#ratio]))
 end
 
-local function parse(words)
-  local o = { widths = { 32, 64, 128, 256 }, rounds = 5, threads = 1 }
-  for _, word in ipairs(words) do
-    local key, value = word:match "^(%w+)=(.*)$"
-    if not o[key] then errors.unknown("setting of bench small:", word, { "widths=32,64,128,256", "rounds=5", "threads=1" }) end
-    local list = {}
-    for item in value:gmatch "[^,]+" do
-      local n = tonumber(item)
-      if not n or n < 1 or n % 1 ~= 0 then errors.usage(("bench small: %s, expected whole numbers of at least 1"):format(word)) end
-      list[#list + 1] = n
-    end
-    if #list == 0 or key ~= "widths" and list[2] then errors.usage(("bench small: %s, expected a whole number of at least 1"):format(word)) end
-    o[key] = key == "widths" and list or list[1]
-  end
-  if o.threads > 2 then errors.usage(("bench small: threads=%d, expected 1 or 2"):format(o.threads)) end
-  return o
-end
-
----@param words string[] what follows `mneme bench small`
 ---@return integer status
-function small.main(words)
-  local o = parse(words)
+function small.run(o)
   engine.open("cpu", o.threads)
   local matrices = { ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N) }
   for _, name in ipairs { "ppo", "a2c" } do

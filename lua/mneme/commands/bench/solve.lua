@@ -1,20 +1,28 @@
--- solve.lua -- `mneme bench solve [NAME ...] [seeds=5] [precision=fp32] [threads=1] [torch=PYTHON]`: seconds from the start of a process until its agent
--- solves a task: a score of 0.95 over the last hundred episodes, or of a data set's validation part.
--- Every seed is a run of its own in a process of its own.  Seconds of processor time do not depend on other programs as wall time does;
--- both are printed.  A seed that does not solve its task within the steps allowed is counted, and its time is left out of the mean.
--- torch=PYTHON: a loop in PyTorch solves noisy_cartpole too, seed by seed by turns (tests/reference/bench_peers.py); its imports do not count.
+-- solve.lua -- `mneme bench solve`.
+local lazy = require "mneme.base.lazy"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local pool = require "mneme.study.process_pool"
+local pool = lazy "mneme.study.process_pool"
 local registry = require "mneme.base.registry"
-local script = require "mneme.runs.script"
-local trainer = require "mneme.learn.trainer"
+local script = lazy "mneme.runs.script"
+local trainer = lazy "mneme.learn.trainer"
 local shell_word = require "mneme.base.shell_word"
-local stats = require "mneme.stats"
+local stats = lazy "mneme.stats"
 
-local solve = {}
+local options = require "mneme.commands.options"
+local solve = { name = "bench solve", doc = "seconds from the start of a process until its agent solves a task", about = [[
+Solved: a score of 0.95 over the last hundred episodes, or of a data set's validation part.  Every seed is a run of its own in a process of its
+own.  Seconds of processor time do not depend on other programs as wall time does; both are printed.  A seed that does not solve its task within
+the steps allowed is counted, and its time is left out of the mean.]],
+  arguments = { { "names", "NAME", "tasks", noun = "task", several = true, optional = true } },
+  options = {
+    { "seeds", "of each task", type = "whole", range = { 1 }, default = 5 },
+    { "precision", "of matrix products", type = "choice", choices = { "fp32", "tf32", "bf16" }, default = "fp32" }, options.bench.threads,
+    { "torch", "a PyTorch loop solves noisy_cartpole too, seed by seed by turns (tests/reference/bench_peers.py); its imports do not count",
+      type = "text", example = "python3" },
+  } }
 local SCORE = 0.95
 
 local function maze(corridor, layers, width, remember, lr, steps)
@@ -119,31 +127,12 @@ local function solve_one(here, task, o)
   if theirs[1] then line("  in PyTorch", "the same agent and settings in a loop in PyTorch, Gymnasium's environments", theirs) end
 end
 
-local function parse(words)
-  local o, chosen, names = { seeds = 5, precision = "fp32", threads = 1 }, {}, {}
-  for i, task in ipairs(tasks) do names[i] = task[1] end
-  for _, word in ipairs(words) do
-    local key, value = word:match "^(%w+)=(.*)$"
-    if not key then
-      local found
-      for _, task in ipairs(tasks) do found = found or task[1] == word and task end
-      if not found then errors.unknown("task of bench solve", word, names) end
-      chosen[#chosen + 1] = found
-    elseif key == "precision" and not (value == "fp32" or value == "tf32" or value == "bf16") then
-      errors.unknown("precision", value, { "fp32", "tf32", "bf16" })
-    elseif key == "precision" or key == "torch" then o[key] = value
-    elseif key == "seeds" or key == "threads" then
-      o[key] = tonumber(value)
-      if not o[key] or o[key] < 1 or o[key] % 1 ~= 0 then errors.usage(("bench solve: %s, expected a whole number of at least 1"):format(word)) end
-    else errors.unknown("setting of bench solve", key, { "precision", "seeds", "threads", "torch" }) end
-  end
-  return o, #chosen > 0 and chosen or tasks
-end
-
----@param words string[] what follows `mneme bench solve`
 ---@return integer status
-function solve.main(words)
-  local o, chosen = parse(words)
+function solve.run(o)
+  local chosen, names = {}, {}
+  for i, task in ipairs(tasks) do names[i], names[task[1]] = task[1], task end
+  for i, name in ipairs(o.names) do chosen[i] = names[name] or errors.unknown("task of bench solve", name, names) end
+  if not chosen[1] then chosen = tasks end
   local expected = 0
   for _, task in ipairs(chosen) do expected = expected + task.about * o.seeds end
   print(("%d task%s, %d seed%s each, %s, %d thread%s: about %d s of processor time on an EPYC (Zen 5)"):format(#chosen, #chosen == 1 and "" or "s", o.seeds,

@@ -1,19 +1,24 @@
--- sweep.lua -- `mneme bench sweep [runs=1000] [jobs=2] [seconds=1]`: the overhead of a sweep over the work of its runs.
--- Empty runs measure the overhead of one, in CPU time and wall time.  Runs that only count measure the speed-up of several
--- jobs and how busy the sweep keeps them: the time that runs worked, by their own clocks, divided by the sweep's time.
--- Other programs slow both alike, so that this share holds on a busy machine too.  A small training measures the share of
--- its statistics: means of episodes, lines of the log, resources.
+-- sweep.lua -- `mneme bench sweep`.
+local lazy = require "mneme.base.lazy"
+local arguments = require "mneme.commands.arguments"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
-local pool = require "mneme.study.process_pool"
-local script = require "mneme.runs.script"
-local renamed = require "mneme.base.renamed"
-local sweep = require "mneme.study.sweep"
-local trainer = require "mneme.learn.trainer"
+local folder = lazy "mneme.study.folder"
+local pool = lazy "mneme.study.process_pool"
+local script = lazy "mneme.runs.script"
+local sweep = lazy "mneme.commands.sweep"
+local trainer = lazy "mneme.learn.trainer"
 
-local bench = {}
+local bench = { name = "bench sweep", doc = "the overhead of a sweep over the work of its runs", about = [[
+Empty runs measure the overhead of one, in CPU time and wall time.  Runs that only count measure the speed-up of several jobs and how busy the
+sweep keeps them: the time that runs worked, by their own clocks, divided by the sweep's time.  Other programs slow both alike, so that this share
+holds on a busy machine too.  A small training measures the share of its statistics: means of episodes, lines of the log, resources.]],
+  options = {
+    { "runs", "empty runs", type = "whole", range = { 1 }, default = 1000 },
+    { "jobs", "runs at a time: 1, 2, 4 or 8", type = "whole", range = { 1, 8 }, default = 2 },
+    { "seconds", "that a run counts", type = "number", range = { 0.001 }, default = 1 },
+  } }
 local AIM = { ms = 20, share = 0.9, told = 0.01 }
 local WORKERS = 8                        -- runs that count
 local ROUNDS = 3
@@ -45,7 +50,7 @@ local function spent(here, runs, jobs, work)
     end,
     none_left = function() return begun end,
     run = function()
-      return sweep.main { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study }
+      return arguments.run(sweep, { here .. "/script.lua", "seeds=" .. runs, "jobs=" .. jobs, "work=" .. work, "estimate=0", "run=" .. study })
     end,
     ended = function(_, about)
       if about.status ~= 0 then errors.fail("bench sweep: a sweep failed: " .. files.read(here .. "/log")) end
@@ -102,20 +107,8 @@ local function statistics(here)
   print(("a small training: its statistics take %.2f %% of its time (target 1: %s)"):format(100 * share, verdict(share <= AIM.told)))
 end
 
----@param words string[] runs=1000, jobs=2, seconds=1 of work in each timed run
 ---@return integer status
-function bench.main(words)
-  local o = { runs = 1000, jobs = 2, seconds = 1 }
-  for _, word in ipairs(words) do
-    local key, text = word:match "^(%w+)=(.*)$"
-    if key == "cells" then
-      renamed.note("cells=", "runs=")
-      key = "runs"
-    end
-    if not o[key] then errors.unknown("setting of bench sweep:", word, { "runs=1000", "jobs=2", "seconds=1" }) end
-    o[key] = tonumber(text)
-    if not o[key] or o[key] <= 0 or key ~= "seconds" and o[key] % 1 ~= 0 then errors.usage(("bench sweep: %s, expected a number above 0"):format(word)) end
-  end
+function bench.run(o)
   if WORKERS % o.jobs ~= 0 then errors.usage(("bench sweep: jobs=%d, expected 1, 2, 4 or 8"):format(o.jobs)) end
   engine.open("cpu", 1)                  -- only a process without other threads can fork
   local here = os.tmpname()

@@ -1,19 +1,24 @@
--- torsos.lua -- `mneme bench torsos [NAME ...] [images=N] [threads=1] [torch=PYTHON]`: the torsos for pictures, acting
--- in 8 environments and learning from a batch (forward and backward), next to the rate of a large matrix product and to
--- PyTorch with the same number of threads.
-local published_agents = require "mneme.commands.bench.parts.published_agents"
-local bench_cores = require "mneme.commands.bench.cores"
+-- torsos.lua -- `mneme bench torsos`.
+local lazy = require "mneme.base.lazy"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
+local bench_cores = lazy "mneme.commands.bench.cores"
 local errors = require "mneme.base.errors"
-local kernels = require "mneme.commands.bench.parts.kernels"
-local mn = require "mneme"
-local plan = require "mneme.tensor.plan"
-local stopwatch = require "mneme.measure.stopwatch"
-local tensor = require "mneme.tensor.tensor"
-local torso = require "mneme.models.torso"
+local kernels = lazy "mneme.commands.bench.parts.kernels"
+local mn = lazy "mneme"
+local plan = lazy "mneme.tensor.plan"
+local stopwatch = lazy "mneme.measure.stopwatch"
+local tensor = lazy "mneme.tensor.tensor"
+local torso = lazy "mneme.models.torso"
 local progress = require "mneme.base.progress"
-local ops = tensor.ops
+local options = require "mneme.commands.options"
 
-local torsos = {}
+local torsos = { name = "bench torsos", doc = "the torsos for pictures, acting in 8 environments and learning from a batch", about = [[
+Learning is forward and backward; next to the rate of a large matrix product and to PyTorch with the same number of threads.]],
+  arguments = { { "names", "NAME", "conv, impala", noun = "torso", several = true, optional = true } },
+  options = {
+    { "images", "pictures of a batch", type = "whole", range = { 8 }, multiple = 8, unless = "2048, of impala 256", example = "256" },
+    options.bench.threads, options.bench.torch,
+  } }
 local SIDES, B, ROWS = { 64, 84 }, 8, 64
 local BATCH = { conv = 2048, impala = 256 }        -- as in tests/reference/bench_images.py
 
@@ -40,7 +45,7 @@ local function learning(m, side, images)
   local x = pictures(images / B, side)
   local forward = plan(function() return m(x) end)
   local y = forward()
-  local backward = plan(function() ops.mean({ x = y }):backward() end)
+  local backward = plan(function() tensor.ops.mean({ x = y }):backward() end)
   backward()
   return stopwatch.least(3, function() forward:run() end), stopwatch.least(3, function() backward:run() end)
 end
@@ -65,30 +70,10 @@ local function one(name, side, images, machine, torch)
   collectgarbage()
 end
 
--- The arguments: settings, and names of torsos.
-local function parse(words)
-  local o, names = { threads = 1 }, {}
-  for _, word in ipairs(words) do
-    local key, value = word:match "^%-*([%w_]+)=(.*)$"
-    if not key then
-      if not BATCH[word] then errors.unknown("torso for pictures", word, { "conv", "impala" }) end
-      names[#names + 1] = word
-    elseif key == "torch" then o.torch = value
-    elseif key == "threads" or key == "images" then
-      local n, unit = tonumber(value), key == "images" and B or 1
-      if not n or n < unit or n % unit ~= 0 then
-        errors.usage(("%s=%s: expected a whole number of at least %d%s"):format(key, value, unit, unit > 1 and ", divisible by 8" or ""))
-      end
-      o[key] = n
-    else errors.unknown("setting of bench torsos", key, { "images", "threads", "torch" }) end
-  end
-  return o, #names > 0 and names or { "conv", "impala" }
-end
-
----@param words string[] what follows `mneme bench torsos`
 ---@return integer status
-function torsos.main(words)
-  local o, names = parse(words)
+function torsos.run(o)
+  local names = #o.names > 0 and o.names or { "conv", "impala" }
+  for _, name in ipairs(names) do if not BATCH[name] then errors.unknown("torso for pictures", name, { "conv", "impala" }) end end
   if o.torch and o.images then errors.usage "images= and torch=: the batches of torch= are fixed, expected one of them" end
   published_agents.progress "speed of the machine"
   local machine = bench_cores.machine(o.threads)

@@ -1,17 +1,23 @@
--- train.lua -- `mneme bench train [precision=bf16 [NAME ...]]`: how fast agents of the published sizes train here, A2C on the T-Maze, next to the bound
--- of their matrix products; with precision=bf16 next to fp32, by turns in one process.
---   bound of training: 4 x the products of one step (act, update's forward, backward twice) plus the
---   recurrence (two forward, one backward), at the rate of a large matrix product measured here
+-- train.lua -- `mneme bench train`.
+local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local learning_speed = require "mneme.measure.learning_speed"
+local learning_speed = lazy "mneme.measure.learning_speed"
 local progress = require "mneme.base.progress"
-local published_agents = require "mneme.commands.bench.parts.published_agents"
-local stopwatch = require "mneme.measure.stopwatch"
-local C, median = engine.C, stopwatch.lower_median
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
+local stopwatch = lazy "mneme.measure.stopwatch"
+local C = engine.C
 
-local train = {}
+local train = { name = "bench train",
+  doc = "how fast agents of the published sizes train here, A2C on the T-Maze, next to the bound of their products", about = [[
+With precision=bf16 next to fp32, by turns in one process.  The bound of training: 4 x the products of one step (act, update's forward, backward
+twice) plus the recurrence (two forward, one backward), at the rate of a large matrix product measured here.]],
+  arguments = { { "names", "NAME", "with precision=bf16: agents", noun = "agent", several = true, optional = true } },
+  options = {
+    { "precision", "of matrix products", type = "choice", choices = { "fp32", "bf16" }, default = "fp32" },
+    { "one", "this agent alone, in this process, numbers without names", type = "text", example = "gru" },
+  } }
 
 -- Operations of one environment step of training, by the bound's convention.
 local function operations(agent)
@@ -99,24 +105,17 @@ local function precisions(names)
     until #both >= PAIRS and C.mn_clock(false) - began > SECONDS
     local middle, low, high = quartiles(both)
     print(("%-16s fp32 %6.0f steps/s, bf16 %6.0f: %.2f x (%.2f - %.2f, %d pairs); acting %.2f x, update %.2f x"):format(setup.label or name,
-      median(rates[1]), median(rates[2]), middle, low, high, #both, median(acting), median(learning)))
+      stopwatch.lower_median(rates[1]), stopwatch.lower_median(rates[2]), middle, low, high, #both,
+      stopwatch.lower_median(acting), stopwatch.lower_median(learning)))
     io.stdout:flush()
   end
 end
 
----@param words string[]
 ---@return integer status
-function train.main(words)
-  local names, bf16 = {}, false
-  for _, word in ipairs(words) do
-    local agent = word:match "^one=(.+)$"                  -- a process of this benchmark
-    if agent then one(agent) return 0 end
-    if word == "precision=bf16" then bf16 = true
-    elseif word:find "=" then errors.unknown("setting of bench train", word, { "precision=bf16", "device=cuda" })
-    else names[#names + 1] = word end
-  end
-  if bf16 then precisions(names)
-  elseif #names > 0 then errors.usage(("bench train: %s: names go with precision=bf16 or device="):format(names[1]))
+function train.run(o)
+  if o.one then one(o.one)
+  elseif o.precision == "bf16" then precisions(o.names)
+  elseif #o.names > 0 then errors.usage(("bench train: %s: names go with precision=bf16 or device="):format(o.names[1]))
   else all() end
   return 0
 end

@@ -1,35 +1,37 @@
--- init.lua -- check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
---   FILE.safetensors ...   build what the file's metadata names, load its parameters, run forward and
---                          backward, and compare every value with the file's
---   RUN, STUDY             examine the folder of a run or study: no file altered or missing, steps in order, log and checkpoints of one run,
---                          each run the one that its study names, episodes replay, code and data as they were; status 1 where something is
---                          damaged.  A note says what changed since, or cannot be checked here
---   core=FILE.lua          the contract that every core keeps, one property a line; other keys are the
---                          core's settings
--- The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group);
--- the groups are output.*, final.* and grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of
--- inputs, parameters and states changes: an error of that size is rounding, whatever the file's tolerance.  Where the file's float32_error, how far the
--- program that made it is off in float32, is beyond its tolerance, up to 4 times that is ok, and the line says how many times it is.
-local check_file = require "mneme.commands.check.file"
-local check_run = require "mneme.commands.check.run"
-local check_attention = require "mneme.commands.check.attention"
-local learn = require "mneme.commands.check.learner"
-local core = require "mneme.models.core"
+-- init.lua -- `mneme check`: check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
+local lazy = require "mneme.base.lazy"
+local check_file = lazy "mneme.commands.check.file"
+local check_run = lazy "mneme.commands.check.run"
+local check_attention = lazy "mneme.commands.check.attention"
+local core = lazy "mneme.models.core"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local rig = require "mneme.models.contract_rig"
+local rig = lazy "mneme.models.contract_rig"
 local next_step = require "mneme.base.next_step"
-local progress = require "mneme.base.progress"
-local safetensors = require "mneme.tensor.safetensors"
-local states = require "mneme.models.state_files"
-local tensor = require "mneme.tensor.tensor"
+local progress = lazy "mneme.base.progress"
+local safetensors = lazy "mneme.tensor.safetensors"
+local states = lazy "mneme.models.state_files"
+local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
-local ops = tensor.ops
-local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
-local numbers, grad_of, value_of = check_file.numbers, check_file.grad_of, check_file.value_of
+local options = require "mneme.commands.options"
+
+local command = { name = "check", doc = "examine a run's folder, compare with another program's recorded values, or test your own core", loads = true,
+  others = "core", about = [[
+Of a run or study: no file altered or missing, steps in order, log and checkpoints of one run, each run the one that its study names,
+episodes replay, code and data as they were; status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
+Of FILE.safetensors: build what its metadata name, load its parameters, run forward and backward, and compare every value with the file's.
+The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group); the groups are output.*, final.* and
+grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of inputs, parameters and states changes: an
+error of that size is rounding, whatever the file's tolerance.  Where the file's float32_error, how far the program that made it is off in
+float32, is beyond its tolerance, up to 4 times that is ok, and the line says how many times it is.]],
+  arguments = { { "paths", "RUN|STUDY|FILE.safetensors", "what is checked", noun = "file", several = true, optional = true } },
+  options = {
+    { "core", "the contract that every core keeps, one property a line, for a core of your own", type = "text", example = "mine.lua" },
+    options.common.device,
+  } }
 
 local FAR = 1e37           -- a value beyond it stands for infinity
 local AS_FLOAT32 = 4       -- times the float32 error of the program that made a file: another order of sums has about the same
@@ -60,7 +62,7 @@ local function compare(got, file)
   for name, t in pairs(file) do
     local group = name:match "^(%a+)%."
     if group == "output" or group == "final" or group == "grad" then
-      want[name] = numbers(t:data(), t:shape())
+      want[name] = check_file.numbers(t:data(), t:shape())
       top[group] = math.max(top[group] or 0, largest(want[name].values))
     end
   end
@@ -82,17 +84,17 @@ end
 
 local function run_core(name, config, file)
   local c = core.new(name, config, true)
-  c:load_state_dict(below(file, "param."))
-  local given = below(file, "state.")
+  c:load_state_dict(check_file.below(file, "param."))
+  local given = check_file.below(file, "state.")
   if states.mirrors_differ(c, given) then c.store_all_channels() end
   local state = states.fold(c, given, true)
-  local x = tensor.new { shape = need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
-  local y, final = c(x, flags(need(file, "input.done")), state)
-  local got = { ["output.y"] = value_of(y) }
+  local x = tensor.new { shape = check_file.need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
+  local y, final = c(x, check_file.flags(check_file.need(file, "input.done")), state)
+  local got = { ["output.y"] = check_file.value_of(y) }
   for key, t in pairs(states.unfold(c, final, "value")) do got["final." .. key] = t end
-  ops.sum { x = ops.mul(y, need(file, "cotangent.y")) }:backward()
-  gradients(got, "grad.param.", c:named_parameters())
-  got["grad.input.x"] = grad_of(x)
+  tensor.ops.sum { x = tensor.ops.mul(y, check_file.need(file, "cotangent.y")) }:backward()
+  check_file.gradients(got, "grad.param.", c:named_parameters())
+  got["grad.input.x"] = check_file.grad_of(x)
   for key, t in pairs(states.unfold(c, state, "gradient")) do got["grad.state." .. key] = t end
   return got
 end
@@ -152,6 +154,7 @@ local function check(path)
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
+    local learn = require "mneme.commands.check.learner"
     if not learn[name] then errors.unknown("core", meta.core, tables.keys(learn)) end
     got = learn[name](config, file.tensors)
   elseif kind == "attention" then
@@ -170,14 +173,11 @@ local function check(path)
     rounding = rounding, float32_error = float32 }
 end
 
--- `mneme check core=FILE.lua [key=value ...]`: the contract, one line a property.
-local function check_core(words)
-  local settings = { words[1]:match "^%-*core=(.+)$" }
-  for i = 2, #words do
-    local key, text = words[i]:match "^%-*([%w_]+)=(.*)$"
-    if not key then errors.usage(words[i] .. ": expected key=value", "mneme check core=FILE.lua [key=value ...]") end
-    local defaults = core.definition(settings[1]).config
-    if defaults[key] == nil then errors.unknown("key of core " .. settings[1], key, tables.keys(defaults)) end
+-- The contract of a core, one line a property.
+local function check_core(file, given)
+  local settings, defaults = { file }, next(given) and core.definition(file).config
+  for key, text in pairs(given) do
+    if defaults[key] == nil then errors.unknown("key of core " .. file, key, tables.keys(defaults)) end
     settings[key] = values.parse(key, text, defaults[key])
   end
   local built = core.new(settings[1])          -- its error says what is wrong with the file
@@ -201,13 +201,13 @@ local function check_core(words)
   return wrong == 0 and 0 or 1
 end
 
----`mneme check FILE ...`: one line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).
----`mneme check core=FILE.lua`: does a core keep the contract?
----@param words string[]
+---One line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).  core=FILE.lua: does a core keep the contract?
 ---@return integer status
-local function main(words)
+function command.run(o)
+  local words = o.paths
+  if o.core then return check_core(o.core, o.core_settings) end
   if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ... or core=FILE.lua") end
-  if words[1]:find "^%-*core=" then return check_core(words) end
+  if next(o.core_settings) then errors.unknown("setting of check", next(o.core_settings), options.names(command)) end
   local status = 0
   for _, path in progress.each(words, "things") do
     if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file",
@@ -234,4 +234,5 @@ local function main(words)
   return status
 end
 
-return { check = check, main = main }
+command.check = check
+return command

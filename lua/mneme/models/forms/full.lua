@@ -1,5 +1,6 @@
 -- full.lua -- the state as one full matrix of values by keys, and the sum of its keys.
-local element_decay = require "mneme.models.axes.element_decay"
+local lazy = require "mneme.base.lazy"
+local element_decay = lazy "mneme.models.axes.element_decay"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

@@ -1,0 +1,59 @@
+-- test_loading.lua -- what a command loads: help and completion read declarations, not what the commands need when they run.
+local t = require "tests.harness"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local small = "core=agalite core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1"
+local said, status = shell.mneme(dir, "run tmaze " .. small .. " run=r")
+t.eq(status, 0, said)
+
+local COUNT = [[
+package.path = %q .. ";" .. package.path
+local status = require("mneme.commands.cli").main { %s }
+local files, lines = 0, 0
+for name in pairs(package.loaded) do
+  local path = name:find "^mneme%%f[.%%z]" and package.searchpath(name, package.path)
+  if path then
+    files = files + 1
+    for _ in io.lines(path) do lines = lines + 1 end
+  end
+end
+io.stderr:write("loaded ", files, " files ", lines, " lines rig ", tostring(package.loaded["mneme.models.contract_rig"] ~= nil), " status ", status, "\n")
+]]
+
+-- The files of Mneme that a command line loads, and their lines; is the contract's rig among them?
+local function loaded(words)
+  local list, root = {}, shell.root .. "/"
+  for word in words:gmatch "%S+" do list[#list + 1] = ("%q"):format(word) end
+  require("mneme.base.files").write(dir .. "/count.lua", { COUNT:format(("%slua/?.lua;%slua/?/init.lua"):format(root, root), table.concat(list, ", ")) })
+  local text = shell.run(dir, "env -u LUA_PATH luajit count.lua")
+  local files, lines, rig, rc = text:match "loaded (%d+) files (%d+) lines rig (%l+) status (%d+)\n$"
+  t.eq(rc, "0", words .. ": " .. text)
+  return tonumber(files), tonumber(lines), rig == "true"
+end
+
+t.test("a command loads what it needs: at most so much", function()
+  for words, most in pairs { ["compare r"] = { 70, 12000 }, ["help where"] = { 35, 6000 }, ["help view"] = { 35, 6000 }, ["list runs"] = { 45, 7000 },
+    ["complete where r"] = { 40, 7000 }, ["run tmaze " .. small .. " run=again"] = { 115, 18000 } } do
+    local files, lines = loaded(words)
+    t.ok(files <= most[1] and lines <= most[2], ("mneme %s: %d files, %d lines; at most %d, %d"):format(words, files, lines, most[1], most[2]))
+    t.ok(files > 5, words)
+  end
+end)
+
+t.test("the declarations of all commands and benchmarks are read without a context of the engine, which is on one device", function()
+  require("mneme.base.files").write(dir .. "/all.lua", { ("package.path = %q .. package.path\n"):format(("%s/lua/?.lua;%s/lua/?/init.lua;"):format(shell.root,
+    shell.root)), [[
+    local list = require("mneme.commands.command_table").all(true)
+    print(#list, rawget(require "mneme.base.engine", "ctx"))
+  ]] })
+  t.ok(shell.run(dir, "env -u LUA_PATH luajit all.lua"):find "^%d%d+%s+nil\n$")
+end)
+
+t.test("what plays a stored run does not load the rig of the contract's checks", function()
+  for _, words in ipairs { "eval r episodes=4 record=kept", "credit r at=0" } do
+    t.eq(select(3, loaded(words)), false, words)
+  end
+end)
+
+os.execute(("rm -rf '%s'"):format(dir))
