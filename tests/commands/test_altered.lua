@@ -264,4 +264,42 @@ return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 4 }):tra
   t.eq(#files.list(dir .. "/q/source/data"), 2)
 end)
 
+t.test("mneme check of a study checks each run, and its result against it", function()
+  write("pair.lua", [[
+local mn = require "mneme"
+return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { steps = 2048, num_envs = 2, num_steps = 32, hidden = 4,
+  core = { "gru", d_model = 4 } }, seeds = 1, metrics = { score = { "score" } } }
+]])
+  local said, status = mneme "sweep pair.lua run=pair estimate=0 jobs=2"
+  t.eq(status, 0, said)
+  said, status = mneme "check pair"
+  t.ok(status == 0 and said:find "^ok +pair  a study of 2 runs, 2 done\n", said)
+  local first, second = "pair/runs/corridor=3,seed=1", "pair/runs/corridor=4,seed=1"
+  local function damaged(line, ...)
+    sh("rm -rf whole; cp -r pair whole; " .. line)
+    local found, code = mneme "check pair"
+    t.eq(code, 1, line .. ": " .. found)
+    for _, expected in ipairs { ... } do t.ok(found:find(expected), line .. ": " .. found) end
+    sh "rm -rf pair; mv whole pair"
+  end
+  damaged(("sed -i 's/\"steps\": 2048/\"steps\": 4096/' %s/result.json"):format(first), "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: was altered",
+    "result.json: is of step 4096, the newest checkpoint of step 2048")
+  damaged(("printf x | dd of=$(ls %s/checkpoints/*) bs=1 seek=5000 conv=notrunc"):format(second),
+    "DAMAGED +pair/runs/corridor=4,seed=1 .-step%-2048.safetensors: ")
+  damaged(("rm %s/result.json"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now",
+    "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is not there, and was when the run ended")
+  damaged(("rm -r %s"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now")
+  damaged(("rm %s/manifest.json"):format(first), "manifest.json: is not there, and was before the first checkpoint")
+  damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
+    "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
+  damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")
+  damaged("sed -i 2d pair/study.json", "DAMAGED +pair .-study.json: was altered")
+  damaged("sed -i 2d pair/declaration.json", "DAMAGED +pair .-declaration.json: was altered")
+  damaged("sed -i 's/\"corridor\": \"3\"/\"corridor\": \"7\"/' pair/study.json", "DAMAGED +pair .-study.json: was altered")
+  t.eq(select(2, mneme "report pair export=pair.jsonl"), 0)
+  t.eq(select(2, mneme "sweep pair.lua run=taken import=pair.jsonl jobs=0"), 0)
+  said, status = mneme "check taken"
+  t.ok(status == 0 and said:find "note: all 2 runs: it was imported from pair.jsonl: settings and results, without code" and not said:find "is not there", said)
+end)
+
 files.remove_folder(dir)

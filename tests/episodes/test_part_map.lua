@@ -12,7 +12,8 @@ local rows = { { word = "all", text = "all" }, { word = "layers.0.head.0", text 
 
 -- Four steps, of which the third is not measured.
 local function map(more)
-  local m = { name = "m", title = "a map", at = "erased at step", value = "success lost", key = "loss", floor = 0.2, rows = rows, steps = { 2, 4, 6, 8 }, cells = {
+  local m = { name = "m", title = "a map", at = "erased at step", value = "success lost", key = "loss", floor = 0.2, rows = rows, steps = { 2, 4, 6, 8 },
+    cells = {
     { { loss = 0.1, clear = true }, { loss = 0.1, clear = false }, nil, { loss = 0.05, clear = true } },
     { { loss = 0.02, clear = true, used = true }, { loss = 0.1, clear = true, used = false }, nil, { loss = 0.1, clear = true, used = "unknown" } }, {} } }
   for key, value in pairs(more or {}) do m[key] = value end

@@ -19,6 +19,9 @@ return function()
   local readings = mn.measure.readings.new(mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 64 }), agent))
   local one = mn.env("tmaze", { corridor = 5, num_envs = 1 })
   local credit = require("mneme.measure.credit").new(agent, one.observation_space, mn.measure.credit.play(mn.stepper.new(one, agent), 4))
+  local function played(seed) return (mn.inspect.patching.play(mn.stepper.new(one, agent, { seed = seed, seeded = true }), 6)) end
+  local patched = mn.inspect.patching.new(agent, played(1), played(2), { decision = 2 })
+  patched:work()
   local history = { { step = 0, observation = { 0 }, policy = { 1 } } }
   return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
@@ -26,5 +29,6 @@ return function()
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
-    Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history) }
+    Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
+    PartMap = map:view(), Patching = patched }
 end

@@ -252,7 +252,9 @@ t.test("a report plays an episode for each claim that a run shows, once for each
           local told = page:value(ask:format(about.name, spot, id))
           local value = v.values[r][c]          -- null where it is not measured
           t.ok(told:find(about.rows[r], 1, true), told)
-          if about.words == "percent" and v.looks[r]:sub(c, c) ~= "?" and value >= 0.0995 then t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value) end
+          if about.words == "percent" and v.looks[r]:sub(c, c) ~= "?" and value >= 0.0995 then
+            t.ok(told:find(("%.0f %%"):format(100 * value), 1, true), told .. " of " .. value)
+          end
           t.ok(told:find(v.tips[r][c], 1, true), told)
           local away = v.steps[c] + math.ceil(v.every)                    -- a value is not held over steps that are not measured
           if away < stored[e].variants[1].n then

@@ -172,13 +172,15 @@ end
 ---@param room number? maximal width in pixels: a longer text ends in an ellipsis
 function methods:text(text, x, y, size, color, align, room)
   check_text(text)
-  if not self.raster then return C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, size * self.unit, text) end
-  local high = labels.height(self, size)
-  if room then text = self:fit(text, size, room) end
-  if not high or text == "" then return end
-  local wide = self:text_width(text, size)
-  x = align == "right" and x - wide or align == "center" and x - wide / 2 or x
-  if labels.fits(self, x, y, wide, high) then C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, high, text) end
+  local high = size * self.unit
+  if self.raster then
+    high = labels.height(self, size)
+    if room then text = self:fit(text, size, room) end
+    local wide = self:text_width(text, size)
+    x = align == "right" and x - wide or align == "center" and x - wide / 2 or x
+    if not high or text == "" or not labels.fits(self, x, y, wide, high) then return end
+  end
+  C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, high, text)
 end
 
 ---Write a text on several lines, broken between words.
@@ -276,7 +278,7 @@ end
 ---@param other ffi.cdata*
 ---@param place function as append returned it
 ---@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
-methods.letters = labels.letters
+function methods:letters(other, place) return labels.letters(self, other, place) end
 
 ---Make a box clickable.
 ---@param box table { x, y, w, h }

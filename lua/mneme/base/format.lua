@@ -121,12 +121,20 @@ function numbers.resource(key, v)
   return numbers.short(v, key == "energy_j" and "J" or "s")
 end
 
+local MOST_TRIED = 1e5
+
 ---The whole numbers that divide n, for messages: "1, 2, 3 or 6"; of many the first ones and the last.
 ---@param n integer at least 1
 ---@return string
 function numbers.divisors(n)
-  local list = {}
-  for k = 1, n do if n % k == 0 then list[#list + 1] = ("%d"):format(k) end end
+  local list, upper = {}, {}
+  for k = 1, math.min(math.sqrt(n), MOST_TRIED) do
+    if n % k == 0 then
+      list[#list + 1] = ("%.0f"):format(k)
+      if k * k ~= n then upper[#upper + 1] = ("%.0f"):format(n / k) end
+    end
+  end
+  for i = #upper, 1, -1 do list[#list + 1] = upper[i] end
   if #list > 9 then list = { list[1], list[2], list[3], list[4], list[5], list[6], list[7], "...", list[#list] } end
   return table.concat(list, ", ", 1, #list - 1) .. (#list > 1 and " or " or "") .. list[#list]
 end

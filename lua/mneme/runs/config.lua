@@ -311,6 +311,7 @@ local guard = {
 ---@field quick boolean
 ---@field full boolean
 ---@field view boolean
+---@field where string
 ---@field device string
 ---@field precision string
 ---@field emulate string
