@@ -31,7 +31,7 @@ end
 local shorter = {
   { "build/mneme run overwrite", " steps=12288" }, { "build/mneme sweep gates.lua", " steps=8192 seeds=2 estimate=0" },
   { "build/mneme intervene", " num_envs=32" }, { "build/mneme run latch.lua", " steps=16384" }, { "build/mneme run fast.lua", " steps=16384" },
-  { "build/mneme run demo checkpoint_every", " steps=81920" }, { "build/mneme where", " episodes=6 time_limit=25" },
+  { "build/mneme run demo checkpoint_every", " steps=81920" }, { "build/mneme where", " episodes=24 time_limit=25" },
 }
 local function shortened(line)
   for _, rule in ipairs(shorter) do

@@ -79,8 +79,8 @@ function decisions.counter(p)
     local at = p.row * p.num_envs
     local actions, logits = p.actions:data() + at, p.logits:data() + at * A
     for b = 0, p.num_envs - 1 do
-      if fact.when then truth[fact.when] = p.env:fact(b, fact.when) end
-      if not fact.when or truth[fact.when] == 0 then truth[fact.name] = p.env:fact(b, fact.name) end
+      if fact.when then truth[fact.when] = p.env:truth_of(b, fact.when) end
+      if not fact.when or truth[fact.when] == 0 then truth[fact.name] = p.env:truth_of(b, fact.name) end
       local right, action = decisions.right(fact, truth, A), actions[b]
       if right and (fact.when or not counts[b]) then counts[b] = nothing() end
       if right and action ~= right then add(counts[b], math.exp(logits[b * A + right] - logits[b * A + action])) end

@@ -37,7 +37,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field see fun(self: World, obs: ffi.cdata*): ffi.cdata*? a canvas of one observation; nil: there is no picture
 ---@field draw fun(self: World, i: integer): ffi.cdata* a canvas of the true state
 ---@field truth fun(self: World, i: integer): table what the agent does not observe, by name
----@field fact fun(self: World, i: integer, name: string): number? one of these
+---@field truth_of fun(self: World, i: integer, name: string): number? one of these
 ---@field close fun(self: World)
 
 ---@class Env
@@ -441,7 +441,7 @@ function Env:truth(i) return open(self):truth(index_of(self, i)) end
 ---@param i integer
 ---@param name string
 ---@return number? value
-function Env:fact(i, name) return open(self):fact(index_of(self, i), name) end
+function Env:truth_of(i, name) return open(self):truth_of(index_of(self, i), name) end
 
 ---Free the environments now, without waiting for the garbage collector.
 function Env:close()

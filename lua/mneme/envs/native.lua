@@ -235,7 +235,7 @@ function World:truth(i)
 end
 
 -- One fact that is a number, of which a vector of environments asks at each step.
-function World:fact(i, name)
+function World:truth_of(i, name)
   check(C.mn_vec_truth(self.vec, i, names_out, values_out))
   if not self.places then
     self.places = {}

@@ -470,7 +470,7 @@ function world:draw(i)
   end)
 end
 
-function world:fact(i, name) return self:truth(i)[name] end
+function world:truth_of(i, name) return self:truth(i)[name] end
 
 function world:truth(i)
   local env = self:need_reset(i, "truth")
