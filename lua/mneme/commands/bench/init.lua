@@ -52,7 +52,7 @@ function bench.run(o)
     local part = bench.part(device and on_device[name] and "device" or name)
     local read = arguments.read(part, several and {} or { unpack(words, 2) })
     if read.help then io.stdout:write(options.page(part)) return 0 end
-    read.part = name
+    read.benchmark = name
     part.run(read)
   end
   if several then next_step.say "help bench" end

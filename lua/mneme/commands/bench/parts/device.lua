@@ -78,10 +78,10 @@ local sections = {
 ---@param o table the options, and part = "train", "cores" or "kernels"
 ---@return integer status
 function device.run(o)
-  local names, known, section = {}, {}, sections[o.part]
+  local names, known, section = {}, {}, sections[o.benchmark]
   engine.open(o.device, 1)
   for _, name in ipairs(o.names) do names[name] = true end
-  local all, chosen = o.part == "kernels" and kernels.list or published_agents.list, {}
+  local all, chosen = o.benchmark == "kernels" and kernels.list or published_agents.list, {}
   for _, setup in ipairs(all) do
     known[setup[1]] = true
     if next(names) == nil or names[setup[1]] then chosen[#chosen + 1] = setup end
@@ -90,7 +90,7 @@ function device.run(o)
   engine.check(engine.C.mn_set_precision(engine.ctx, o.precision, "0"))
   print(("%s, device=%s, precision=%s, %d steps:"):format(section[2], engine.device, o.precision, o.steps))
   print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[3], section[4]))
-  if o.part == "kernels" then
+  if o.benchmark == "kernels" then
     for _, num_envs in ipairs(o.num_envs) do all_kernels(chosen, num_envs, o) end
     return 0
   end
