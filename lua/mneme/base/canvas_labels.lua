@@ -2,6 +2,7 @@
 -- that it begins in.  What does not fit is left out.  And the numbers of axes.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 
 local C, RECT, TEXT = engine.C, 0, 5             -- engine/canvas.h
 local labels = { LEAST = 9 }                     -- pixels of the letters
@@ -105,6 +106,7 @@ end
 ---@param on_page function of Canvas.append
 ---@return table[] letters { word, x, y, w, h, box = { x, y, w, h } or nil }
 function labels.letters(_, drawing, on_page)
+  if type(drawing) ~= "cdata" or drawing == nil then errors.raise(("letters: the drawing is %s, expected a canvas"):format(type(drawing))) end
   local list, boxes, shapes = {}, {}, C.mn_canvas_shapes(drawing)
   for i = 0, C.mn_canvas_count(drawing) - 1 do
     local s = shapes[i]
