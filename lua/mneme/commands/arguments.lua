@@ -97,7 +97,9 @@ local function items_of(command, words)
       local after = value_at(i + 1)
       if off and is_switch(off) then add(off, "0")
       elseif is_switch(name) and not (after and truths[after:lower()]) then add(name, "1")
-      elseif not after and own[name] then errors.usage(("%s: '%s' has no value"):format(command.name, word), ("write %s=%s"):format(name, own[name].example or "VALUE"))
+      elseif not after and own[name] then
+        errors.usage(("%s: '%s' has no value"):format(command.name, word),
+        ("write %s=%s"):format(name, own[name].example or "VALUE"))
       elseif not after and scripts and list[1] then list[#list + 1] = { word = "--" .. name }      -- the script knows whether it needs one
       elseif not after then add(name, "1")
       else

@@ -56,7 +56,8 @@ function doc_pages.about(question)
     for line in (name:find "%.md$" and files.read(folder() .. "/" .. name) or ""):gmatch "[^\n]+" do
       local heading = line:match "^##? (.*)"
       title = line:match "^# (.*)" or title
-      if heading then sections[#sections + 1] = { name = name, title = heading, about = stems(title .. " " .. heading), body = {}, score = 0, at = #sections } end
+      if heading then sections[#sections + 1] = { name = name, title = heading, about = stems(title .. " " .. heading),
+        body = {}, score = 0, at = #sections } end
       for _, word in ipairs(sections[1] and stems(line) or {}) do sections[#sections].body[word] = true end
     end
   end
@@ -77,8 +78,8 @@ function doc_pages.about(question)
   for i = 1, math.min(3, #found) do
     if found[i].score * 2 > found[1].score then rows[i] = { "docs/" .. found[i].name, found[i].title } end
   end
-  return (lines[1] and table.concat(lines, "\n") .. "\n\n" or "") .. "sections of the documentation that speak of it, the nearest first\n" .. layout.columns(rows)
-    .. elsewhere(found[1].name)
+  return (lines[1] and table.concat(lines, "\n") .. "\n\n" or "") .. "sections of the documentation that speak of it, the nearest first\n"
+    .. layout.columns(rows) .. elsewhere(found[1].name)
 end
 
 return doc_pages
