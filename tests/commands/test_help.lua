@@ -75,3 +75,18 @@ t.test("help knows the classes that the comments of functions name", function()
   end
   t.ok(help.text "Tensor":find ":backward%(options%)", help.text "Tensor")
 end)
+
+t.test("a question is answered with the section that has it, a word of no page is unknown", function()
+  local files = require "mneme.base.files"
+  for heading in ("\n" .. files.read "docs/faq.md"):gmatch "\n## ([^\n]*)" do
+    local text = help.text(heading .. " ")
+    t.ok(text:gsub("%s+", " "):find(heading, 1, true), ("%s\n%s"):format(heading, text))
+  end
+  t.ok(help.text("how do I resume a run?"):find "docs/faq.md")
+  t.ok(help.text("what is chance"):find "guessing gets.*docs/")
+  local dir = shell.folder()
+  local text, rc = shell.mneme(dir, "help how do I write a core")
+  os.execute("rm -rf '" .. dir .. "'")
+  t.ok(rc == 0 and text:find "docs/write%-a%-core.md", text)
+  t.eq(pcall(help.text, "how zzqq"), false)
+end)

@@ -8,7 +8,8 @@ return {
     .. "training_steps train_steps total_env_steps num_env_steps timesteps_total max_iters num_updates n_updates iterations "
     .. "max_iterations",
     "steps=N: environment steps, summed over all environments" },
-  { "setting", "nsteps n_steps rollout rollout_length rollout_fragment_length unroll unroll_length n_rollout_steps horizon_length "
+  { "setting", "nsteps n_steps n_rollout num_rollout rollout_size steps_per_rollout steps_per_update unroll_steps "
+    .. "rollout rollout_length rollout_fragment_length unroll unroll_length n_rollout_steps horizon_length "
     .. "num_rollout_steps rollout_steps seq_len sequence_length train_batch_size",
     "num_steps=N: steps of a rollout, in every environment" },
   { "setting", "bptt truncated_bptt tbptt bptt_horizon bptt_steps", "horizon=N: steps through which gradients flow back" },
@@ -16,11 +17,12 @@ return {
     "num_envs=N: environments that are stepped together" },
   { "setting", "batch_size minibatch_size mini_batch_size batch sgd_minibatch_size",
     "num_envs=N and num_steps=N, whose product is the batch, in steps; minibatches=N divides it in PPO" },
-  { "setting", "discount discount_factor discounting", "gamma=X: discount of future rewards" },
-  { "setting", "gae lam td_lambda", "lambda=X: weight of longer returns: TD(lambda) in A2C, GAE in PPO" },
-  { "setting", "entropy entropy_bonus entropy_coeff entropy_weight entropy_cost",
+  { "setting", "discount discount_factor discounting discount_rate", "gamma=X: discount of future rewards" },
+  { "setting", "gae lam td_lambda lmbda gae_lam gae_tau", "lambda=X: weight of longer returns: TD(lambda) in A2C, GAE in PPO" },
+  { "setting", "entropy entropy_bonus entropy_coeff ent_coeff ent_weight entropy_coefficient entropy_beta entropy_weight entropy_cost",
     "entropy_coef=X: weight of the entropy bonus in the loss" },
-  { "setting", "vf_loss_coeff value_loss_coef vf_coeff critic_coef baseline_cost value_weight", "value_coef=X: weight of the value loss" },
+  { "setting", "vf_loss_coeff value_loss_coef value_loss_coeff value_coeff value_loss_weight vf_weight "
+    .. "critic_weight vf_coeff critic_coef baseline_cost value_weight", "value_coef=X: weight of the value loss" },
   { "setting", "clip_range clip_param clip_eps clip_epsilon eps_clip ppo_clip",
     "clip=X: PPO's clip range of the probability ratio (learner=ppo)" },
   { "setting", "clip_range_vf vf_clip_param", "clip_values=1: PPO: clip the change of values, too (learner=ppo)" },
@@ -33,7 +35,7 @@ return {
   { "setting", "anneal_lr lr_decay lr_scheduler scheduler use_linear_lr_decay learning_rate_schedule lr_anneal",
     "lr_schedule=linear: the learning rate falls to 0; also cosine, ... (mneme help lr_schedule)" },
   { "setting", "warmup_steps lr_warmup num_warmup_steps warmup_ratio", "warmup=N: updates during which the learning rate grows from 0" },
-  { "setting", "optimizer optim opt",
+  { "setting", "optimizer optim opt optimizer_kwargs optimizer_class optim_kwargs",
     "not here: every learner uses Adam; weight_decay=X makes it AdamW; nearest: beta1=, beta2=, adam_eps=; an own loop "
     .. "takes any (docs/write-a-loop.md)" },
   { "setting", "momentum adam_beta1", "beta1=X: Adam's decay of the mean gradient" },
@@ -133,6 +135,8 @@ return {
   { "setting", "best save_best best_model", "not here as a setting: the best checkpoint is kept by itself; nearest: mneme eval RUN best=1" },
   { "setting", "difficulty level curriculum", "not here; nearest: the environment's own settings, such as corridor=N (mneme run SCRIPT --help)" },
   { "setting", "num_agents n_agents population", "not here: one agent learns; nearest: num_envs=N, seeds=N" },
+  { "setting", "grid param_grid search_space grid_search sweep hparams hyperparameters",
+    "not here as a setting: a list of values is a grid: mneme sweep SCRIPT lr=1e-3,1e-4; nearest: mneme tune SCRIPT" },
   { "setting", "loss criterion loss_fn", "not here as a setting: a learner has its loss; nearest: learner=NAME, or aux terms in a script (docs/learners.md)" },
   { "setting", "c", "not here: settings are words, key=value" },
   { "setting", "s", "seed=N: random seed" },
@@ -196,6 +200,8 @@ return {
   { "core", "mamba mamba2 s6 ssm selective_ssm state_space mamba1 selective_scan",
     "not here; nearest: lru (a diagonal linear recurrence), gated_deltanet (a matrix with a data-dependent decay)" },
   { "core", "s4 s5 s4d h3 hippo liquid_s4 linear_rnn gilr", "not here; nearest: lru (a diagonal linear recurrence in complex channels)" },
+  { "core", "rglru rg_lru griffin hawk recurrentgemma",
+    "not here; nearest: lru (a diagonal linear recurrence), mingru (gates that do not depend on the state)" },
   { "core", "xlstm", "mlstm or slstm: the two layers of xLSTM" },
   { "core", "transformer_xl txl trxl xl transformerxl", "gtrxl: gated Transformer-XL" },
   { "core", "deltanet delta_net", "delta: fast weights with the delta rule" },

@@ -121,7 +121,8 @@ function values.parse(key, text, like)
   elseif kind == "number" then
     local n, beyond = values.number(text)
     if beyond then bad(key, text, beyond == "small" and "0 or a number of at least 5e-324" or "a number of at most 1.8e308") end
-    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, "a number, such as 5e6, 300k or 2M", meant(key, text)) end
+    if not n or n ~= n or math.abs(n) == math.huge then bad(key, text, like > 0 and like < 1 and "a number, such as 0.01 or 3e-4"
+      or "a number, such as 5e6, 300k or 2M", meant(key, text)) end
     return n
   elseif kind == "boolean" then
     local b = booleans[text:lower()]

@@ -44,7 +44,7 @@ local function missing(word)
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = meanings.hint("setting of runs", word)
+  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or meanings.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
     or newest and (newests[name] and "did you mean the newest, %s?" or "the newest is %s; mneme list runs"):format(newest.path) or "mneme list runs")
@@ -96,7 +96,12 @@ local function items_of(command, words)
       local off = name:match "^no_(.*)$"
       local after = value_at(i + 1)
       if off and is_switch(off) then add(off, "0")
-      elseif is_switch(name) and not (after and truths[after:lower()]) or not after then add(name, "1")
+      elseif is_switch(name) and not (after and truths[after:lower()]) then add(name, "1")
+      elseif not after and own[name] then
+        errors.usage(("%s: '%s' has no value"):format(command.name, word),
+        ("write %s=%s"):format(name, own[name].example or "VALUE"))
+      elseif not after and scripts and list[1] then list[#list + 1] = { word = "--" .. name }      -- the script knows whether it needs one
+      elseif not after then add(name, "1")
       else
         add(name, after)
         i = i + 1

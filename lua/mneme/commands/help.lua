@@ -25,6 +25,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local learners = lazy "mneme.learn.learners"
 local setting_topics = lazy "mneme.commands.setting_topics"
 local datasets = lazy "mneme.envs.dataset"
+local doc_pages = lazy "mneme.reports.doc_pages"
 local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -38,6 +39,7 @@ Topics are commands and their settings, cores, environments, ops, experiments, s
   mneme help core agalite core.remember=40   one of a kind, with settings of it
   mneme help api                             all functions of Lua
   mneme help annotations to=FOLDER           the same for editors
+  mneme help how do I resume a run           the sections of the pages that answer
   mneme help man                             the manual page
   mneme help commands                        all commands and their options, as Markdown]],
   arguments = { { "topics", "TOPIC", nil, noun = "topic", several = true, optional = true } } }
@@ -306,22 +308,6 @@ local function field_text(topic, first)
   return lines[1] and table.concat(lines, "\n") .. "\n" or nil
 end
 
--- A page of docs/ by its file or its title: where it is, and how it begins; of "docs", all pages.
-local function page_text(topic)
-  local rows, wanted = {}, topic:lower():gsub("^docs/", ""):gsub("%.md$", "")
-  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
-  for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
-    local text = name:find "%.md$" and files.read(folder .. "/" .. name) or ""
-    local title, rest = text:match "^# ([^\n]*)\n+(.*)$"
-    local begins = (rest or ""):gsub("^```.-\n```\n+", ""):gsub("^#[^\n]*\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")      -- the first paragraph
-    if title then rows[#rows + 1] = { "docs/" .. name, title } end
-    if title and (name == wanted .. ".md" or title:lower() == wanted) then
-      return ("docs/%s: %s\n\n%s\n\n%s\n"):format(name, title, begins, files.is_folder "docs" and "" or folder .. "/" .. name)
-    end
-  end
-  if wanted == "docs" and rows[1] then return "pages of the documentation (mneme help NAME: where it is)\n" .. columns(rows) end
-end
-
 -- Every topic: name -> list of functions, each of which gives a text.
 local function topics()
   local all = {}
@@ -411,9 +397,11 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     text = api.class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
-    text = page_text(topic) or field_text(topic)
+    text = doc_pages.text(topic) or field_text(topic)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
+    text = not near and doc_pages.about(topic)      -- a question, or a word that only the pages have
+    if text then return fold(text) end
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
@@ -462,6 +450,7 @@ function help.parts() return { help.part "annotations" } end
 
 function help.run(o)
   local words = o.topics
+  if words[2] and doc_pages.asks(words[1]) then words = { table.concat(words, " ") } end
   if #words == 0 then
     io.stdout:write(help.overview())
     return next_step.say("run demo", "list")

@@ -180,7 +180,7 @@ function Playback:change(change, clock)
     other:edit(slot[n], change.make, change.text)
   end)
   if not ok and not errors.is(why) then error(why, 0) end
-  local problem = not ok and why.message or change.refused()
+  local problem = not ok and why.message .. (why.hint and " (" .. why.hint .. ")" or "") or change.refused()
   if problem then
     line:lost()
     return self:say(problem, clock)

@@ -72,9 +72,12 @@ local function key_and_text(word, after, schema)
       if word == "-h" or word == "--help" then return nil end
       local problem, hint = meant.of_word(word, after, schema)
       errors.usage(problem or "'" .. word .. "' is not a setting", hint or "expected key=value; --help lists the keys")
-    elseif not schema[key:gsub("%-", "_")] or type(schema[key:gsub("%-", "_")].default) ~= "boolean" then
-      errors.usage("'" .. word .. "' needs a value", word .. "=VALUE")
     end
+    local name = key:gsub("%-", "_")
+    key = schema[name] and key or learner_settings.cleanrl[name] or key
+    local entry = schema[key:gsub("%-", "_"):match "^[^.]+"]
+    local like = entry and (entry.default == 0 or entry.default == 1) and (entry.about.range or {})[2] == 1 or entry and type(entry.default) == "boolean"
+    if entry and not like then errors.usage("'" .. word .. "' has no value", "write " .. key .. "=VALUE") end
   end
   key = key:gsub("%-", "_")
   local entry = schema[key]
