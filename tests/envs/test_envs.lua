@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
@@ -212,6 +213,15 @@ for _, e in ipairs(envs.list()) do
     t.raises(function() env:save(0) end, "has been closed")
   end)
 end
+
+t.test("a name that a file says is no file of Lua: its code would be run unasked", function()
+  local path = os.tmpname() .. ".lua"
+  files.write(path, { "ran = true; return { observation = { 1 }, actions = 2, reset = function() return { 0 } end, step = function() return { 0 }, 0, true end }" })
+  t.raises(function() envs.known(path, {}) end, "unknown environment")
+  t.raises(function() envs.known({ path }, {}) end, "unknown environment")
+  t.eq(rawget(_G, "ran"), nil)
+  os.remove(path)
+end)
 
 t.test("environments are found by name and version", function()
   t.eq(envs.new("tmaze-v0", { num_envs = 1 }).id, "tmaze-v0")

@@ -125,6 +125,15 @@ function envs.new(name, settings)
     settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 
+---The environment of that name, which a file says: one of Mneme's, no file of Lua.
+---@param name string
+---@param settings table?
+---@return Env
+function envs.known(name, settings)
+  if type(name) ~= "string" or name:find "%.lua$" then return native.new(tostring(name), {}) end          -- an error
+  return envs.new(name, settings)
+end
+
 ---Another environment of the same kind and settings, but for these.
 ---@param changed table num_envs, seed
 ---@return Env
@@ -133,7 +142,7 @@ function Env:again(changed)
   for _, set in ipairs { self.world.spec or self.settings, { time_limit = self.time_limit }, changed } do
     for key, value in pairs(set) do settings[key] = value end
   end
-  return self.world.spec and envs.new(settings) or envs.new(self.id, settings)
+  return self.world.spec and envs.new(settings) or envs.known(self.id, settings)
 end
 
 ---What it is called, with the settings that differ from their defaults: "tmaze-v0, corridor 20".

@@ -35,7 +35,7 @@ function Single.like(env)
   for key, value in pairs(spec or env.settings) do settings[key] = value end
   settings.num_envs, settings.time_limit = 1, env.time_limit
   if spec then return envs.new(settings) end
-  return envs.new(env.id, settings)
+  return envs.known(env.id, settings)
 end
 
 ---@param env Env with num_envs = 1

@@ -4,6 +4,7 @@ local bit = require "bit"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local layout = require "mneme.base.layout"
 local sealed = require "mneme.base.sealed"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
@@ -115,7 +116,8 @@ function map_file.keep(run, seconds)
     texts[#texts + 1] = ("%d of %s cells of %s"):format(done, of or "?", test == "erase" and "erasing" or "holding")
     if not map.coarse or not memory_story.fails(map) or C.mn_interrupted() ~= 0 then break end
   end
-  print(("%s: map of the memory: %s, in %.1f s: mneme where %s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun, run))
+  local text = ("%s: map of the memory: %s, in %.1f s: mneme where %s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun, run)
+  print(table.concat(layout.wrap(text, layout.width()), "\n"))
 end
 
 return map_file

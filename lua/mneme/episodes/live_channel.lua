@@ -166,7 +166,7 @@ local function env_of(schema)
   local settings = {}
   for key, value in pairs(schema.env.settings) do settings[key] = value end
   settings.num_envs = 1
-  return envs.new(schema.env.id, settings)
+  return envs.known(schema.env.id, settings)
 end
 
 local function is_texts(list)

@@ -389,7 +389,7 @@ function stepper.from_run(folder, options)
     for key, value in pairs(about.task or {}) do
       if settings[key] == nil and not (key == "time_limit" and another and about.own_limit) then settings[key] = value end
     end
-    env = envs.new(about.env, settings)
+    env = envs.known(about.env, settings)
     agent = agents.remade(about, env)
   else
     env, agent = require("mneme.learn.rebuild").run(folder, about, settings)

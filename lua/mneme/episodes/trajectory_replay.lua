@@ -56,7 +56,7 @@ local function env_of(t, like)
   local settings = {}
   for key, value in pairs(t.settings) do settings[key] = value end
   settings.num_envs = 1
-  return envs.new(t.env, settings)
+  return envs.known(t.env, settings)
 end
 
 local function shape_text(space) return ("%s [%s]"):format(space.dtype, table.concat(space.shape, ",")) end
