@@ -319,7 +319,7 @@ end)
 
 t.test("eval of a run of sequences: what is wrong is told", function()
   for words, pattern in pairs {
-    ["eval whole split=all"] = "eval: unknown split 'all'", ["eval whole batches=half"] = "batches=half, expected a whole number",
+    ["eval whole split=all"] = "eval: split=all, expected one of train, valid, test", ["eval whole batches=half"] = "batches=half, expected a whole number",
     ["eval whole lengths=9"] = "unknown setting of data set text 'lengths'; did you mean 'length'",
     ["eval whole file=other"] = "other: cannot be read", ["eval none"] = "there is no such run",
     ["eval whole file=shifted"] = "was trained on a text with other tokens", ["view whole out=x.png"] = "learns sequences %(text%), not episodes",

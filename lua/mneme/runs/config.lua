@@ -121,7 +121,7 @@ function config.finish(script)
     words[i] = pair[1] .. "=" .. values.show(pair[2])
     if pair[1] == "run" and not files.is_folder(pair[2]) then lost = words[i] end
   end
-  if config.opened or not words[1] then return end
+  if config.opened or not words[1] or ranks.size > 1 then return end          -- ranks say themselves where they differ
   local why = "it has a loop of its own; mneme run train has a run's settings"
   if lost then errors.usage(("%s: this script opened no run, and made no such folder"):format(lost), why) end
   terminal.note(("note: %s opened no run: %s %s only where the script itself reads %s"):format(script, table.concat(words, " "),

@@ -7,7 +7,7 @@ local places = { stacks = {} }
 local numbers = {}                   -- of stacks, as texts
 
 -- What stands around every op, and says nothing: the command line, plans, the wrappers of ops, and of the user's files and functions.
-local SILENT = { ["commands/cli.lua"] = true, ["runs/script.lua"] = true, ["base/errors.lua"] = true,
+local SILENT = { ["commands/cli.lua"] = true, ["commands/run.lua"] = true, ["runs/script.lua"] = true, ["base/errors.lua"] = true,
   ["tensor/tensor.lua"] = true, ["tensor/op_binding.lua"] = true, ["tensor/plan.lua"] = true, ["learn/trainer.lua"] = true,
   ["tensor/op_locations.lua"] = true }
 
