@@ -216,7 +216,8 @@ end
 
 t.test("a name that a file says is no file of Lua: its code would be run unasked", function()
   local path = os.tmpname() .. ".lua"
-  files.write(path, { "ran = true; return { observation = { 1 }, actions = 2, reset = function() return { 0 } end, step = function() return { 0 }, 0, true end }" })
+  files.write(path, { "ran = true\nreturn { observation = { 1 }, actions = 2, reset = function() return { 0 } end,\n",
+    "step = function() return { 0 }, 0, true end }\n" })
   t.raises(function() envs.known(path, {}) end, "unknown environment")
   t.raises(function() envs.known({ path }, {}) end, "unknown environment")
   t.eq(rawget(_G, "ran"), nil)

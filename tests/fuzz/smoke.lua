@@ -38,12 +38,12 @@ end
 
 local readers, current = {}, nil
 local getinfo = debug.getinfo
-for _, name in ipairs { "read", "block" } do
+for _, name in ipairs { "read", "block", "pieces", "sum" } do
   local read = files[name]
-  files[name] = function(path)
+  files[name] = function(path, ...)
     local at = getinfo(2, "S").short_src:match "lua/mneme/.*"
     if at then readers[("read by %s in %s"):format(at, current)] = true end
-    return read(path)
+    return read(path, ...)
   end
 end
 

@@ -18,6 +18,7 @@ local readers = {
   ["lua/mneme/base/engine.lua"] = PROGRAM,
   ["lua/mneme/base/files.lua"] = "(reads for all others)",
   ["lua/mneme/base/lua_traps.lua"] = PROGRAM,
+  ["lua/mneme/base/luajit_pairs.lua"] = PROGRAM,
   ["lua/mneme/base/machine.lua"] = SYSTEM,
   ["lua/mneme/base/progress.lua"] = OWN,
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
@@ -37,6 +38,7 @@ local readers = {
   ["lua/mneme/episodes/causal_map_file.lua"] = "causal_map",
   ["lua/mneme/episodes/live_channel.lua"] = "live",
   ["lua/mneme/episodes/trajectory.lua"] = "trajectory",
+  ["lua/mneme/reports/doc_pages.lua"] = PROGRAM,
   ["lua/mneme/reports/integrity.lua"] = "metrics events",
   ["lua/mneme/runs/config.lua"] = "config",
   ["lua/mneme/runs/folder.lua"] = "run_info config",
@@ -44,7 +46,6 @@ local readers = {
   ["lua/mneme/runs/metrics_log.lua"] = "metrics events",
   ["lua/mneme/runs/outcome.lua"] = "outcome",
   ["lua/mneme/runs/resources.lua"] = "resources",
-  ["lua/mneme/runs/run_sources.lua"] = "run_info",
   ["lua/mneme/runs/script.lua"] = "run_info",
   ["lua/mneme/study/declared.lua"] = "declaration",
   ["lua/mneme/study/cluster.lua"] = "(a list of runs, compared as a text with the one that would be written)",
@@ -71,9 +72,9 @@ local readers = {
 }
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
 local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
-  ["lua/mneme/runs/run_sources.lua"] = true, ["lua/mneme/runs/script.lua"] = true,
+  ["lua/mneme/runs/script.lua"] = true,
   ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true,
-  ["lua/mneme/reports/integrity.lua"] = true }
+  ["lua/mneme/reports/integrity.lua"] = true, ["lua/mneme/runs/metrics_log.lua"] = true, ["lua/mneme/commands/diff.lua"] = true }
 
 local function found(folder, kind, calls, list)
   for _, name in ipairs(files.list(shell.root .. folder)) do

@@ -45,7 +45,7 @@ local GUESS = "guessing"                     -- what no memory gives, else rando
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
-local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true, where = true,
   quick = true, full = true }           -- settings that make no other run, or only another seed
 
 -- ---- what is compared ----

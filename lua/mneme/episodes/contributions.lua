@@ -349,6 +349,7 @@ end
 ---@param history Entry[] of an episode, from its first step on
 ---@param from integer? index in the history: only what was observed in that step counts; nil: all of the past
 ---@param after Frame? its memory was changed before this step; only what follows is measured
+---@param env Env? for an episode with another cue, with which parts are swapped; nil: they are erased
 ---@return Contributions
 function contributions.new(agent, history, from, after, env)
   local self = setmetatable({ agent = agent, history = history, from = from, n = #history, columns = {}, moved = {}, after = after, env = env,
