@@ -246,7 +246,8 @@ t.test("counts of seeds that solve it, and their curve, take a run that failed a
   t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")
   t.eq(aggregate.solved_of({}, {}, 0.97), nil)
   local missing = {}
-  local fig, counts = solved_curves({ groups = { { name = "long", runs = point } }, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = words, styles = {} })
+  local groups = { { name = "long", runs = point } }
+  local fig, counts = solved_curves({ groups = groups, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = words, styles = {} })
   local y = fig.lines[1].y
   t.near(y[#y], 0.5, 1e-12) t.eq(counts[1], 10) t.eq(next(missing), nil, "they are not left out")
 end)
