@@ -454,7 +454,8 @@ t.test("mneme check says of episodes that cannot be replayed here why, and how t
   t.ok(status == 0 and not said:find "not replayed", said)
   for _, topic in ipairs { "check", "eval", "report", "use", "trust" } do
     local text = mneme("help " .. topic)
-    for _, word in ipairs { "use=stored", "%f[%w]now:?%f[^%w:]", "trust=1" } do t.ok(text:find(word), topic .. ": " .. text) end
+    t.ok(topic == "trust" or text:find "use=stored" and text:find "now: ", topic .. ": " .. text)
+    t.ok(topic == "use" or text:find "trust=1", topic .. ": " .. text)
   end
 end)
 

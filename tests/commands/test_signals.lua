@@ -122,7 +122,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where small episodes=100000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small to=x.safetensors", "list runs",
-    "diff small small", "repl", "doctor", "help where", "complete mneme wh", "check", "report small small",
+    "diff small small", "repl", "doctor", "help where", "complete mneme wh", "report small small",
     "sweep long.lua jobs=2 threads=1 run=sweep", "tune long.lua lr=1e-5..1:log budget=3 run=again",
     "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
   local asked = { bench = true, play = true }                      -- below

@@ -19,7 +19,7 @@ local KILLED = 137
 -- ---- what is done to ----
 
 local small = ("run '%sexperiments/tmaze.lua' corridor=4 core=gru core.d_model=16 hidden=16 num_envs=2 num_steps=32 steps=512 "
-  .. "checkpoint_every=128 threads=1 record_every=10 "):format(source)
+  .. "checkpoint_every=128 threads=1 record_every=10 where=0 "):format(source)
 
 files.write(here .. "/few.lua", { [[
 local mn = require "mneme"
@@ -63,7 +63,7 @@ local subjects = {
     local said, status = shell.mneme(here, "eval whole episodes=10")
     t.eq(status, 0, what .. ": " .. said)
   end },
-  { name = "a picture", line = "view whole scene=world out=it.png", after = makes("view whole scene=world out=it.png", "it.png") },
+  { name = "a picture", line = "view whole scene=world out=it.png wait=0", after = makes("view whole scene=world out=it.png wait=0", "it.png") },
   { name = "a film", line = "view whole scene=world out=it.gif size=320x240", after = makes("view whole scene=world out=it.gif size=320x240", "it.gif") },
   { name = "a report", line = "report few out=it.html", after = makes("report few out=it.html", "it.html") },
   { name = "a sweep", line = "sweep few.lua run=it estimate=0 jobs=1", after = function(what)
