@@ -105,7 +105,7 @@ end)
 -- ---- every command that can run long ends when it is told ----
 
 local function ends(words, signal, display)
-  local said = sh(("env -u DISPLAY " .. (display or "") .. " --default-signal=INT '%s' %s > said 2>&1 < /dev/null & p=$!; "
+  local said = sh(("env -u DISPLAY --default-signal=INT " .. (display or "") .. " '%s' %s > said 2>&1 < /dev/null & p=$!; "
     .. " sleep 0.7; begun=$(date +%%s%%N); kill -%s $p 2> /dev/null; "
     .. "i=0; while kill -0 $p 2> /dev/null && [ $i -lt 160 ]; do sleep 0.05; i=$((i + 1)); done; ms=$((($(date +%%s%%N) - begun) / 1000000)); "
     .. "kill -9 $p 2> /dev/null; wait $p; echo $? $ms"):format(shell.program, words, signal))
