@@ -26,6 +26,15 @@ engine.open("cpu", 1)
 local block = { absent = "earlier%-log" }                -- absent: a pattern of the files that are not there
 files.block = function() return block.data, block.bytes, block end
 files.read = function() return ffi.string(block.data, block.bytes) end
+files.pieces = function(_, from, upto, at_once)
+  upto = math.min(upto or block.bytes, block.bytes)
+  return function()
+    local n = math.min(at_once or 2 ^ 16, upto - from)
+    if n <= 0 then return nil end
+    from = from + n
+    return ffi.string(block.data + from - n, n)
+  end
+end
 local function there(path) return not path:find(block.absent) and not path:find "^%./%l+/[%w_]+%.lua$" end          -- nor a core of ./cores
 files.is_folder, files.is_file = there, there
 

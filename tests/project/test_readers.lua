@@ -73,8 +73,7 @@ local readers = {
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
 local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
   ["lua/mneme/runs/script.lua"] = true,
-  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true,
-  ["lua/mneme/reports/integrity.lua"] = true, ["lua/mneme/runs/metrics_log.lua"] = true, ["lua/mneme/commands/diff.lua"] = true }
+  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/study/progress_table.lua"] = true }
 
 local function found(folder, kind, calls, list)
   for _, name in ipairs(files.list(shell.root .. folder)) do
