@@ -76,17 +76,15 @@ t.test("help knows the classes that the comments of functions name", function()
   t.ok(help.text "Tensor":find ":backward%(options%)", help.text "Tensor")
 end)
 
-t.test("a question is answered with the section that has it, a word of no page is unknown", function()
+t.test("a section of docs/ is found by its heading, as it is typed", function()
   local files = require "mneme.base.files"
+  local n = 0
   for heading in ("\n" .. files.read "docs/faq.md"):gmatch "\n## ([^\n]*)" do
-    local text = help.text(heading .. " ")
-    t.ok(text:gsub("%s+", " "):find(heading, 1, true), ("%s\n%s"):format(heading, text))
+    local text = shell.mneme(".", "help " .. heading:gsub("[^%w ]", " "))
+    t.ok(text:gsub("%s+", " "):find("docs/faq.md: " .. heading, 1, true), ("%s\n%s"):format(heading, text))
+    n = n + 1
+    if n == 8 then break end
   end
-  t.ok(help.text("how do I resume a run?"):find "docs/faq.md")
-  t.ok(help.text("what is chance"):find "guessing gets.*docs/")
-  local dir = shell.folder()
-  local text, rc = shell.mneme(dir, "help how do I write a core")
-  os.execute("rm -rf '" .. dir .. "'")
-  t.ok(rc == 0 and text:find "docs/write%-a%-core.md", text)
+  t.eq(n, 8)
   t.eq(pcall(help.text, "how zzqq"), false)
 end)

@@ -278,7 +278,7 @@ end
 ---@param other ffi.cdata*
 ---@param place function as append returned it
 ---@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
-function methods:letters(other, place) return labels.letters(self, other, place) end
+function methods:letters(other, place) return labels.letters(other, place) end          -- luacheck: no self
 
 ---Make a box clickable.
 ---@param box table { x, y, w, h }

@@ -101,11 +101,10 @@ function labels.appended(view, from)
 end
 
 ---The letters of a drawing that lies on the page, and the boxes that they stand in: what is written on a card.
----@param _ Canvas
 ---@param drawing ffi.cdata* mn_canvas *
 ---@param on_page function of Canvas.append
 ---@return table[] letters { word, x, y, w, h, box = { x, y, w, h } or nil }
-function labels.letters(_, drawing, on_page)
+function labels.letters(drawing, on_page)
   if type(drawing) ~= "cdata" or drawing == nil then errors.raise(("letters: the drawing is %s, expected a canvas"):format(type(drawing))) end
   local list, boxes, shapes = {}, {}, C.mn_canvas_shapes(drawing)
   for i = 0, C.mn_canvas_count(drawing) - 1 do

@@ -25,7 +25,6 @@ local learner_settings = require "mneme.runs.learner_settings"
 local learners = lazy "mneme.learn.learners"
 local setting_topics = lazy "mneme.commands.setting_topics"
 local datasets = lazy "mneme.envs.dataset"
-local doc_pages = lazy "mneme.reports.doc_pages"
 local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -39,7 +38,7 @@ Topics are commands and their settings, cores, environments, ops, experiments, s
   mneme help core agalite core.remember=40   one of a kind, with settings of it
   mneme help api                             all functions of Lua
   mneme help annotations to=FOLDER           the same for editors
-  mneme help how do I resume a run           the sections of the pages that answer
+  mneme help how do I resume a run           a section of docs/ by its heading
   mneme help man                             the manual page
   mneme help commands                        all commands and their options, as Markdown]],
   arguments = { { "topics", "TOPIC", nil, noun = "topic", several = true, optional = true } } }
@@ -296,6 +295,28 @@ local function studies_text()
     .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
 
+local SECTION = 16                 -- lines of it that are shown
+
+-- A page of docs/ by its file or its title, or a section of one by its heading: where it is, and how it begins; of "docs", all pages.
+local function page_text(topic)
+  local function plain(text) return text:lower():gsub("[%p%s]+", " "):gsub(" $", "") end
+  local rows, wanted = {}, plain((topic:gsub("^docs/", ""):gsub("%.md$", "")))
+  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
+  for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
+    local text, title = name:find "%.md$" and files.read(folder .. "/" .. name) or "", nil
+    for heading, at in ("\n" .. text):gmatch "\n##? ([^\n]*)()" do
+      if not title then rows[#rows + 1] = { "docs/" .. name, heading } end
+      if plain(heading) == wanted or not title and plain((name:gsub("%.md$", ""))) == wanted then
+        local rest = text:sub(at):gsub("^\n+", ""):gsub("\n##.*", "")
+        local begins = title and rest:match(("[^\n]*\n?"):rep(SECTION)) or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
+        return ("docs/%s: %s\n\n%s\n%s"):format(name, heading, begins, files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
+      end
+      title = title or heading
+    end
+  end
+  if wanted == "docs" and rows[1] then return "pages of the documentation (mneme help NAME: where it is)\n" .. columns(rows) end
+end
+
 -- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
 local function field_text(topic, first)
   local lines = {}
@@ -397,11 +418,9 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     text = api.class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
-    text = doc_pages.text(topic) or field_text(topic)
+    text = page_text(topic) or field_text(topic)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
-    text = not near and doc_pages.about(topic)      -- a question, or a word that only the pages have
-    if text then return fold(text) end
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
       or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
@@ -450,8 +469,9 @@ function help.parts() return { help.part "annotations" } end
 
 function help.run(o)
   local words = o.topics
-  if words[2] and doc_pages.asks(words[1]) then words = { table.concat(words, " ") } end
-  if #words == 0 then
+  local section = words[2] and page_text(table.concat(words, " "))
+  if section then io.stdout:write(fold(section))
+  elseif #words == 0 then
     io.stdout:write(help.overview())
     return next_step.say("run demo", "list")
   elseif help.part(words[1]) then return require("mneme.commands.arguments").run(help.part(words[1]), { unpack(words, 2) })

@@ -222,12 +222,12 @@ options.bench = {
 }
 
 local stored_code = {
-  { "use", "which code and data of a run that have changed: stored: the copies that it keeps (of data files up to 1 MiB); now: what is there now; "
-    .. "altered: resume it though its files are not as they were written", type = "choice", choices = { "stored", "now", "altered" },
+  { "use", "changed code and data: stored: the run's own copies (not of data beyond 1 MiB); now: the files as they are; altered: resume a run whose "
+    .. "own files were changed", type = "choice", choices = { "stored", "now", "altered" },
     many = true, set = function(_, value) if value == "altered" then run_sources.altered = true else run_sources.choice = value end end },
-  { "trust", "run any code; without it what comes with Mneme, what the command line names, and what a run of yours on this machine was made by",
+  { "trust", "run any code; without it only Mneme's own, what the command line names, and the code of your own runs on this machine",
     type = "switch", set = function(_, value) require("mneme.base.source_files").trusted = value end },
-  { "keep_private", "keep copies of data files, too, that other users may not read; without it their checksums", type = "switch",
+  { "keep_private", "keep copies of private data files; without it their checksums", type = "switch",
     set = function(_, value) run_sources.keep_private = value end },
 }
 local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2], stored_code[3] }

@@ -16,7 +16,7 @@ local run_folder = require "mneme.runs.folder"
 local stepper = require "mneme.episodes.stepper"
 
 local C = engine.C
-local map_file = { episodes = 64, seed = 12345 }                   -- of the map that the window shows, and mneme where unless it is told another number
+local map_file = { episodes = 64, seed = 12345 }                   -- defaults of mneme where and of the window
 local FORMAT, BEFORE = "mneme-where-2", "mneme-where-1"           -- 1 has no checksum
 
 -- Everything that the numbers depend on, as a text.

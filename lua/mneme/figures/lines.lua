@@ -62,7 +62,7 @@ local function height_of(line, x)
   end
 end
 
--- Do so many intervals contain other lines that none of them can be followed?
+-- Do more than MANY_BANDS intervals contain other lines?
 local function tangled(fig)
   local n = 0
   for _, line in ipairs(fig.lines) do

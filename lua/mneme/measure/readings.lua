@@ -199,7 +199,7 @@ local function read_step(self, k, envs, truths)
     questions[f] = questions_of(fact, ordered, self.keep and DRAWN or ENTRIES)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
-  -- What is read of each question from some values of a part: { cell, fit, map } by question.
+  -- Readings of each question from some values of a part: { cell, fit, map } by question.
   local function read_all(part, source, products, x, mean, scale)
     local factors, ones = {}, {}
     for f, fact in ipairs(self.facts) do
@@ -337,7 +337,7 @@ function Job:is_read(fact, k, part)
   return low > math.max(cell.chance, cell.control_right), low, high
 end
 
----What is read of a fact, from each part at each step that is read.
+---The readings of a fact from each part, at each measured step.
 ---@param fact table { name, kind }
 ---@param of (fun(part: integer, step: integer): number?)? what is read in one episode; nil: the means over the episodes that were not learned from
 ---@return PartMap
