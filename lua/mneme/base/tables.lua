@@ -17,6 +17,23 @@ function tables.has(list, item)
   return false
 end
 
+---The entry of a list that was used last, or a new one; the newest stand first, and beyond `most` the oldest go.
+---@param list any[]
+---@param most integer
+---@param is_it fun(entry): boolean
+---@param make fun(): any
+---@return any entry
+function tables.recent(list, most, is_it, make)
+  local found
+  for k, entry in ipairs(list) do
+    if is_it(entry) then found = table.remove(list, k) break end
+  end
+  found = found or make()
+  table.insert(list, 1, found)
+  list[most + 1] = nil
+  return found
+end
+
 ---What stands where a list was expected, in words: "a list of 3", "a list that begins at 0", "a table with x, y", "a number".
 ---@param t any
 ---@return string

@@ -9,6 +9,7 @@ local memory_rows = require "mneme.episodes.memory_rows"
 local part_map = require "mneme.episodes.part_map"
 local plan = require "mneme.tensor.plan"
 local state_arrays = require "mneme.models.state_arrays"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local C = engine.C
@@ -383,20 +384,14 @@ local recent, RECENT = {}, 8                     -- jobs of the episodes shown l
 ---@param deadline number? of engine.C.mn_clock(false): what is not measured by then is left out; call again to continue
 ---@return Contributions
 function contributions.of_frame(now, from, deadline)
-  local history, job, after = now.episode_history or now.history, nil, nil
+  local history, after = now.episode_history or now.history, nil
   if now.changed then
     after = now.step == now.changed and now or now.frame_of and now.frame_of(now.changed)
     if not after then now = setmetatable({ agent = false }, { __index = now }) end
   end
-  for k, known in ipairs(recent) do
-    if known.history[known.n] == history[#history] and known.from == from and known.agent == now.agent and known.first == (after and after.step + 2 or 1) then
-      job = table.remove(recent, k)
-      break
-    end
-  end
-  job = job or contributions.new(now.agent, history, from, after, now.env)
-  table.insert(recent, 1, job)
-  recent[RECENT + 1] = nil
+  local job = tables.recent(recent, RECENT, function(known)
+    return known.history[known.n] == history[#history] and known.from == from and known.agent == now.agent and known.first == (after and after.step + 2 or 1)
+  end, function() return contributions.new(now.agent, history, from, after, now.env) end)
   job:work(deadline)
   return job
 end

@@ -6,6 +6,7 @@ local contributions = require "mneme.episodes.contributions"
 local frames = require "mneme.episodes.frames"
 local interventions = require "mneme.episodes.interventions"
 local part_map = require "mneme.episodes.part_map"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local C = engine.C
@@ -218,13 +219,10 @@ local recent, RECENT = {}, 4                     -- jobs of the pairs shown last
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return Patching
 function patching.of_frames(other, now, deadline)
-  local A, B, job = other.episode_history or other.history, now.episode_history or now.history, nil
-  for k, known in ipairs(recent) do
-    if known.agent == now.agent and known.A[#known.A] == A[#A] and known.B[#known.B] == B[#B] then job = table.remove(recent, k) break end
-  end
-  job = job or patching.new(not now.changed and now.agent or nil, A, B)
-  table.insert(recent, 1, job)
-  recent[RECENT + 1] = nil
+  local A, B = other.episode_history or other.history, now.episode_history or now.history
+  local job = tables.recent(recent, RECENT, function(known)
+    return known.agent == now.agent and known.A[#known.A] == A[#A] and known.B[#known.B] == B[#B]
+  end, function() return patching.new(not now.changed and now.agent or nil, A, B) end)
   job:work(deadline)
   return job
 end

@@ -3,6 +3,7 @@
 local errors = require "mneme.base.errors"
 local readings = require "mneme.measure.readings"
 local stepper = require "mneme.episodes.stepper"
+local tables = require "mneme.base.tables"
 
 local readings_of_frame = {}
 local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
@@ -23,14 +24,9 @@ end
 ---@return Readings?
 ---@return string? problem why there are none
 function readings_of_frame.job(now, deadline)
-  local found
-  for k, known in ipairs(recent) do
-    if known.run == now.run and known.checkpoint == now.checkpoint then found = table.remove(recent, k) break end
-  end
-  found = found or open(now)
+  local found = tables.recent(recent, 2, function(known) return known.run == now.run and known.checkpoint == now.checkpoint end,
+    function() return open(now) end)
   found.run, found.checkpoint = now.run, now.checkpoint
-  table.insert(recent, 1, found)
-  recent[3] = nil
   if found.job then found.job:work(deadline) end
   return found.job, found.problem
 end
