@@ -165,7 +165,7 @@ t.test("mistakes name the key, what was given, what was expected, and exit with 
   refused("core.a.b=1", "core.a.b: an option has no parts")
   refused("seed=-1", "seed=%-1: expected 0..")
   refused("steps=0", "steps=0: expected at least 1")
-  refused("--corridor", "'%-%-corridor' needs a value")
+  refused("--corridor", "'%-%-corridor' has no value %(write corridor=VALUE%)")
   refused("corridor", "'corridor' has no value %(write corridor=VALUE, without blanks%)")
   refused("device=cuda", "device=cuda: tensors live on cpu already %(mneme run SCRIPT device=cuda chooses")
   refused("-x", "'%-x' is not a setting")
