@@ -3,11 +3,15 @@ _G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
 local SKIP = {}
 
-local only = os.getenv "MNEME_ONLY"          -- a part of a name: other tests are left out
+local only = os.getenv "MNEME_ONLY"          -- parts of names, with | between them: other tests are left out
+local function left_out(name)
+  for part in only:gmatch "[^|]+" do if name:find(part, 1, true) then return false end end
+  return only ~= "" and not name:find "%.lua$"
+end
 
 ---Run one test now; a failure is printed with its place and counted.
 function t.test(name, f)
-  if only and not name:find(only, 1, true) and not name:find "%.lua$" then return end
+  if only and left_out(name) then return end
   local ok, err = xpcall(f, function(e)
     if type(e) == "table" and e.skip == SKIP then return e end
     return debug.traceback(tostring(e), 2)
