@@ -15,8 +15,9 @@ thread: processor time.  Two: one and two by turns, by the clock, which other pr
   options = {
     { "widths", "of the GRU", type = "wholes", range = { 1 }, default = { 32, 64, 128, 256 }, example = "32,64" },
     options.bench.rounds, { "threads", "CPU threads", type = "whole", range = { 1, 2 }, default = 1 },
+    { "seconds", "of a round", type = "number", range = { 0.001 }, default = 1 },
   } }
-local ENVS, STEPS, EPOCHS, MINIBATCHES, SECONDS, N = 8, 128, 4, 4, 1, 1024
+local ENVS, STEPS, EPOCHS, MINIBATCHES, N = 8, 128, 4, 4, 1024
 
 ---A learner on CartPole without velocities, begun and warm.
 ---@param name string "a2c" or "ppo"
@@ -66,7 +67,7 @@ local function one_thread(o, name, width, matrices)
   local l, speed, bound, share = small.learner(name, width), {}, {}, {}
   local flops = operations(l, name)
   for k = 1, o.rounds do
-    bound[k], speed[k] = gemm_rate(unpack(matrices)), rate(l, os.clock, SECONDS)
+    bound[k], speed[k] = gemm_rate(unpack(matrices)), rate(l, os.clock, o.seconds)
     share[k] = 100 * speed[k] * flops / (bound[k] * 1e9)
   end
   table.sort(share)
@@ -79,8 +80,8 @@ local function two_threads(o, name, width)
   for k = 1, o.rounds do
     for threads = 1, 2 do
       engine.check(C.mn_set_threads(engine.ctx, threads))
-      rate(l, wall, SECONDS / 10)
-      speed[threads][k] = rate(l, wall, SECONDS)
+      rate(l, wall, o.seconds / 10)
+      speed[threads][k] = rate(l, wall, o.seconds)
     end
     ratio[k] = speed[2][k] / speed[1][k]
   end

@@ -97,11 +97,11 @@ local function parallel(here, o)
 end
 
 -- A training as small as quick=1: its updates are the shortest, so its statistics take the largest share.
-local function statistics(here)
+local function statistics(here, runs)
   local say = print
   trainer.timed, print = true, function() end                     -- luacheck: ignore
   local result = script.run(script.locate "tmaze", { "core=agalite", "core.n_layers=1", "core.d_model=32", "core.d_head=16", "core.d_ffn=32",
-    "hidden=32", "corridor=20", "steps=400000", "threads=1", "run=" .. here .. "/small" })
+    "hidden=32", "corridor=20", "steps=" .. math.max(400 * runs, 40000), "threads=1", "run=" .. here .. "/small" })
   trainer.timed, print = nil, say                                 -- luacheck: ignore
   local share = result.seconds_told / result.seconds_trained
   print(("a small training: its statistics take %.2f %% of its time (target 1: %s)"):format(100 * share, verdict(share <= AIM.told)))
@@ -118,7 +118,7 @@ function bench.run(o)
   local ok, problem = pcall(function()
     trivial(here, o)
     parallel(here, o)
-    statistics(here)
+    statistics(here, o.runs)
   end)
   files.remove_folder(here)
   if not ok then error(problem, 0) end
