@@ -1,5 +1,5 @@
 -- test_look_at_runs.lua -- a run can be looked at, whoever wrote its parts: a part of the matrix of tests/support/look_matrix.lua, in which
--- any two of learner, environment, agent and num_envs meet; each case has a third of the commands.  tests/endurance/look_matrix.lua has all.
+-- any two of learner, environment, agent and num_envs meet; each case has a fifth of the commands.  tests/endurance/look_matrix.lua has all.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local matrix = require "tests.support.look_matrix"
@@ -35,13 +35,13 @@ for k, case in ipairs(covering()) do
   local name = matrix.name(case)
   t.test(name .. " trains", function() t.eq(matrix.train(folder, name, case), nil) end)
   for i, tool in ipairs(matrix.tools) do
-    if (i + k) % 3 == 0 then
+    if (i + k) % 5 == 0 then
       count = count + 1
       t.test(("%s: %s"):format(name, tool[1]), function() t.eq(matrix.look(folder, name, tool), nil) end)
     end
   end
 end
-t.test("the part is no small one", function() t.ok(count >= 100, count) end)
+t.test("the part is no small one", function() t.ok(count >= 60, count) end)
 
 t.test("a report of a study with a gate of the script's own, by PPO, plays an episode of each claim", function()
   files.write(folder .. "/gates.lua", { [[

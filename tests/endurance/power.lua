@@ -153,7 +153,7 @@ for i, subject in ipairs(subjects) do
   local fine, n = 0, i < #subjects and math.floor(cuts * subject.share) or cuts - tried
   for k = 1, n do
     local at = math.floor((k - math.random()) / n * #subject.journal + 0.5)
-    local way = ways[(k - 1) % #ways + 1]
+    local way = ways[tried % #ways + 1]
     shell.run(folder, "rm -rf work")
     power_loss.after(folder .. "/" .. subject.before, subject.journal, at, way, k, folder .. "/work")
     local ok, problem = pcall(function() subject.after(folder .. "/work") end)
