@@ -35,7 +35,7 @@ t.test("no file of a run is written through a link, whichever it is; a linked fo
     files.write(dir .. "/victim", { text })
     shell.run(dir, ("ln -sf '%s/victim' 'x/%s'"):format(dir, name))
     shell.mneme(dir, "run resume=x steps=4160 view=1 debug=gradients")
-    shell.mneme(dir, "report x")
+    if not name:find "/" then shell.mneme(dir, "report x") end
     t.eq(files.read(dir .. "/victim"), text, name)
   end
   foreign.copy(dir, "r")
