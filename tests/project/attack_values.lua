@@ -63,7 +63,9 @@ local function tell(name, what)
   note:flush()
 end
 
--- Each argument odd in turn, with others that may be right; and too few, and too many.  first: an object, or nil.
+local fillers = { 3, "gru", {} }
+
+-- Each argument odd in turn, with others that may be right, by turns; and too few, and too many.  first: an object, or nil.
 local function attack(name, f, arity, first)
   local function with(list, n, what)
     tell(name, what)
@@ -71,16 +73,14 @@ local function attack(name, f, arity, first)
   end
   for i = 1, #names do
     for place = 1, arity do
-      for _, filler in ipairs(arity > 1 and { 3, "gru", {} } or { 3 }) do
-        local list = {}
-        for k = 1, arity do list[k] = filler end
-        list[place] = odd(i)
-        with(list, arity, ("%s as argument %d, %s besides"):format(names[i], place, tostring(filler)))
-      end
+      local list, filler = {}, fillers[(i + place) % #fillers + 1]
+      for k = 1, arity do list[k] = filler end
+      list[place] = odd(i)
+      with(list, arity, ("%s as argument %d, %s besides"):format(names[i], place, tostring(filler)))
     end
     local all = {}
     for k = 1, arity + 2 do all[k] = odd(i) end
-    for n = 0, arity + 2 do with(all, n, ("%d times %s"):format(n, names[i])) end
+    for n = i == 1 and 0 or 1, arity + 2 do with(all, n, ("%d times %s"):format(n, names[i])) end
   end
 end
 
