@@ -230,6 +230,26 @@ t.test("a file begins with its name and what it is", function()
   none(wrong, "no first line")
 end)
 
+-- The last definition of a name would count, silently.  Levels are told by indentation; what stands in long texts is none of the file's.
+t.test("no file of Lua defines a function twice", function()
+  local wrong = {}
+  for _, path in ipairs(files) do
+    local seen, n = {}, 0
+    local text = path:find "%.lua$" and read(path):gsub("%[(=*)%[.-%]%1%]", function(equals) return "[" .. equals .. "[" end) or ""
+    for indent, line in text:gmatch "([ ]*)([^\n]+)" do
+      for level in pairs(seen) do if level > #indent then seen[level] = nil end end
+      local name = line:match "^function ([%w_.:]+)" or line:match "^local function ([%w_]+)" or line:match "^([%w_]+[.:][%w_.:]+) = function"
+      if name then
+        name, n = name:gsub(":", "."), n + 1
+        seen[#indent] = seen[#indent] or {}
+        if seen[#indent][name] then wrong[#wrong + 1] = ("%s: %s"):format(path, name) end
+        seen[#indent][name] = true
+      end
+    end
+  end
+  none(wrong, "these are defined twice")
+end)
+
 t.test("no file knows where it was written", function()
   local here, wrong = output(("cd '%s' && pwd"):format(root)):gsub("\n", ""), {}
   local places = { here, (os.getenv "HOME" or "") .. "/" }
