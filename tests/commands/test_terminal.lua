@@ -159,7 +159,7 @@ t.test("every command fits its terminal and names the next one", function()
   for k, words_of in ipairs(tables.keys(lines)) do
     local next_one = lines[words_of]
     for i, width in ipairs(WIDTHS) do
-      if i == 1 or i == 2 + k % 3 or words_of:find "^compare" then            -- each command at 40 columns and another width
+      if i == 1 or k % 12 == i or words_of:find "^compare" then               -- each command at 40 columns, some at another width
         os.execute(("cd '%s' && rm -rf a.* seeds-* tuned swept"):format(dir))
         local text = pty.run(dir, shell.program .. " " .. words_of, width)
         check_widths(text, width, "mneme " .. words_of)
@@ -172,7 +172,7 @@ t.test("every command fits its terminal and names the next one", function()
 end)
 
 t.test("what goes to a file is as wide as COLUMNS says; nothing of it is lost", function()
-  for _, width in ipairs(WIDTHS) do
+  for _, width in ipairs { 40, 100 } do
     for _, of in ipairs { "help", "help view", "help memory", "help agalite", "help corridor", "list", "list envs", "list runs", "list experiments" } do
       local text, rc = shell.run(dir, ("COLUMNS=%d %s %s 2>&1 | cat"):format(width, shell.program, of))
       t.eq(rc, 0)

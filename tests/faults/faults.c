@@ -1,7 +1,8 @@
 /* faults.c -- the world as an attacker: one call of the operating system fails.  LD_PRELOADed into the program by
 ** tests/engine/test_faults.lua, it lets MNEME_FAULT="KIND N" choose: the N-th call of that kind fails as a full disk, a
 ** broken one or a machine without memory would let it fail; "kill N" ends the process in the midst of its N-th change
-** of a file.  MNEME_FAULT_COUNT names a file that gets how many calls of the kind there were.
+** of a file.  MNEME_FAULT_COUNT names a file that gets how many calls of
+** the kind there were; of kind "all" none fails, and it gets a line "KIND NUMBER" for each.
 ** Files are meant where they lie in the folder that the process began in: neither Lua's modules nor /proc count.
 ** Allocations are meant where they are asked for by a library whose name has MNEME_FAULT_FROM in it; mn_memory_new asks
 ** for jansson. */
@@ -20,6 +21,9 @@
 
 static char kind[16], from[64], counts[PATH_MAX], here[PATH_MAX];
 static long chosen, count;
+enum { KINDS = 9 };
+static const char *const names[KINDS] = { "write", "eio", "fill", "fsync", "rename", "open", "read", "kill", "memory" };
+static long of_kind[KINDS];
 static __thread int inside;                /* what dlsym and dladdr allocate is none of ours */
 
 #define REAL(name) ({ static __typeof__(&name) real; \
@@ -40,8 +44,10 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 __attribute__((destructor)) static void end(void) {
-  char text[32];
-  int n = snprintf(text, sizeof text, "%ld\n", count);
+  char text[400];
+  int n = 0;
+  if (!strcmp(kind, "all")) for (int i = 0; i < KINDS; i++) n += snprintf(text + n, sizeof text - (size_t)n, "%s %ld\n", names[i], of_kind[i]);
+  else n = snprintf(text, sizeof text, "%ld\n", count);
   int fd = *counts ? REAL(open)(counts, O_WRONLY | O_CREAT | O_TRUNC, 0644) : -1;
   if (fd >= 0 && REAL(write)(fd, text, (size_t)n) == n) close(fd);
 }
@@ -49,7 +55,10 @@ __attribute__((destructor)) static void end(void) {
 static int is(const char *what) { return !strcmp(kind, what); }
 
 /* Is this call of the kind, and the one that was chosen? */
-static int now(const char *what) { return is(what) && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == chosen; }
+static int now(const char *what) {
+  if (is("all")) for (int i = 0; i < KINDS; i++) if (!strcmp(names[i], what)) __atomic_add_fetch(&of_kind[i], 1, __ATOMIC_RELAXED);
+  return is(what) && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == chosen;
+}
 
 static int ours(const char *path) { return *path != '/' || !strncmp(path, here, strlen(here)); }
 

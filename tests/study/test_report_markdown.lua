@@ -87,16 +87,19 @@ end
 
 t.test("every study has a report: nothing lived; runs missing, failed, without numbers; without texts", function()
   t.ok(#studies >= 14)
-  for _, name in ipairs(studies) do
-    for _, statuses in ipairs { { "open" }, { "done", "failed" }, { "done", "open", "failed", "bare" }, { "bare", "bare", "open", "bare", "bare" } } do
+  local lived = { { "done", "failed" }, { "done", "open", "failed", "bare" }, { "bare", "bare", "open", "bare", "bare" } }
+  for k, name in ipairs(studies) do
+    for _, statuses in ipairs { { "open" }, lived[k % #lived + 1] } do
       local study, file = pretend(name, statuses)
       local source = report.source(file)
       folder.add_means(study, source.spec)
       local ok, page = pcall(report.html, study, source)
       t.ok(ok, ("%s, %s: %s"):format(name, table.concat(statuses, " "), tostring(page)))
       t.ok(page:find("</html>", 1, true) and page:find(words.scope, 1, true), name)
-      source.report, source.spec.report = nil, nil
-      t.ok(report.html(study, source):find(words.unwritten:match "^[^:]*", 1, true), name)
+      if #statuses == 1 then
+        source.report, source.spec.report = nil, nil
+        t.ok(report.html(study, source):find(words.unwritten:match "^[^:]*", 1, true), name)
+      end
     end
   end
 end)
