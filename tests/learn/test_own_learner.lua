@@ -102,6 +102,23 @@ t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits",
   t.raises(function() rig.trained(rig.learner(bare, "gru", settings), 1) end, "target_kl needs a loss that logs approx_kl")
 end)
 
+t.test("a variant without a name is no base to compare with: every learner", function()
+  local settings = { num_envs = 4, minibatches = 2 }
+  local function name_of(class) return rig.learner(class, "gru", settings):describe().learner.name end
+  local learners = require "mneme.learn.learners"
+  for _, name in ipairs(learners.names()) do
+    local base = mn.learners[name]
+    local function loss(_, batch) return batch.values:square():mean() end
+    t.eq(name_of(base), name)
+    t.eq(name_of(mn.on_policy { base = base, loss = loss }), "variant of " .. name)
+    t.eq(name_of(mn.on_policy { base = base, loss = loss, name = "mine" }), "mine")
+  end
+  local kept = mn.on_policy { base = mn.learners.a2c, loss = function(_, batch) return batch.values:square():mean() end }
+  mn.learners.registered_variant = kept
+  t.eq(name_of(learners.find "registered_variant"), "registered_variant")
+  mn.learners.registered_variant = nil
+end)
+
 t.test("a batch of a rollout has the rollout's rows; what it has not is an error", function()
   local checked = 0
   local mine = mn.on_policy { loss = function(self, batch)

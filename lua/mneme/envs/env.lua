@@ -24,7 +24,6 @@ local envs = { list = native.list, facts = native.facts }
 ---@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
 ---@field n_actions integer; names: of the actions
 ---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
----@field scoreless boolean? true: its steps surely give no score
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
 ---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
 ---@field roll fun(self: World, rollout: ffi.cdata*, t: integer, action: ffi.cdata*): boolean step t of a rollout; true if the time limit may have cut
@@ -327,10 +326,6 @@ function Env:outcome(i)
   local score = e.score[i]
   return { score = score == score and score or nil, ret = e.ret[i], length = e.length[i] }
 end
-
----Is it certain that this environment gives no score?  Its step then returns three values at most.
----@return boolean
-function Env:is_scoreless() return open(self).scoreless == true end
 
 ---Refuse what goes by the score, which this environment does not give.
 ---@param what string

@@ -121,24 +121,6 @@ local function check_spec(spec)
   end
 end
 
--- Does a function return n values at most?  Its bytecode says; what a call returns, or ..., may be more.
-local function returns_at_most(f, n)
-  local ok, util = pcall(require, "jit.util")
-  if not ok or not debug.getinfo(f, "S").what:find "Lua" then return false end
-  local function code(g)
-    local list = {}
-    repeat list[#list + 1] = util.funcbc(g, #list + 1) until not util.funcbc(g, #list + 1)
-    return list, bit.band(list[#list], 0xff)
-  end
-  local open, ret = {}, select(2, code(function() return 1, 2 end))          -- opcodes of returns: of an unknown number, and of a known one
-  for _, g in ipairs { function(...) return ... end, function(h) return h() end, function(h, ...) return h(...) end } do open[select(2, code(g))] = true end
-  for _, ins in ipairs((code(f))) do
-    local op = bit.band(ins, 0xff)
-    if open[op] or op == ret and bit.rshift(ins, 16) - 1 > n then return false end
-  end
-  return true
-end
-
 -- The names of the actions: those that were given, or their numbers.
 local function action_names(what, actions)
   if actions == "continuous"
@@ -255,7 +237,7 @@ function world.new(spec)
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
-    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec), scoreless = returns_at_most(spec.step, 3),
+    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = observation_names.groups(name, spec.observes, self, settings)

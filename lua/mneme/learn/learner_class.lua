@@ -101,7 +101,10 @@ local function define(d)
   ---@param extra table? { aux = function(batch) or { NAME = function(batch) }, modules = { NAME = module } }: terms that are added to the loss
   ---  with the weight aux_coef and logged as losses/NAME, and the modules that they train besides the agent
   ---@return OnPolicy
-  function class.new(cfg, env, agent, extra) return on_policy.new(instances, class.name or "learner", cfg, env, agent, extra) end
+  function class.new(cfg, env, agent, extra)
+    local name = rawget(class, "name") or base.name and "variant of " .. base.name or "learner"          -- a variant is not its base
+    return on_policy.new(instances, name, cfg, env, agent, extra)
+  end
   return setmetatable(class, { __index = base, __call = function(_, ...) return class.new(...) end })
 end
 

@@ -167,8 +167,6 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
-  local goal = learner.stop_score or -1
-  if learner.env and goal >= 0 and learner.env:is_scoreless() then learner.env:refuse_score(("stop_score=%g"):format(goal)) end
   if learner.env then rehearsal.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
