@@ -91,7 +91,7 @@ t.test("a flipped byte of a map is found, wherever it lies; a map of an earlier 
   for at = 1, #text, math.max(1, math.floor(#text / 40)) do
     sh "rm -rf f/where; mkdir -p f/where"
     write("f/where/" .. name, text:sub(1, at - 1) .. string.char((text:byte(at) + 1) % 128) .. text:sub(at + 1))
-    local bad = { bad = {} }
+    local bad = { bad = {}, altered = {} }
     require("mneme.runs.manifest").seals(dir .. "/f", { "where/" .. name }, bad)
     found, of = found + #bad.bad, of + 1
   end
@@ -156,6 +156,9 @@ local foreign = {
   { "k", "cp other/manifest.json f/; cp other/checkpoints/* f/checkpoints/", "config.json" },
   { "a", "cp longer/checkpoints/step-42* f/checkpoints/" },
   { "k", "cp other/config.json f/", "config.json" },
+  { "a", "cp other/resources.json f/", "resources.json" },
+  { "a", "cp same/resources.json f/", "resources.json" },
+  { "a", "cp other/outcome.json f/", "outcome.json" },
 }
 
 t.test("another run's checkpoint is refused by name, in a run that ended and in one that was killed", function()
@@ -290,8 +293,8 @@ return mn.study { of = "tmaze", axes = { corridor = { 3, 4 } }, settings = { ste
     "DAMAGED +pair/runs/corridor=3,seed=1 .-result.json: is not there, and was when the run ended")
   damaged(("rm -r %s"):format(first), "DAMAGED +pair .-runs/corridor=3,seed=1: was done, and has no result now")
   damaged(("rm %s/manifest.json"):format(first), "manifest.json: is not there, and was before the first checkpoint")
-  damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1",
-    "result.json: corridor is 3, in study.json 4", "config.json: corridor is 3, in study.json 4")
+  damaged(("rm -r %s; cp -r %s %s"):format(second, first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-config.json: is of the run corridor=3,seed=1")
+  damaged(("cp %s/result.json %s/"):format(first, second), "DAMAGED +pair/runs/corridor=4,seed=1 .-result.json: is of another run")
   damaged(("cp -r %s pair/runs/corridor=5,seed=1"):format(first), "DAMAGED +pair .-runs/corridor=5,seed=1: is no run of this study")
   damaged("sed -i 2d pair/study.json", "DAMAGED +pair .-study.json: was altered")
   damaged("sed -i 2d pair/declaration.json", "DAMAGED +pair .-declaration.json: was altered")

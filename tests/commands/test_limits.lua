@@ -45,6 +45,13 @@ t.test("a control group's processor time limits the threads by default", functio
   t.eq(said, "1\n")
 end)
 
+t.test("the processors of a batch job limit the threads by default", function()
+  for _, name in ipairs { "SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS" } do
+    local said = shell.run(dir, name .. "=1 " .. CORES:gsub("C.mn_cores%(%)", "C.mn_threads(require(\"mneme.base.engine\").ctx)"))
+    t.eq(said, "1\n")
+  end
+end)
+
 t.test("fewer threads than wanted: an error in words, or what is granted", function()
   if shell.run(dir, "id -u") ~= "0\n" then return t.skip "needs root, to be a user without other processes" end
   local user = "setpriv --reuid=65533 --regid=65533 --clear-groups bash -c 'ulimit -u 3; %s'"

@@ -58,7 +58,6 @@ t.test("a resume that loads less than the start did runs the same code", functio
   for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
   local sources = require "mneme.runs.run_sources"
   t.eq(#sources.versions(now), 1)
-  t.eq(sources.latest(now).data_since, 0)
   t.eq(#require("mneme.study.mixed_code").of { { name = "less", info = now }, { name = "less", info = made_by } }, 0)
 end)
 
@@ -87,7 +86,7 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   t.eq((files.read(dir .. "/s/source-from-4096/rules.lua")), (files.read(dir .. "/rules.lua")))
   t.eq(info("s").history[3].source_folder, "source-from-4096")
   local said, status = mneme "check s"
-  t.ok(status == 0 and said:find "6 source files, 3 starts" and said:find "note: from step 4096 on it ran other code: source%-from%-4096", said)
+  t.ok(status == 0 and said:find "6 source files, 3 starts" and said:find "note: from step 4096 on it ran other code or data: source%-from%-4096", said)
   local rich = mean_return(mneme "eval s episodes=20")                   -- what ran last lies here: there is nothing to choose
   t.ok(rich >= 50 * before)
   write("rules.lua", "return { pay = function(a) return a end }\n")
@@ -99,7 +98,7 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   for _, folder in ipairs { "source", "source-from-4096" } do
     sh(("rm -rf hurt; cp -r s hurt; echo >> hurt/%s/rules.lua"):format(folder))
     said, status = mneme "check hurt"
-    t.ok(status == 1 and said:find(folder:gsub("%-", "%%-") .. "/rules.lua: was changed after the run wrote it"), said)
+    t.ok(status == 1 and said:find(folder .. "/rules.lua: ", 1, true), said)
   end
   said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
   t.ok(said:find "s: rules.lua has changed", said)
@@ -427,12 +426,12 @@ t.test("mneme check RUN examines a folder", function()
   damaged("sed -i '2d' hurt/metrics.jsonl", "counts %d+ lines of the log, which has %d+")
   damaged("head -1 hurt/metrics.jsonl >> hurt/metrics.jsonl", "step %d+ comes after step %d+")
   damaged("printf '{\"step\": 7' >> hurt/metrics.jsonl", "line %d+ is not whole")
-  damaged("echo >> hurt/source/*/tmaze.lua || echo >> $(find hurt/source -name '*.lua')", "was changed after the run wrote it")
+  damaged("echo >> hurt/source/*/tmaze.lua || echo >> $(find hurt/source -name '*.lua')", "source/.-tmaze.lua: has %d+ bytes")
   damaged("printf 'x' | dd of=$(ls hurt/episodes/*.mnt) bs=1 seek=400 conv=notrunc", "episodes/")
   damaged("rm $(find hurt/source -name '*.lua')", "source/.-tmaze.lua: is not there")
-  damaged("printf 'x' | dd of=hurt/events.out.tfevents.mneme bs=1 seek=600 conv=notrunc", "events.-: record %d+ is damaged")
+  damaged("printf 'x' | dd of=hurt/events.out.tfevents.mneme bs=1 seek=600 conv=notrunc", "events.-: was altered")
   damaged("for i in 1 2 3 4; do head -c 42 sound/events.out.tfevents.mneme >> hurt/events.out.tfevents.mneme; done",
-    "events.-: has %d+ records after its first two, the log has %d+ lines")
+    "events.-: has %d+ bytes, and had %d+")
   damaged("cd hurt/checkpoints; cp $(ls | tail -1) step-99999.safetensors", "step%-99999.safetensors: holds step %d+")
   damaged([[sed -i 's/"hidden": 8/"hidden": 9/' hurt/config.json]], "config.json: was altered after it was written")
   damaged("sed -i 2d hurt/config.json", "config.json: was altered after it was written")

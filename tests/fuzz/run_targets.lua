@@ -181,7 +181,6 @@ return function(target, block)
     local info = run_folder.read_info "fuzz"
     integrity.code("fuzz", info, { bad = {}, notes = {} })
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
-    run_sources.damaged("fuzz", info)
     mixed_code.starts { { name = "a", info = info } }
     run_sources.choice = "stored"
     local ok, e = pcall(tried, run_sources.adopt, "fuzz", info)
@@ -228,7 +227,7 @@ return function(target, block)
   target("manifest", function()
     local check = sealed.check
     sealed.check = function() return true end
-    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {} })
+    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {}, altered = {} })
     sealed.check = check
     if not ok then error(e, 0) end
   end)

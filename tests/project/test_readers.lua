@@ -38,7 +38,6 @@ local readers = {
   ["lua/mneme/episodes/causal_map_file.lua"] = "causal_map",
   ["lua/mneme/episodes/live_channel.lua"] = "live",
   ["lua/mneme/episodes/trajectory.lua"] = "trajectory",
-  ["lua/mneme/reports/integrity.lua"] = "metrics events",
   ["lua/mneme/runs/config.lua"] = "config",
   ["lua/mneme/runs/folder.lua"] = "run_info config",
   ["lua/mneme/runs/manifest.lua"] = "manifest",

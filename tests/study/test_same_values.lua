@@ -4,7 +4,6 @@ local t = require "tests.harness"
 local claims = require "mneme.study.claims"
 local folder = require "mneme.study.folder"
 local grid = require "mneme.study.grid"
-local integrity = require "mneme.reports.integrity"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
 local select_runs = require "mneme.study.select"
@@ -219,17 +218,4 @@ t.test("a tuning goes on where its ranges, lists, budget and settings are writte
   t.ok(mneme("tune study.lua quick=1 gamma=0.1..0.9 a=10,3 compare=a text=1,2.0 steps=10 budget=3 " .. words, 2):find "holds a tuning with ranges=")
   t.eq(space.text({ lr = "1e-5..300k:log", gamma = { 0.5, 1 } }, { gamma = { default = 1 } }),
     space.text({ lr = "0.00001..3e5:log", gamma = { "5e-1", "1.0" } }, { gamma = { default = 1 } }))
-end)
-
-t.test("mneme check compares a run's settings with study.json as values", function()
-  local at = path "s"
-  local info = folder.info(at)
-  local planned = info.runs[1]
-  local run = folder.load(at).runs[1]
-  for word, fine in pairs { ["gamma=50e-2"] = true, ["gamma=.51"] = false, ["wide=on"] = true, ["wide=off"] = false, ["steps=10.0"] = true } do
-    local words = { unpack(planned.words) }
-    words[#words + 1] = word
-    local found = integrity.run_of_study(run, { name = planned.name, words = words }, true)
-    t.eq(#found.bad == 0, fine, word .. ": " .. table.concat(found.bad, "; "))
-  end
 end)

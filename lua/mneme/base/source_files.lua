@@ -307,25 +307,22 @@ local function missing_module(name)
   error(said, 3)
 end
 
+-- Notes a data file; where is it read?
+local function reads(path)
+  if type(path) ~= "string" then return path end
+  source_files.note_data(path)
+  return source_files.data_at(path)
+end
+
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
 local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
 globals.io = setmetatable({
   open = function(path, mode)
-    if type(path) == "string" then
-      if not mode or mode == "r" or mode == "rb" then
-        source_files.note_data(path)
-        path = source_files.data_at(path)
-      else source_files.note_written(path) end
-    end
+    if not mode or mode == "r" or mode == "rb" then path = reads(path)
+    elseif type(path) == "string" then source_files.note_written(path) end
     return io.open(path, mode)
   end,
-  lines = function(path, ...)
-    if type(path) == "string" then
-      source_files.note_data(path)
-      path = source_files.data_at(path)
-    end
-    return io.lines(path, ...)
-  end }, { __index = io })
+  lines = function(path, ...) return io.lines(reads(path), ...) end }, { __index = io })
 function globals.loadfile(path, ...)
   if type(path) ~= "string" or select("#", ...) > 0 then return loadfile(path, ...) end
   return source_files.load(path, caller())

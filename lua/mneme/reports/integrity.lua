@@ -1,8 +1,6 @@
 -- integrity.lua -- is the folder of a run or study as it was written: no file altered or missing, steps in order, log and checkpoints of one run,
 -- each run the one that its study names, episodes replay, code and data as they were.  `mneme check` asks for all of it; reports and
 -- comparisons, whose numbers depend on it, for what costs little: neither checkpoints nor episodes are read there, only their checksums.
-local bit = require "bit"
-local ffi = require "ffi"
 local checkpoints = require "mneme.runs.checkpoints"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -10,10 +8,8 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local lazy = require "mneme.base.lazy"
 local manifest = lazy "mneme.runs.manifest"
-local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
-local settings = require "mneme.study.settings_diff"
 local run_starts = require "mneme.runs.starts"
 local study_folder = require "mneme.study.folder"
 local trajectory = lazy "mneme.episodes.trajectory"
@@ -25,10 +21,12 @@ local MOST_OF_A_RUN, MOST_RUNS = 3, 8               -- sentences of a report
 local integrity = {}
 local AT_ONCE = 2 ^ 20             -- bytes of a log
 
+local function say(list, form, ...) list[#list + 1] = form:format(...) end
+
 ---@class Findings what was found in one run: `bad`, what is wrong; `notes`, what has changed since, or cannot be checked
 ---@field bad string[]
 ---@field notes string[]
----@field log_is_whole boolean? its log is as it was when the run ended, by its checksum
+---@field altered table<string, boolean>? files whose own checksum says so
 ---@field imported boolean? its results are from a file
 ---@field done boolean? it is a study's, and has its result
 
@@ -37,62 +35,26 @@ local AT_ONCE = 2 ^ 20             -- bytes of a log
 ---@param found Findings
 ---@return number[] steps of its lines
 function integrity.log(path, found)
-  local steps, rest, row = {}, "", {}
-  local function line_of(line, whole)
-    local known = found.log_is_whole and tonumber(line:match '^{"step": (%d+)[,}]')              -- all its bytes were compared
-    local plain = not known and whole and metrics_reader.plain(line, row)
-    local entry = not known and whole and not plain and json.decode(line)
-    local step, before = known or plain and row[2] or type(entry) == "table" and entry.step, steps[#steps]
-    local n = #steps + 1
-    if type(step) ~= "number" then found.bad[#found.bad + 1] = ("metrics.jsonl: line %d is not whole"):format(n)
+  local steps, rest = {}, ""
+  local function line_of(line)
+    local step, before, n = tonumber(line:match '^{.-"step": *([^,}]+).*}$'), steps[#steps], #steps + 1
+    if not step then say(found.bad, "metrics.jsonl: line %d is not whole", n)
     elseif before and step <= before then
-      found.bad[#found.bad + 1] = ("metrics.jsonl: line %d: step %.0f comes after step %.0f"):format(n, step, before)
+      say(found.bad, "metrics.jsonl: line %d: step %.0f comes after step %.0f", n, step, before)
     end
-    steps[n] = type(step) == "number" and step or before or 0
+    steps[n] = step or before or 0
   end
   for text in files.pieces(path .. "/metrics.jsonl", 0, nil, AT_ONCE) do
     rest = rest .. text
     local upto = 0
     for line, at in rest:gmatch "([^\n]*)\n()" do
-      if line ~= "" then line_of(line, true) end
+      if line ~= "" then line_of(line) end
       upto = at - 1
     end
     rest = rest:sub(upto + 1)
   end
-  if rest ~= "" and not found.unfinished then line_of(rest, false) end
+  if rest ~= "" and not found.unfinished then line_of(rest) end
   return steps
-end
-
--- TensorFlow's checksum of a record: engine/io/tensorboard.c.
-local function masked(data, n)
-  local crc = bit.tobit(C.mn_crc32c(0, data, n))
-  return bit.tobit(bit.ror(crc, 15) + bit.tobit(0xa282ead8))
-end
-
----Adds what is wrong with TensorBoard's events: a record for each line of the log, after two that begin the file.
----@param path string of the run
----@param lines integer of the log
----@param found Findings
-function integrity.events(path, lines, found)
-  local name = "events.out.tfevents.mneme"
-  if not files.is_file(path .. "/" .. name) then return end
-  local data, bytes, owner = files.block(path .. "/" .. name)
-  local at, n = 0, 0
-  while at < bytes do
-    n = n + 1
-    local size = bytes - at >= 16 and tonumber(ffi.cast("const uint64_t *", data + at)[0]) or math.huge
-    if size > bytes - at - 16 or masked(data + at, 8) ~= ffi.cast("const int32_t *", data + at + 8)[0]
-      or masked(data + at + 12, size) ~= ffi.cast("const int32_t *", data + at + 12 + size)[0] then
-      local torn = found.unfinished and size > bytes - at - 16
-      if not torn then found.bad[#found.bad + 1] = ("%s: record %d is damaged"):format(name, n) end
-      break
-    end
-    at = at + 16 + size
-  end
-  if owner and at == bytes and n ~= lines + 2 then
-    local list = found.unfinished and found.notes or found.bad                  -- a copy of a run that was trained has the one before the other
-    list[#list + 1] = ("%s: has %d records after its first two, the log has %d lines"):format(name, n - 2, lines)
-  end
 end
 
 -- Adds what is wrong with the checkpoints, by themselves and against the log.  Those before a gap of the log count lines that were lost.
@@ -102,12 +64,12 @@ local function check_checkpoints(path, steps, found, info)
     local c, problem = checkpoints.read_unless_damaged(at.path)
     local name = at.path:match "[^/]*$"
     if not c then found.bad[#found.bad + 1] = problem.message
-    elseif c.step ~= at.step then found.bad[#found.bad + 1] = ("%s: holds step %.0f"):format(name, c.step)
+    elseif c.step ~= at.step then say(found.bad, "%s: holds step %.0f", name, c.step)
     elseif c.step > lost and c.lines > #steps then
       local notes = found.unfinished and found.notes or found.bad
       notes[#notes + 1] = ("%s: counts %d lines of the log, which has %d"):format(name, c.lines, #steps)
     elseif c.step > lost and c.lines > 0 and steps[c.lines] > c.step then
-      found.bad[#found.bad + 1] = ("%s: line %d of the log is of step %.0f, after it"):format(name, c.lines, steps[c.lines])
+      say(found.bad, "%s: line %d of the log is of step %.0f, after it", name, c.lines, steps[c.lines])
     end
   end
   return list
@@ -124,7 +86,7 @@ local function check_episodes(path, found, other_code)
       if whole then made, replay = xpcall(trajectory_replay.new, errors.handler, recorded) end
       local ran, problem = made, nil
       if made then ran, problem = xpcall(replay.verify, errors.handler, replay) end
-      if not whole then found.bad[#found.bad + 1] = ("episodes/%s: %s"):format(name, recorded.message)
+      if not whole then say(found.bad, "episodes/%s: %s", name, recorded.message)
       elseif not made then
         local hint = replay.hint and (" (%s)"):format(replay.hint) or ""
         unseen, why = unseen + 1, why or replay.message:gsub("^%S*/episodes/%S+: cannot be replayed: ", "") .. hint
@@ -135,11 +97,11 @@ local function check_episodes(path, found, other_code)
       end
     end
   end
-  if unseen > 0 then found.notes[#found.notes + 1] = ("%d of %d episodes not replayed: %s"):format(unseen, count, why) end
+  if unseen > 0 then say(found.notes, "%d of %d episodes not replayed: %s", unseen, count, why) end
   return count
 end
 
----Adds what is wrong with the copies of the code, and which code, data and program are others now.
+---Adds which code, data and program are others now, and what the run's history says.
 ---@param path string of the run
 ---@param info table its config.json
 ---@param found Findings
@@ -148,32 +110,26 @@ end
 ---@return integer starts entries of its history
 ---@return boolean others code, data or program that are not the run's
 function integrity.code(path, info, found, light)
-  local count = 0
-  local changes = run_sources.changes(path, info)
-  for _, change in ipairs(changes) do found.notes[#found.notes + 1] = run_sources.text(change) end
-  local history = type(info.history) == "table" and info.history or {}
-  local step, others = 0, #changes > 0
+  local changes, versions, history = run_sources.changes(path, info), run_sources.versions(info), type(info.history) == "table" and info.history or {}
+  local step, count, last = 0, 0, history[#history]
+  for _, change in ipairs(changes) do say(found.notes, "%s", run_sources.text(change)) end
   for i, start in ipairs(history) do
     local from = type(start) == "table" and tonumber(start.from_step)
-    if not from or from < step then found.bad[#found.bad + 1] = ("config.json: start %d of its history is not whole, or begins before another"):format(i) end
+    if not from or from < step then say(found.bad, "config.json: start %d of its history is not whole, or begins before another", i) end
     step = from or step
   end
   local altered, gaps = run_starts.found(info)
-  for _, text in ipairs(altered) do found.bad[#found.bad + 1] = text end
-  for _, text in ipairs(gaps) do found.notes[#found.notes + 1] = text end
+  for _, text in ipairs(altered) do say(found.bad, "%s", text) end
+  for _, text in ipairs(gaps) do say(found.notes, "%s", text) end
   found.notes[#found.notes + 1] = run_starts.changes(info)
-  local last, versions = history[#history], run_sources.versions(info)
-  others = others or #versions > 1                                 -- an episode may be of the one before
-  for i = 2, #versions do
-    found.notes[#found.notes + 1] = ("from step %.0f on it ran other code: %s"):format(versions[i].from_step, versions[i].folder)
+  for i, version in ipairs(versions) do
+    count = count + #version.source
+    if i > 1 then say(found.notes, "from step %.0f on it ran other code or data: %s", version.from_step, version.folder) end
   end
-  if not light and type(last) == "table" and last.program_checksum ~= run_sources.program() then
-    others = true
-    found.notes[#found.notes + 1] = "it was made by another build of Mneme" .. (last.program and " (" .. tostring(last.program) .. ")" or "")
-  end
-  if #versions == 0 then found.notes[#found.notes + 1] = "it kept no code: an earlier version of Mneme made it" end
-  for _, version in ipairs(versions) do count = count + #version.source end
-  return count, #history, others
+  local rebuilt = not light and type(last) == "table" and last.program_checksum ~= run_sources.program()
+  if rebuilt then say(found.notes, "it was made by another build of Mneme%s", last.program and " (" .. tostring(last.program) .. ")" or "") end
+  if #versions == 0 then say(found.notes, "it kept no code: an earlier version of Mneme made it") end
+  return count, #history, #changes > 0 or #versions > 1 or rebuilt               -- an episode may be of the version before
 end
 
 ---Checks a run's folder.
@@ -190,7 +146,6 @@ function integrity.run(path, found, light)
   local kept, starts, others = integrity.code(path, info, found, light)
   local steps = integrity.log(path, found)
   if light then return found, "" end
-  integrity.events(path, #steps, found)
   local list = check_checkpoints(path, steps, found, info)
   local episodes = check_episodes(path, found, others)
   if #list == 0 and not info.study and not found.imported then found.notes[#found.notes + 1] = "it has no checkpoint" end
@@ -198,51 +153,25 @@ function integrity.run(path, found, light)
     starts), list[1] and list[#list].step
 end
 
--- Settings that a resume may change, or that hold no value to compare.
-local apart = { steps = true, threads = true, device = true, precision = true, emulate = true, debug = true, profile = true, run = true, resume = true,
-  size = true, quick = true, full = true }
-
--- Adds where a run is not the one that study.json describes: its folder's name, its seed, its point, its settings.
-local function check_identity(r, planned, info, result, found)
-  local function bad(form, ...) found.bad[#found.bad + 1] = form:format(...) end
-  if type(info.folder) == "string" and not found.imported and info.folder ~= r.name then bad("config.json: is of the run %s", info.folder) end
-  for name, seed in pairs { ["config.json"] = info.seed, ["result.json"] = result and result.seed } do
-    if seed ~= r.seed then bad("%s: has seed %s, study.json %s", name, values.show(seed), values.show(r.seed)) end
-  end
-  local point = result and (result.point or result.cell)
-  for axis, label in pairs(type(point) == "table" and r.labels or {}) do
-    local here, there = values.show(point[axis]), values.show(label)
-    if here ~= there then bad("result.json: %s is %s, in study.json %s", axis, here, there) end
-  end
-  local said, flat = {}, settings.flat(info.config)
-  for _, word in ipairs(planned.words or {}) do
-    local key, text = values.pair(word)
-    if key then said[key] = text end
-  end
-  for key, text in pairs(said) do
-    local value = flat[key]
-    local one = type(value) ~= "string" or not text:find "[,{ ]"
-    if value ~= nil and one and not values.same(text, value) and not apart[key] then
-      bad("config.json: %s is %s, in study.json %s", key, values.show(value), text)
-    end
-  end
-end
-
----Checks a run of a study, its result against it, and both against study.json.
+---Checks a run of a study, its result against it, and its name and seed.
 ---@param r StudyRun
----@param planned table its entry of study.json
 ---@param light boolean? as for integrity.run
 ---@return Findings found
 ---@return string summary
-function integrity.run_of_study(r, planned, light)
-  local result = study_folder.result(r.path)
+function integrity.run_of_study(r, light)
+  local result, info = study_folder.result(r.path), run_folder.read_info(r.path)
   local found, summary, step = integrity.run(r.path, { bad = {}, notes = {}, imported = r.kept ~= nil, done = r.status == "done" }, light)
   local steps = r.status == "done" and r.metrics.steps
-  check_identity(r, planned, run_folder.read_info(r.path), result, found)
+  if info.folder and not found.imported and info.folder ~= r.name then
+    found.bad[#found.bad + 1] = "config.json: is of the run " .. info.folder
+  end
+  for name, seed in pairs { ["config.json"] = info.seed, ["result.json"] = result and result.seed } do
+    if seed ~= r.seed then say(found.bad, "%s: has seed %s, study.json %s", name, values.show(seed), values.show(r.seed)) end
+  end
   if found.imported then
-    found.notes[#found.notes + 1] = ("it was imported from %s: settings and results, without code, checkpoints and episodes"):format(tostring(r.kept.file))
+    say(found.notes, "it was imported from %s: settings and results, without code, checkpoints and episodes", tostring(r.kept.file))
   elseif steps and step and steps ~= step then
-    found.bad[#found.bad + 1] = ("result.json: is of step %.0f, the newest checkpoint of step %.0f"):format(steps, step)
+    say(found.bad, "result.json: is of step %.0f, the newest checkpoint of step %.0f", steps, step)
   end
   if r.status == "open" then found.notes[#found.notes + 1] = "it has no result yet: mneme sweep goes on with it" end
   return found, summary
@@ -254,7 +183,7 @@ end
 ---@return Findings found
 ---@return string summary
 function integrity.study(path, study)
-  local found, named = { bad = {}, notes = {} }, {}
+  local found, named = { bad = {}, notes = {}, altered = {} }, {}
   manifest.seals(path, { "study.json" }, found, study.info.declared)
   manifest.seals(path, { "declaration.json" }, found, true)
   local done, open = 0, 0
@@ -262,23 +191,17 @@ function integrity.study(path, study)
     named[r.name] = true
     local begun, planned = files.is_file(r.path .. "/config.json"), study.info.runs[i]
     if r.status == "done" then done = done + 1 end
-    if planned.done and r.status ~= "done" then found.bad[#found.bad + 1] = ("runs/%s: was done, and has no result now"):format(r.name)
+    if planned.done and r.status ~= "done" then say(found.bad, "runs/%s: was done, and has no result now", r.name)
     elseif not begun then open = open + 1 end
   end
   local inner = study_folder.run_path(path, "")
   for _, name in ipairs(files.list(inner)) do
     if not named[name] and (files.is_file(inner .. name .. "/config.json") or files.is_file(inner .. name .. "/result.json")) then
-      found.bad[#found.bad + 1] = ("runs/%s: is no run of this study: study.json does not name it"):format(name)
+      say(found.bad, "runs/%s: is no run of this study: study.json does not name it", name)
     end
   end
-  if open > 0 then found.notes[#found.notes + 1] = ("%d runs have not begun"):format(open) end
+  if open > 0 then say(found.notes, "%d runs have not begun", open) end
   return found, ("a study of %d runs, %d done"):format(#study.runs, done)
-end
-
--- What is wrong, as one sentence.
-local function sentence(name, bad)
-  return ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)),
-    #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or "")
 end
 
 ---Looks again where something is wrong, and twice more where another process trains the run: what is wrong once, while files are written or
@@ -289,19 +212,17 @@ end
 ---@return any found or the error
 ---@return string? summary
 function integrity.steady(path, check, ...)
-  local ok, found, summary = xpcall(check, errors.handler, ...)
-  for _ = 1, path and files.locked(path .. "/lock") and 3 or 1 do
-    if ok and #found.bad == 0 then break end
-    local before = {}
-    for _, text in ipairs(ok and found.bad or {}) do before[text] = true end
-    local first = ok
-    if path then C.mn_sleep(0.1) end
+  local ok, found, summary, before
+  for look = 1, path and files.locked(path .. "/lock") and 4 or 2 do
+    if look > 1 and path then C.mn_sleep(0.1) end
     ok, found, summary = xpcall(check, errors.handler, ...)
-    if ok then
-      local both = {}
-      for _, text in ipairs(found.bad) do if before[text] or not first then both[#both + 1] = text end end
-      found.bad = both
+    local both, seen = {}, {}
+    for _, text in ipairs(ok and found.bad or {}) do
+      if not before or before[text] then both[#both + 1], seen[text] = text, true end
     end
+    before = ok and seen or nil
+    if ok then found.bad = both end
+    if ok and #both == 0 then break end
   end
   return ok, found, summary
 end
@@ -313,13 +234,17 @@ end
 function integrity.sentences(runs, study)
   local list, more = {}, 0
   local function add(name, ok, found)
-    if ok and #found.bad == 0 then return end
-    if #list < MOST_RUNS then list[#list + 1] = sentence(name, ok and found.bad or { found.message }) else more = more + 1 end
+    local bad = ok and found.bad or { found.message }
+    if #list == MOST_RUNS and bad[1] then more = more + 1
+    elseif bad[1] then
+      list[#list + 1] = ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)),
+        #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or "")
+    end
   end
   if study then add("the study", integrity.steady(nil, integrity.study, study.path, study)) end
-  for i, r in ipairs(runs) do
+  for _, r in ipairs(runs) do
     if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      if study then add(r.name, integrity.steady(r.path, integrity.run_of_study, r, study.info.runs[i], true))
+      if study then add(r.name, integrity.steady(r.path, integrity.run_of_study, r, true))
       else add(r.path, integrity.steady(r.path, integrity.run, r.path, nil, true)) end
     end
   end

@@ -24,6 +24,18 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 
 -- ---- config.json ----
 
+---Whose a run's JSON files say that they are: its id, and the folder that it began in.
+---@param info table its config.json
+---@return string? of nil: an earlier version made it
+function folder.whose(info) return type(info) == "table" and info.id and info.folder and info.id .. " " .. info.folder or nil end
+
+---The same of a folder, which may be none of a run.
+---@param path string
+function folder.whose_is(path)
+  local text = files.text(path .. "/config.json")
+  return text and folder.whose(json.decode(text))
+end
+
 -- What run.lua writes, as far as others read it: a type; { of } a list; { ["*"] = of } an object of any names; other tables, their members.
 local sources = { { path = "string", checksum = "string" } }
 local SHAPE = { script = "string", env = "string", commit = "string", program = "string", host = "string", device = "string", mneme = "string",

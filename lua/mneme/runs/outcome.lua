@@ -5,6 +5,7 @@
 --     fresh = { score, low, high (its 95 % interval), greedy, episodes, num_envs, seed } }
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local run_folder = require "mneme.runs.folder"
 local sealed = require "mneme.base.sealed"
 
 local outcome = {}
@@ -21,7 +22,7 @@ function outcome.write(path, ended, step, results, fresh)
     for name, value in pairs(t) do if type(value) == "number" and value - value == 0 then kept[name] = value end end
     return kept
   end
-  files.write(file_of(path), { sealed.encode { ended = ended, step = step, results = finite(results), fresh = fresh and finite(fresh) } })
+  files.write(file_of(path), { sealed.encode { of = run_folder.whose_is(path), ended = ended, step = step, results = finite(results), fresh = fresh and finite(fresh) } })
 end
 
 ---Training goes on: what it came to is not known any more.

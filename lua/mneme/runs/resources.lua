@@ -3,6 +3,7 @@
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local run_folder = require "mneme.runs.folder"
 local sealed = require "mneme.base.sealed"
 
 local C = engine.C
@@ -66,7 +67,7 @@ function resources.read(folder)
   if not files.is_file(path) then return nil end
   local used = json.decode((files.read(path)), path)
   if type(used) ~= "table" then return nil end
-  used.checksum = nil
+  used.checksum, used.of = nil, nil
   return used
 end
 
@@ -83,7 +84,9 @@ function Account:write(folder)
     end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
+  used.of = run_folder.whose_is(folder)
   files.write(folder .. "/resources.json", { sealed.encode(used) })
+  used.of = nil
   start(self)
   return used
 end

@@ -168,10 +168,7 @@ end
 function Run:checkpoint(step, tensors, counters, score)
   keep_code(self)
   local log_file = self.log_file
-  local function first(at)
-    at.log = log_file:sum()
-    manifest.at_work(self.path, self.info, self.checkpoints, at, log_file:unsynced())
-  end
+  local function first(at) manifest.write(self.path, self.info, log_file:unsynced(), log_file:sum(), at) end
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
     counters = counters }, self.info.id, tensors, self.kept, log_file:unsynced(), first)       -- the checkpoint counts the log's lines
   log_file.named = log_file.lines > 0
@@ -257,10 +254,7 @@ function run.open(cfg, about)
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
-  if self.at then
-    self.checkpoints[#self.checkpoints].log = self.log_file:sum()
-    manifest.at_work(self.path, self.info, self.checkpoints)
-  end
+  if self.at then manifest.write(self.path, self.info, nil, self.log_file:sum(), self.checkpoints[#self.checkpoints]) end
   follower.lead(self)
   C.mn_watch_signals(true)
   return self
@@ -281,7 +275,7 @@ function Run:close(status)
   C.mn_watch_signals(false)
   if status ~= 1 then
     keep_code(self)
-    manifest.write(self.path, #self.info.history, self.log_file:unsynced())
+    manifest.write(self.path, self.info, self.log_file:unsynced())
   end
   if status ~= 130 and status ~= 143 then return end
   terminal.note(("stopped at step %.0f; to go on: mneme run %s resume=%s"):format(self.last_step,

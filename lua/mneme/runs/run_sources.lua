@@ -1,5 +1,5 @@
 -- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, and
--- RUN/source-from-STEP/ those of a resume that ran other code, each with small data files; config.json has all checksums, and the program's.
+-- RUN/source-from-STEP/ those of a resume that ran other code or read other data, with small data files; config.json has all checksums, and the program's.
 -- What evaluates or resumes the run gets the same code, or an error that says what changed.
 local bit = require "bit"
 local ffi = require "ffi"
@@ -70,34 +70,30 @@ end
 ---@field from_step number
 ---@field source { path: string, checksum: string }[]
 ---@field data { path: string, checksum: string, bytes: integer?, kept: boolean? }[]
----@field data_since number the step from which on it was this data
 
----The versions of a run's code, oldest first; none: it kept no code.
+---The versions of a run's code and data, oldest first; none: it kept none.
 ---@param info table its config.json
 ---@return CodeVersion[]
 function run_sources.versions(info)
   local list = {}
-  if type(info.source) == "table" then
-    list[1] = { folder = "source", from_step = 0, source = entries(info, "source"), data = entries(info, "data"), data_since = 0 }
+  local function add(about, folder, step)
+    if not folder:find "^source[%w-]*$" then errors.fail(("config.json: damaged: '%s' is no folder of code"):format(folder)) end
+    local last = list[#list]
+    list[last and last.folder == folder and #list or #list + 1] = { folder = folder, from_step = last and last.folder == folder and last.from_step or step,
+      source = entries(about, "source"), data = entries(about, "data") }
   end
+  if type(info.source) == "table" then add(info, "source", 0) end
   for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
-    local folder, last = type(start) == "table" and start.source_folder, list[#list]
-    if type(folder) == "string" then
-      if not folder:find "^source[%w-]*$" then errors.fail(("config.json: damaged: '%s' is no folder of code"):format(folder)) end
-      local from = tonumber(start.from_step) or 0
-      local version = { folder = folder, from_step = from, source = entries(start, "source"), data = entries(start, "data"), data_since = from }
-      if last and equal(last.data, version.data) then version.data_since = last.data_since end
-      if last and last.folder == folder then last.data, last.data_since = version.data, version.data_since else list[#list + 1] = version end
-    end
+    if type(start) == "table" and type(start.source_folder) == "string" then add(start, start.source_folder, tonumber(start.from_step) or 0) end
   end
   return list
 end
 
----What a run was made by last; empty where it kept no code.
+---What a run was made by last; empty where it kept nothing.
 ---@return CodeVersion
 function run_sources.latest(info)
   local list = run_sources.versions(info)
-  return list[#list] or { folder = "source", from_step = 0, source = {}, data = {}, data_since = 0 }
+  return list[#list] or { folder = "source", from_step = 0, source = {}, data = {} }
 end
 
 -- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
@@ -125,58 +121,55 @@ local function with_rest(about, entries_of)
   return all
 end
 
--- Is what was loaded of a version, and are its copies there?
-local function same(folder, version, about)
-  for _, entry in ipairs(version.source) do
-    local text = files.text(copy_of(folder, version, entry))
-    if not text or files.crc(text) ~= entry.checksum then return false end
-  end
-  return equal(version.source, with_rest(about, version.source))
+-- A kept copy as text; an error, where it is not as the run wrote it.
+local function kept(copy, entry)
+  local text = files.text(copy)
+  if not text then errors.fail(copy .. " is not there, and its run needs it") end
+  if files.crc(text) ~= entry.checksum then errors.fail(copy .. " was changed after the run wrote it") end
+  return text
 end
 
----Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code than the run before, or in the
----folder that this start has already.
+-- Is what was loaded of a version, and are its copies of code there?
+local function same(folder, version, code, data)
+  for _, entry in ipairs(version.source) do if not pcall(kept, copy_of(folder, version, entry), entry) then return false end end
+  return version.source[1] and equal(version.source, with_rest(code, version.source)) and equal(version.data, with_rest(data, version.data))
+end
+
+local function keep(copy, text, from)
+  if files.text(copy) == text then return end
+  files.make_folder(copy:match "^(.*)/")
+  files.write(copy, { text })
+  copy_mode(from, copy)
+end
+
+---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code or reads other data than the run
+---before, or in the folder that this start has already.
 ---@param folder string of the run
 ---@param start table entry of `history`, which gets source_folder, source and data
 ---@param before table? config.json as it was, of a resume
 function run_sources.write(folder, start, before)
-  local code, data = source_files.list()
-  local about, about_data = {}, {}
+  local code, paths = source_files.list()
+  local about, about_data, all = {}, {}, 0
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = files.crc(file.text) } end
-  local all = 0
-  for _, path in ipairs(data) do
+  for _, path in ipairs(paths) do
     local at = source_files.data_at(path)
-    local own = path:sub(1, #folder + 1) == folder .. "/"                       -- what the run wrote itself is none of its data
-    local checksum, bytes = files.sum(not own and at or "")
-    local kept = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
-    all = all + (kept and bytes or 0)
-    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = kept } end
+    local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and at or "")          -- what the run wrote is none of its data
+    local may = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
+    all = all + (may and bytes or 0)
+    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = may } end
   end
   local latest = before and run_sources.latest(before)
-  if latest and latest.source[1] and same(folder, latest, about) then start.source_folder = latest.folder end
+  if latest and same(folder, latest, about, about_data) then start.source_folder = latest.folder end
   if not start.source_folder then
     start.source_folder = before and files.free_name(("%s/source-from-%.0f"):format(folder, start.from_step)):match "[^/]*$" or "source"
   end
-  for _, file in ipairs(code) do
-    local to = ("%s/%s/%s"):format(folder, start.source_folder, place(file.path))
-    if files.text(to) ~= file.text then
-      files.make_folder(to:match "^(.*)/")
-      files.write(to, { file.text })
-      copy_mode(file.path, to)
-    end
-  end
+  for i, file in ipairs(code) do keep(copy_of(folder, { folder = start.source_folder }, about[i]), file.text, file.path) end
   source_files.remember(code)
   for _, entry in ipairs(about_data) do
-    local copy = copy_of(folder, { folder = start.source_folder }, entry, true)
-    if copy and files.sum(copy) ~= entry.checksum then
-      local text = files.text(source_files.data_at(entry.path)) or ""
-      entry.kept = files.crc(text) == entry.checksum or nil              -- nil: it has just changed
-      if entry.kept then
-        files.make_folder(("%s/%s/data"):format(folder, start.source_folder))
-        files.write(copy, { text })
-        copy_mode(source_files.data_at(entry.path), copy)
-      end
-    end
+    local copy, from = copy_of(folder, { folder = start.source_folder }, entry, true), source_files.data_at(entry.path)
+    local text = copy and files.text(from) or ""
+    entry.kept = copy and files.crc(text) == entry.checksum or nil              -- nil: it has just changed
+    if entry.kept then keep(copy, text, from) end
   end
   local rest = latest and start.source_folder == latest.folder and latest or start
   start.source, start.data = with_rest(about, rest.source or {}), with_rest(about_data, rest.data or {})
@@ -214,10 +207,8 @@ function run_sources.changes(folder, info)
       local now, bytes = files.sum(entry.path)
       if now ~= entry.checksum then
         local copy = copy_of(folder, version, entry, kind == "data")
-        local change = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step }
-        if kind == "data" then change.since, change.before, change.now = version.data_since, tonumber(entry.bytes), bytes
-        elseif now and files.text(copy) then change.line = first_difference(files.text(copy), files.text(entry.path)) end
-        list[#list + 1] = change
+        list[#list + 1] = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step, before = tonumber(entry.bytes),
+          now = bytes, line = kind == "code" and now and files.text(copy) and first_difference(files.text(copy), files.text(entry.path)) or nil }
       end
     end
   end
@@ -228,31 +219,10 @@ end
 ---@param change Change
 ---@return string
 function run_sources.text(change)
-  local where = change.line and (" (line %d)"):format(change.line) or change.before and change.now and change.before ~= change.now
+  local where = change.line and (" (line %d)"):format(change.line) or change.before and not change.gone and change.before ~= change.now
     and (" (%d bytes, then %d)"):format(change.now, change.before) or ""
   return ("%s %s since %s%s"):format(change.path, change.gone and "is gone" or "has changed",
     change.since > 0 and ("the run was resumed at step %.0f"):format(change.since) or "the run began", where)
-end
-
----What is wrong with the copies that a run keeps.
----@param folder string of the run
----@param info table its config.json
----@return string[] problems
-function run_sources.damaged(folder, info)
-  local list, seen = {}, {}
-  for _, version in ipairs(run_sources.versions(info)) do
-    for _, key in ipairs { "source", "data" } do
-      for _, entry in ipairs(version[key]) do
-        local copy = copy_of(folder, version, entry, key == "data")
-        local now = copy and not seen[copy] and files.sum(copy)
-        if copy and not seen[copy] and now ~= entry.checksum then
-          list[#list + 1] = copy:sub(#folder + 2) .. (now and ": was changed after the run wrote it" or ": is not there")
-        end
-        seen[copy or 0] = true
-      end
-    end
-  end
-  return list
 end
 
 ---The texts of all code that a run keeps and that was not changed, by path.
@@ -262,24 +232,10 @@ end
 function run_sources.texts(folder, info)
   local version, texts = run_sources.latest(info), {}
   for _, entry in ipairs(version.source) do
-    local text = files.text(copy_of(folder, version, entry))
-    texts[entry.path] = text and files.crc(text) == entry.checksum and text or nil
+    local ok, text = pcall(kept, copy_of(folder, version, entry), entry)
+    texts[entry.path] = ok and text or nil
   end
   return texts
-end
-
--- The copies of a run's latest version, and one of them, the script if possible, that may not run.
-local function copies_of(folder, version, script)
-  local copies, foreign = {}, nil
-  for i, entry in ipairs(version.source) do
-    local copy = copy_of(folder, version, entry)
-    local text = files.text(copy)
-    if not text then errors.fail(("%s is not there, and use=stored needs it"):format(copy)) end
-    if files.crc(text) ~= entry.checksum then errors.fail(("%s was changed after the run wrote it"):format(copy)) end
-    copies[i] = { path = entry.path, text = text, name = copy }
-    if (not foreign or entry.path == script) and not source_files.allowed(entry.path, text, true) then foreign = copies[i] end
-  end
-  return copies, foreign
 end
 
 local warned = {}              -- warnings are written once
@@ -291,21 +247,6 @@ end
 
 local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of private ones, not the data"
 
--- The copies of data that stand in for files that are gone, or with use=stored for all that are kept.
-local function data_copies(folder, version, gone)
-  local of = {}
-  for _, entry in ipairs(version.data) do
-    local copy = copy_of(folder, version, entry, true)
-    if copy and (not gone or gone[entry.path]) then
-      local now = files.sum(copy)
-      if not now then errors.fail(copy .. " is not there, and its run needs it") end
-      if now ~= entry.checksum then errors.fail(copy .. " was changed after the run wrote it") end
-      of[entry.path] = copy
-    end
-  end
-  return of
-end
-
 ---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
 ---the run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies of code run where they are the user's
 ---own, or with trust=1.
@@ -315,20 +256,19 @@ end
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
-  local version, choice = run_sources.latest(info), run_sources.choice
+  local version, choice, skip = run_sources.latest(info), run_sources.choice, options or {}
+  local gone, changed, lost, copies, foreign, instead = nil, nil, {}, {}, nil, {}
   source_files.read_before, source_files.edited = {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
-  local gone, changed
-  local gone_data = {}
   for _, change in ipairs(run_sources.changes(folder, info)) do
-    local data = change.kind == "data"
+    local data, said = change.kind == "data", ("%s: %s"):format(folder, run_sources.text(change))
     if not data and not change.gone then source_files.note_edited(change.path, files.text(change.copy)) end
-    if options and options[change.kind] == false then
-      if not data and not change.gone then warn(("%s: %s; nothing of it is run here"):format(folder, run_sources.text(change))) end
-    elseif choice == "now" then warn(("%s: %s; use=now takes what is there now"):format(folder, run_sources.text(change)))
-    elseif data and change.copy and (change.gone or choice) then gone_data[change.path] = true
-    elseif data and choice then
-      warn(("%s: %s; %s: use=stored cannot bring them back, and what is there now is read"):format(folder, run_sources.text(change), KEEPS))
+    if skip[change.kind] == false then
+      if not data and not change.gone then warn(said .. "; nothing of it is run here") end
+    elseif choice == "now" then warn(said .. "; use=now takes what is there now")
+    elseif data and change.copy and change.gone then lost[change.path] = true
+    elseif data and choice and not change.copy then
+      warn(("%s; %s: use=stored cannot bring them back, and what is there now is read"):format(said, KEEPS))
     elseif change.gone and not data then gone = gone or change else changed = changed or change end
   end
   if choice == "now" then return end
@@ -339,15 +279,19 @@ function run_sources.adopt(folder, info, options)
     local stored = changed.copy and ("use=stored%s %s %s; "):format(trust(before, true), code and "runs" or "reads", changed.copy) or KEEPS .. "; "
     errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), ("%suse=now%s takes what is there now"):format(stored, trust(now)))
   end
-  local copies, foreign, instead = {}, nil, {}
-  if not (options and options.data == false) then instead = data_copies(folder, version, choice ~= "stored" and gone_data) end
-  if (gone or choice == "stored") and not (options and options.code == false) then copies, foreign = copies_of(folder, version, info.script) end
-  if foreign then
-    if gone and choice ~= "stored" then
-      errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
-    end
-    errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it")
+  for _, entry in ipairs(skip.data == false and {} or version.data) do
+    local copy = (choice == "stored" or lost[entry.path]) and copy_of(folder, version, entry, true)
+    if copy then kept(copy, entry) end
+    instead[entry.path] = copy or nil
   end
+  for i, entry in ipairs(skip.code ~= false and (gone or choice == "stored") and version.source or {}) do
+    local copy = copy_of(folder, version, entry)
+    copies[i] = { path = entry.path, text = kept(copy, entry), name = copy }
+    if (not foreign or entry.path == info.script) and not source_files.allowed(entry.path, copies[i].text, true) then foreign = copies[i] end
+  end
+  if foreign and choice ~= "stored" then
+    errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
+  elseif foreign then errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it") end
   source_files.begin(folder, copies, instead)
 end
 

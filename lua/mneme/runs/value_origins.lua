@@ -6,25 +6,20 @@ local values = require "mneme.base.setting_types"
 
 local origins = {}
 
--- Calls f for the dotted keys of a table of settings.
-local function each(settings, f)
-  for key, value in pairs(settings or {}) do
-    if key ~= "quick" and key ~= "full" then
-      f(key)
-      for option in pairs(values.is_named(value) and value or {}) do if option ~= 1 then f(key .. "." .. option) end end
-    end
-  end
-end
-
 ---The origins of settings.
 ---@param layers { published: table?, learner: table?, size: string?, sized: table?, given: { [1]: string }[], by_user: table<string, boolean> } by_user: by the
 ---  first part of a key; other words are a study's
 ---@return table<string, string>
 function origins.of(layers)
   local of = {}
-  each(layers.learner, function(key) of[key] = "learner" end)
-  each(layers.published, function(key) of[key] = "published" end)
-  each(layers.sized, function(key) of[key] = layers.size end)
+  for _, layer in ipairs { { layers.learner or {}, "learner" }, { layers.published or {}, "published" }, { layers.sized or {}, layers.size } } do
+    for key, value in pairs(layer[1]) do
+      if key ~= "quick" and key ~= "full" then
+        of[key] = layer[2]
+        for option in pairs(values.is_named(value) and value or {}) do if option ~= 1 then of[key .. "." .. option] = layer[2] end end
+      end
+    end
+  end
   for _, pair in ipairs(layers.given) do of[pair[1]] = layers.by_user[pair[1]:match "^[^.]+"] and "given" or "study" end
   return of
 end

@@ -77,6 +77,7 @@ end
 ---@param path string of the run
 ---@param result table
 function folder.write_result(path, result)
+  result.of = run_folder.whose_is(path)
   files.write(path .. "/result.json", { sealed.encode(result) })
 end
 

@@ -17,25 +17,20 @@ local function names(list)
   return #list > MOST and ("%s and %d more"):format(said, #list - MOST) or said
 end
 
--- The files of a run by their last names, each with the checksums of its contents.
-local function by_name(files)
-  local of = {}
-  for _, file in ipairs(files) do
-    local name = file.path:match "[^/]*$"
-    of[name] = (of[name] and of[name] .. "+" or "") .. file.checksum
-  end
-  return of
-end
-
 ---The files that several runs were last made by.
 ---@param runs CodeOfRun[]
 ---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[] }, by name
 function mixed.files(runs)
   local rows = {}
   for _, kind in ipairs { "source", "data" } do
-    local seen = {}
+    local seen = {}                -- name of a file -> checksums of its contents in a run -> names of runs
     for _, r in ipairs(runs) do
-      for name, checksum in pairs(by_name(run_sources.latest(r.info)[kind])) do
+      local of = {}
+      for _, file in ipairs(run_sources.latest(r.info)[kind]) do
+        local name = file.path:match "[^/]*$"
+        of[name] = (of[name] and of[name] .. "+" or "") .. file.checksum
+      end
+      for name, checksum in pairs(of) do
         seen[name] = seen[name] or {}
         seen[name][checksum] = seen[name][checksum] or {}
         table.insert(seen[name][checksum], r.name)
@@ -43,8 +38,8 @@ function mixed.files(runs)
     end
     for _, name in ipairs(tables.keys(seen)) do
       local row = { name = name, kind = kind == "source" and "code" or "data", versions = {} }
-      for _, checksum in ipairs(tables.keys(seen[name])) do row.versions[#row.versions + 1] = { checksum = checksum, runs = seen[name][checksum] } end
-      table.sort(row.versions, function(a, b) return #a.runs > #b.runs end)
+      for i, checksum in ipairs(tables.keys(seen[name])) do row.versions[i] = { checksum = checksum, runs = seen[name][checksum] } end
+      table.sort(row.versions, function(x, y) return #x.runs > #y.runs end)
       rows[#rows + 1] = row
     end
   end
@@ -86,18 +81,14 @@ end
 function mixed.lengths(runs)
   local list = {}
   for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
-    local by_steps = {}
+    local seeds, parts = {}, {}
     for _, r in ipairs(group.runs) do
-      local steps = tonumber(r.flat.steps)
-      if steps then
-        by_steps[steps] = by_steps[steps] or {}
-        table.insert(by_steps[steps], tostring(r.run.seed))
-      end
+      local steps = tonumber(r.flat.steps) and ("%.0f"):format(r.flat.steps)
+      if steps then seeds[steps] = (seeds[steps] and seeds[steps] .. ", " or "") .. tostring(r.run.seed) end
     end
-    local parts = {}
-    for steps, seeds in pairs(by_steps) do parts[#parts + 1] = { steps, ("%.0f steps of seed %s"):format(steps, table.concat(seeds, ", ")) } end
-    table.sort(parts, function(a, b) return a[1] < b[1] end)
-    for i, part in ipairs(parts) do parts[i] = part[2] end
+    local all = tables.keys(seeds)
+    table.sort(all, function(x, y) return tonumber(x) < tonumber(y) end)
+    for i, steps in ipairs(all) do parts[i] = ("%s steps of seed %s"):format(steps, seeds[steps]) end
     if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
   end
   return list
@@ -110,8 +101,8 @@ end
 function mixed.starts(runs)
   local resumed, lost = {}, {}
   for _, r in ipairs(runs) do
-    local _, gaps = starts.found(r.info)
-    resumed[#resumed + 1] = starts.changes(r.info) and r.name .. ": " .. starts.changes(r.info) or nil
+    local changes, _, gaps = starts.changes(r.info), starts.found(r.info)
+    resumed[#resumed + 1] = changes and r.name .. ": " .. changes or nil
     for _, text in ipairs(gaps) do lost[#lost + 1] = r.name .. ": " .. text end
   end
   return resumed, lost

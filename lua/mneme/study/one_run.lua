@@ -71,7 +71,7 @@ function one_run.run(path, script_path, c)
   for name, value in pairs(outcome.metrics(path)) do metrics[name] = metrics[name] or value end          -- whatever the script returned of it
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
-  manifest.write(path, #(run_info.read_info(path).history or {}))
+  manifest.write(path, run_info.read_info(path))
 end
 
 ---Say of a run that it failed; its run stays as it is.

@@ -1,8 +1,9 @@
 -- init.lua -- `mneme check`: check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
 local lazy = require "mneme.base.lazy"
 local check_file = lazy "mneme.commands.check.file"
-local check_run = lazy "mneme.commands.check.run"
 local check_attention = lazy "mneme.commands.check.attention"
+local integrity = lazy "mneme.reports.integrity"
+local study_folder = lazy "mneme.study.folder"
 local core = lazy "mneme.models.core"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -201,6 +202,49 @@ local function check_core(file, given)
   return wrong == 0 and 0 or 1
 end
 
+-- ---- folders of runs and studies ----
+
+-- Prints what was found; is it sound?
+local function report(path, found, summary)
+  print(("%-9s %s  %s"):format(#found.bad == 0 and "ok" or "DAMAGED", path, summary))
+  for _, text in ipairs(found.bad) do print("          " .. terminal.plain(text, true)) end
+  for _, text in ipairs(found.notes) do print("          note: " .. terminal.plain(text, true)) end
+  return #found.bad == 0
+end
+
+-- Checks a run, or a study and each of its runs; what is noted of several runs is one line.
+local function check_folder(path)
+  path = path:gsub("(.)/+$", "%1")
+  if not files.is_file(path .. "/study.json") then
+    local ok, found, summary = integrity.steady(path, integrity.run, path)
+    if not ok then error(found, 0) end
+    return report(path, found, summary) and 0 or 1
+  end
+  local study, notes, checked = study_folder.load(path), {}, 0
+  local sound, damaged = report(path, integrity.study(path, study)), 0
+  for _, r in progress.each(study.runs, "runs") do
+    if files.is_file(r.path .. "/config.json") then
+      local ok, found, summary = integrity.steady(r.path, integrity.run_of_study, r)
+      if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
+      for _, text in ipairs(found.notes) do
+        local key = text:gsub(r.path:gsub("%p", "%%%0"), "RUN")
+        notes[key] = notes[key] or {}
+        table.insert(notes[key], r.path)
+      end
+      found.notes, checked = {}, checked + 1
+      if not report(r.path, found, summary) then damaged = damaged + 1 end
+    end
+  end
+  for _, text in ipairs(tables.keys(notes)) do
+    local n = #notes[text]
+    print(("note: %s: %s"):format(n == 1 and notes[text][1] or n == checked and ("all %d runs"):format(n) or ("%d of %d runs"):format(n, checked),
+      terminal.plain(text, true)))
+  end
+  print(("%s: %s"):format(path, damaged > 0 and ("%d of %d runs are damaged"):format(damaged, #study.runs) or sound and "nothing is damaged"
+    or "its runs are sound, the study's folder is not"))
+  return sound and damaged == 0 and 0 or 1
+end
+
 ---One line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).  core=FILE.lua: does a core keep the contract?
 ---@return integer status
 function command.run(o)
@@ -213,7 +257,7 @@ function command.run(o)
     if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file",
       "did you mean mneme check core=" .. path .. "?") end
     local folder = files.is_folder(path)
-    local ok, result = xpcall(folder and check_run.main or check, errors.handler, path)
+    local ok, result = xpcall(folder and check_folder or check, errors.handler, path)
     if not ok then
       terminal.note(("%s: error: %s%s"):format(path, result.message, result.hint and " (" .. result.hint .. ")" or ""))
       status = math.max(status, result.status)
