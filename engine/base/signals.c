@@ -5,14 +5,17 @@
 #include "mneme.h"
 #include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { SAY_AFTER = 5, END_AFTER = 60 };       /* seconds; END_AFTER is added to ten times the longest span between two polls */
+enum { HURRY = 700000 };                      /* microseconds in which what loses nothing may finish: see mn_lose_nothing */
 static const double SAME = 0.05;              /* seconds within which a second SIGINT is the first one again: no hand is as fast */
 
 static volatile sig_atomic_t caught, said;
 static volatile double first, first_int;      /* when they came, 0: not yet; kept while the process ends, for what comes then */
 static double polled, longest;
+static bool hurries;
 
 static void end_by(int number) {
   signal(number, SIG_DFL);
@@ -28,7 +31,8 @@ static void note(int number) {
     first = now;
     caught = number == SIGINT ? SIGINT : SIGTERM;
     said = 0;
-    alarm(SAY_AFTER);
+    if (hurries) setitimer(ITIMER_REAL, &(struct itimerval){ .it_value = { 0, HURRY } }, NULL);
+    else alarm(SAY_AFTER);
   } else if ((number == SIGINT && first_int > 0 && now - first_int > SAME) || (now - first > SAY_AFTER && number != SIGXCPU)) end_by(number);
   if (number == SIGINT && first_int == 0) first_int = now;
 }
@@ -38,6 +42,7 @@ static void say(const char *text) { if (write(STDERR_FILENO, text, strlen(text))
 /* The flag was not read: first a sentence, then the end that the signal has without us. */
 static void unread(int number) {
   (void)number;
+  if (hurries) end_by(caught);
   if (!said) {
     said = 1;
     say("\nmneme: finishing first; another signal (Ctrl-C) stops at once, without saving\n");
@@ -74,7 +79,7 @@ void mn_watch_signals(bool on) {
   static bool watching;
   alarm(0);
   handle(SIGALRM, on ? unread : SIG_DFL);
-  caught = 0, polled = mn_clock(false), longest = 0;
+  caught = 0, polled = mn_clock(false), longest = 0, hurries = false;
   if (on) first = first_int = 0;
   if (on || first == 0) all_to(on ? note : SIG_DFL);
   if (on && !watching) sigaction(SIGPIPE, NULL, &pipe_before);
@@ -82,6 +87,9 @@ void mn_watch_signals(bool on) {
   else if (watching) sigaction(SIGPIPE, &pipe_before, NULL);
   watching = on;
 }
+
+/* Until mn_watch_signals: a signal that is not read within HURRY ends the process: nothing would be lost that the same command does not find. */
+void mn_lose_nothing(void) { hurries = true; }
 
 /* In a child: signals as they were, and its end where one came since it was forked. */
 void mn_forked_signals(void) {

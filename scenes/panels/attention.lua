@@ -51,12 +51,9 @@ local function bars(view, box, now, row)
 end
 
 return function(view, box, now)
-  local theme, u, history = view.theme, view.unit, now.history
+  local history = now.history
   local problem = implicit_attention.problem(now)
-  if problem then
-    local inner = view:card(box, TITLE)
-    return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
-  end
+  if problem then return view:say(view:card(box, TITLE), problem) end
   local rows, layer = selection.rows(now, selection.all(implicit_attention.size(now)))
   if #rows == 1 then return bars(view, box, now, rows[1]) end
   local all, scale, most, unseen, aside = {}, scales(view, now, rows), 0.05, 0, 0

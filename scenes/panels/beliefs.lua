@@ -77,10 +77,10 @@ end
 ---= function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
 return function(view, below, now, options)
-  local job = readings.job(now, view.deadline)
-  if not job then return end
-  view.unfinished = view.unfinished or not job.done and job
+  local job, problem = readings.job(now, view.deadline)
   local function say(text) view:text(text, below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit) end
+  if not job then return now.run and say("what the memory knows: " .. problem) end
+  view.unfinished = view.unfinished or not job.done and job
   if not job.done then say("what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")) end
   for _, fact in ipairs(job.facts) do
     if fact.name == options.fact then

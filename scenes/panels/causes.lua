@@ -14,9 +14,8 @@ end
 
 local function draw(view, box, now, map, why)
   if not map or #map.steps == 0 then
-    local inner = view:card(box, map and map.title or "where it is remembered")
     local text = map and map.map.done and "the episodes end at step 0" or why or "the untouched episodes are played …"
-    return view:paragraph(text, inner.x, inner.y + 16 * view.unit, 12, view.theme.dim, inner.w)
+    return view:say(view:card(box, map and map.title or "where it is remembered"), text)
   end
   local test, erased = map.map.test_of, now.erased
   panels.part_map(view, box, { history = now.history, pointed = now.pointed }, map, { notes = notes_of(map, now.can_open),

@@ -8,9 +8,7 @@ return function(view, box, now, options)
   local theme, u, seen = view.theme, view.unit, now.observation
   local inner = view:card(box, "observation", options.note)
   local n = options.view
-  if not (seen and n) then
-    return view:text("the observation is not a grid of cells", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
+  if not (seen and n) then return view:say(inner, "the observation is not a grid of cells") end
   local side = math.min(inner.w, inner.h) / n
   local left, top = inner.x + (inner.w - side * n) / 2, inner.y + (inner.h - side * n) / 2
   view:rect(left, top, side * n, side * n, options.frame or theme.ground)

@@ -10,10 +10,7 @@ return function(view, box, now)
   local chosen = now.selection and now.selection.step == step
   local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
   local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
-  if job.problem or #job.columns == 0 then
-    local inner = view:card(box, title)
-    return view:paragraph(job.problem or "one step: nothing is kept yet", inner.x, inner.y + 16 * view.unit, 12, view.theme.dim, inner.w)
-  end
+  if job.problem or #job.columns == 0 then return view:say(view:card(box, title), job.problem or "one step: nothing is kept yet") end
   view.unfinished = view.unfinished or not job.done and job
   local map, since = job:map(), now.changed and ("from step %d on; "):format(now.changed + 1) or ""
   local left_out = since .. (map.note and map.note .. "; " or "")

@@ -15,7 +15,7 @@ return function(view, box, now, options)
   local inner = view:card(box, options.title, note)
   if not s then
     local text = now.run and "not logged yet" or "no run to show"
-    return view:text(text, inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
+    return view:say(inner, text)
   end
   local least, most = math.huge, -math.huge
   for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end

@@ -24,7 +24,7 @@ end
 ---options: view, palette: as for cells; place = function(truth, k): column and row in the map of the k-th observed cell, from 0;
 ---width, height: of the map; margin: cells around the map that can be observed
 return function(view, box, now, options)
-  local theme, u = view.theme, view.unit
+  local u = view.unit
   local margin = options.margin or 0
   local W, H = (options.width or 0) + 2 * margin, (options.height or 0) + 2 * margin
   local code, when, count = {}, {}, 0
@@ -41,9 +41,7 @@ return function(view, box, now, options)
   local cells = ("%d cells"):format(count)
   local note = count > 0 and { cells .. ", darker the longer ago", cells } or nil
   local inner = view:card(box, "explored so far", note)
-  if count == 0 then
-    return view:text("no observations to draw", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
+  if count == 0 then return view:say(inner, "no observations to draw") end
   local side = math.min(inner.w / W, inner.h / H)
   local left, top = inner.x + (inner.w - side * W) / 2, inner.y + (inner.h - side * H) / 2
   view:rect(left, top, side * W, side * H, 0x0B0E13FF)

@@ -26,15 +26,14 @@ end
 
 ---options.kind: the gate to draw; nil: the first one of the core
 return function(view, box, now, options)
-  local theme, u, history = view.theme, view.unit, now.history
+  local history = now.history
   local kind = options and options.kind or now.gates[1]
   local title = kind and named(kind) .. " over time" or "gates over time"
   local count = kind and #(history[#history].gates[kind] or {}) or 0
   if count == 0 then
-    local inner = view:card(box, title)
     local text = "this core reports no gates: a gate is a probe with values from 0 to 1, named gate, beta, gamma, write, keep or as listed in "
       .. "docs/write-a-core.md"
-    return view:paragraph(text, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
+    return view:say(view:card(box, title), text)
   end
   local layers, kinds, by_layer = state_arrays.grid(now.probes, { kind })
   local owners, parts = state_arrays.owners(layers, kinds, by_layer, now.n_heads)

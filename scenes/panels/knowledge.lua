@@ -27,12 +27,9 @@ local function number(view, box, now, job, fact, left_out)
 end
 
 return function(view, box, now, options)
-  local theme, u, title = view.theme, view.unit, "what the memory knows"
+  local title = "what the memory knows"
   local job, problem = readings.job(now, view.deadline)
-  if not job then
-    local inner = view:card(box, title)
-    return view:paragraph(problem, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
-  end
+  if not job then return view:say(view:card(box, title), problem) end
   view.unfinished = view.unfinished or not job.done and job
   local fact, left_out = fact_of(job, options and options.fact), ""
   if job.done and now.step > job.steps[#job.steps] then
@@ -40,11 +37,9 @@ return function(view, box, now, options)
   elseif not job.done then left_out = job.steps and ("%d of %d steps read; "):format(job.read, #job.steps) or "nothing read yet; " end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local map = readings.map(job, now, fact)
-  if #map.steps == 0 then
-    local inner = view:card(box, map.title)
-    return view:paragraph(map.note, inner.x, inner.y + 16 * u, 12, theme.dim, inner.w)
-  end
-  local known = now.known and now.known() and "striped: not used" or "striped: use not measured"
+  if #map.steps == 0 then return view:say(view:card(box, map.title), map.note) end
+  local unread = map:unread()
+  local known = (now.known and now.known() and "striped: not used" or "striped: use not measured") .. (unread and "; " .. unread or "")
   panels.part_map(view, box, now, map, { span = step_heatmap.span(now), notes = { left_out .. "probability of the right answer, 0 … 1; " .. known,
     left_out .. "0 … 1; " .. known, left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) } })
 end

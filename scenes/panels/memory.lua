@@ -24,9 +24,7 @@ return function(view, box, now, options)
   end
   local map = options.unit and canvas.SEQUENTIAL or canvas.DIVERGING
   local inner = view:card(box, options.title or "memory", options.unit or table.concat(notes, "   "), map)
-  if #layers == 0 then
-    return view:text(options.empty or "this core has no state", inner.x, inner.y + 16 * u, 12, theme.dim)
-  end
+  if #layers == 0 then return view:say(inner, options.empty or "this core has no state") end
 
   local label = view:text_width("layer 00", 11) + 8 * u
   if #owners == columns then label = 0 end

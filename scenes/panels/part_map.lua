@@ -19,8 +19,8 @@ end
 local function names_of(map, rows)
   local names, layer = {}, nil
   for i, r in ipairs(rows) do
-    local text = map.rows[r].text
-    names[i] = layer and text:find(layer .. ", ", 1, true) == 1 and "  " .. text:sub(#layer + 3) or text
+    local text, short = map.rows[r].text, map.rows[r].short
+    names[i] = short or layer and text:find(layer .. ", ", 1, true) == 1 and "  " .. text:sub(#layer + 3) or text
     layer = text:match "^layer %d+$" or layer
   end
   return names

@@ -9,10 +9,7 @@ return function(view, box, now)
   if job and not job.done then view.unfinished = view.unfinished or true end
   local why = not job and "a second episode is needed: b, or the right button on a square of the strip, shows one next to this" or job.problem
     or "the two episodes are run again …"
-  if not (job and job.done and not job.problem) then
-    local inner = view:card(box, "what the other episode's memory does here")
-    return view:paragraph(why, inner.x, inner.y + 16 * view.unit, 12, view.theme.dim, inner.w)
-  end
+  if not (job and job.done and not job.problem) then return view:say(view:card(box, "what the other episode's memory does here"), why) end
   panels.part_map(view, box, { history = now.history, selection = now.selection }, job.map,
     { notes = { ("policy at step %d; arrows: through the second part alone"):format(job.decision), "" } })
 end

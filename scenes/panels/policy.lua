@@ -18,7 +18,7 @@ end
 return function(view, box, now)
   local u, n = view.unit, #now.policy
   local inner = view:card(box, "policy", { "probability of each action", "probability" })
-  if n == 0 then return view:text("no policy", inner.x, inner.y + 16 * u, 12, view.theme.dim) end
+  if n == 0 then return view:say(inner, "no policy") end
   local columns = n <= FEW and 1 or math.max(2, math.min(math.ceil(n / math.max(1, math.floor(inner.h / (12 * u)))), 8))
   local rows, gap = math.ceil(n / columns), 10 * u
   local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = {}, fade = require("mneme").ui.canvas.fade }

@@ -8,12 +8,8 @@ return function(view, box, now)
   for i = math.max(1, n - LATELY + 1), n do mean = mean + (now.outcomes[i].score or 0) / math.min(n, LATELY) end
   local note = scored and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean) } or nil
   local inner = view:card(box, "scores", note)
-  if n == 0 then
-    return view:text("no episode has ended yet", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
-  if not scored then
-    return view:text("the environment declares no score", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
+  if n == 0 then return view:say(inner, "no episode has ended yet") end
+  if not scored then return view:say(inner, "the environment declares no score") end
   local place = view:axes(inner, 0, math.max(10, n), 0, 1.05, "episode", "score, 0 … 1")
   local x0, y0, sum = nil, nil, 0
   for i = 1, n do

@@ -63,9 +63,7 @@ return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, options.title, options.note)
   local least, most, last, known = range(now, options)
-  if not known then
-    return view:text(options.empty or "nothing to show", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
+  if not known then return view:say(inner, options.empty or "nothing to show") end
   if #options.lines > 1 then legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u) end
   local margin, history = math.max((most - least) * 0.06, 1e-3), now.episode_history or now.history
   local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin,

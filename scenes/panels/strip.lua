@@ -20,29 +20,28 @@ local function mark(view, why, x, y, side)
   view:line(x + b, y + a, x + a, y + b, ink, 1.5 * u)
 end
 
--- Readings of the memory say whether it has what a failure needed; they are made where one asks.  Returns how many failures each reason has.
+-- Readings of the memory say whether it has what a failure needed; they are made where one asks.  Returns how many failures each reason has, and why there
+-- are no readings.
 local function settle(view, now, episodes)
-  for _, e in ipairs(episodes) do
-    local job = e.settle and readings.job(now, view.deadline)
-    if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end)
-    elseif job then view.unfinished = view.unfinished or job end
-  end
+  local unfinished, problem = readings.settle(now, episodes, view.deadline)
+  view.unfinished = view.unfinished or unfinished
   local count = {}
   for _, e in ipairs(episodes) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
-  return count
+  return count, problem
 end
 
 -- What the marks of failures are, as many as have room.  Returns where it ends.
 local function legend(view, row, reasons, x, y, high, right)
   local u, size = view.unit, math.min(11, high / view.unit)
   for _, reason in ipairs(reasons) do
-    local n = row.why[reason[1]]
-    local text = n and ("%s %d"):format(reason[2], n)
+    local n, unread = row.why[reason[1]], reason[1] == "memory" and row.unread
+    local text = n and ("%s %d%s"):format(reason[2], n, unread and ": " .. unread or "")
+    if unread and n then text = view:fit(text, size, right - x - 32 * u) end
     local wide = n and view:text_width(text, size) + 30 * u
     if n and x + wide < right then
       mark(view, reason[1], x + 12 * u, y + high / 2 - 5 * u, 10 * u)
       view:text(text, x + 26 * u, y + high / 2 + 4 * u, size, view.theme.dim)
-      view:tip({ x = x + 10 * u, y = y, w = wide - 10 * u, h = high }, ("%s: %s"):format(reason[2], reason[4]))
+      view:tip({ x = x + 10 * u, y = y, w = wide - 10 * u, h = high }, ("%s: %s"):format(reason[2], unread or reason[4]))
       x = x + wide
     end
   end
@@ -103,7 +102,7 @@ return function(view, box, now, bar)
     local high = box.h / rows
     local name = rows > 1 and row.name or nil
     if name then view:text(name, left, box.y + (r - 0.5) * high + 4 * u, math.min(11, 0.9 * high / u), theme.dim, "left", 110 * u) end
-    row.why = settle(view, now, row.episodes)
+    row.why, row.unread = settle(view, now, row.episodes)
     local ends = episodes(view, row, left + (name and 116 * u or 0), box.y + (r - 1) * high, high, box.w * 0.36)
     x = math.max(x, legend(view, row, bar.reasons, ends, box.y + (r - 1) * high, high, box.x + box.w * (bar.room or 0.6)))
   end

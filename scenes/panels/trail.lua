@@ -3,9 +3,7 @@ return function(view, box, now, options)
   local theme, u, history = view.theme, view.unit, now.history
   local inner = view:card(box, "trail", options and options.note)
   local entry = history[#history]
-  if not entry or not entry.x then
-    return view:text("this environment reports no positions", inner.x, inner.y + 16 * u, 12, theme.dim)
-  end
+  if not entry or not entry.x then return view:say(inner, "this environment reports no positions") end
   local plane, way = entry.y ~= nil, {}                -- of steps whose places are known
   for _, e in ipairs(history) do
     if e.x and (e.y or not plane) then way[#way + 1] = { e.x, plane and e.y or e.step } end

@@ -30,9 +30,7 @@ return function(view, box, now)
   local episodes = now.ended_before + (now.outcome and 0 or 1)
   local seen = ("%d steps of %d episode%s"):format(n, episodes, episodes == 1 and "" or "s")
   local inner = view:card(box, "visits", n > 0 and { seen .. ", log scale", seen, "log scale" } or nil, canvas.SEQUENTIAL)
-  if n == 0 then
-    return view:text("this environment reports no positions", inner.x, inner.y + 16 * u, 12, theme.dim, "left", inner.w)
-  end
+  if n == 0 then return view:say(inner, "this environment reports no positions") end
   local x0, y0, wide, cols, rows = bins(p, n)
   local counts, most = ffi.new("float[?]", rows * cols), 0
   for i = 0, n - 1 do

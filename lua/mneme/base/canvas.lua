@@ -416,7 +416,6 @@ end
 
 local ramp = ffi.new "float[32]"
 for i = 0, 31 do ramp[i] = i / 31 end
-
 ---The background of a panel with its title and, at the right, a note (a range, a unit).  On the title the pointer shows view.about,
 ---which is set while a panel of the registry is drawn.
 ---@param box table { x, y, w, h }
@@ -438,14 +437,18 @@ function methods:card(box, title, note, map)
   end
   if note and note ~= "" and inner.w - used > 0.5 * self:text_width(note, 11.5) then      -- a few letters of it say nothing
     self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
-    local x, w = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit, 56 * self.unit
-    if map and x > inner.x + used then
-      self:heat({ x = x, y = base - 9 * self.unit, w = w, h = 10 * self.unit }, 1, 32, ramp, 0, 1, map, false)
-    end
+    local x = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit
+    local place = { x = x, y = base - 9 * self.unit, w = 56 * self.unit, h = 10 * self.unit }
+    if map and x > inner.x + used then self:heat(place, 1, 32, ramp, 0, 1, map, false) end
   end
   local top = math.floor(24 * self.unit + 0.5)
   return { x = inner.x, y = inner.y + top, w = inner.w, h = math.max(1, inner.h - top) }
 end
+
+---A sentence in the place of a panel's contents.
+---@param box table of card
+---@param text string
+function methods:say(box, text) return self:paragraph(text, box.x, box.y + 16 * self.unit, 12, self.theme.dim, box.w) end
 
 ---Axes with grid lines and tick labels.
 ---@param box table { x, y, w, h }
@@ -482,9 +485,8 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   end
   local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
-    local x = place(value, y0)
+    local x, text = place(value, y0), labels.tick_text(value, x_step)
     self:line(x, top, x, bottom, self.theme.grid)
-    local text = labels.tick_text(value, x_step)
     if not low and x + self:text_width(text, size) / 2 < clear then
       self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
     end

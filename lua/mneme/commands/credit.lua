@@ -12,7 +12,6 @@ local next_step = require "mneme.base.next_step"
 local progress = require "mneme.base.progress"
 local stats = lazy "mneme.stats"
 local stepper = lazy "mneme.episodes.stepper"
-local columns = require("mneme.base.layout").table
 local C = engine.C
 
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
@@ -24,42 +23,17 @@ means over them, by steps before the one that is explained.]],
     { "of", "the value, or the chosen action's logit", type = "choice", choices = { "value", "action" }, default = "value" } },
     options.episodes(1), options.agent,
     { "out", "a heat map of every step against every earlier one (one episode), or all gradients", type = "file", endings = { "svg", "json" } }) }
-local MOST, BAR = 10, 20           -- rows of a table; letters of its longest bar
+local MOST = 10                    -- parts in the table
 local LONGEST = 2000               -- steps of an episode that is explained
 
--- ---- one step explained ----
+-- ---- what is said ----
 
----The share of a step's gradient that belongs to each earlier step.
----@param row number[] sizes by step, from 0
----@param t integer the step that is explained
----@return number[] by steps before it, from 0
----@return number sum of the sizes
-function command.shares(row, t)
+-- The share of a step's gradient that belongs to each earlier step, by steps before it, from 0; and the sum of the sizes.
+local function shares(row, t)
   local sum, back = 0, {}
   for s = 0, t do sum = sum + row[s + 1] end
   for k = 0, t do back[k + 1] = sum > 0 and row[t - k + 1] / sum or 0 end
   return back, sum
-end
-
-local function bar(share, largest)
-  return ("█"):rep(math.floor(share / largest * BAR + 0.5))
-end
-
--- The largest entries of a list of shares, largest first, as rows of a table.
-local function largest(list, name, value)
-  local order = {}
-  for i = 1, #list do order[i] = i end
-  table.sort(order, function(a, b) return list[a] > list[b] or list[a] == list[b] and a < b end)
-  local rows = {}
-  for k = 1, math.min(MOST, #order) do
-    local i = order[k]
-    if list[i] > 0 then
-      local row = name(i)
-      row[#row + 1], row[#row + 2], row[#row + 3] = ("%5.1f %%"):format(100 * list[i]), value and value(i) or "", bar(list[i], list[order[1]])
-      rows[#rows + 1] = row
-    end
-  end
-  return rows
 end
 
 -- How far back half of the gradient lies.
@@ -75,46 +49,31 @@ end
 local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
 
 local function describe_one(o, map, episode)
-  local t, of = map.at[1], o.of == "value" and "the value" or ("the logit of action %d"):format(episode.action[map.at[1] + 1])
-  local row = map[o.of][1]
-  local back, sum = command.shares(row, t)
+  local t, of = map.at[1], o.of == "value" and "value" or ("logit of action %d"):format(episode.action[map.at[1] + 1])
+  local back, sum = shares(map[o.of][1], t)
   if sum == 0 then
-    print(("%s at step %d depends on no observation: its gradient is zero"):format(of, t))
+    print(("the %s at step %d depends on no observation: its gradient is zero"):format(of, t))
     return
   end
-  print(("%s at step %d depends on these observations, by the size of its gradient:"):format(of, t))
-  local rows = largest(back, function(i) return { ("step %d"):format(t - i + 1), i == 1 and "now" or ("%d before"):format(i - 1) } end,
-    function(i) return ("%.2g"):format(row[t - i + 2]) end)
-  io.stdout:write(columns(rows))
+  print(("the %s at step %d depends on these observations, by their shares of a gradient of %.2g:"):format(of, t, sum))
+  io.stdout:write((credit.view(map.rows[1], map.all_parts, { [o.of] = of }, MOST):table()))
   print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
-  if #map.names > 1 then
-    local parts, all = {}, 0
-    for i, name in ipairs(map.names) do
-      parts[i] = 0
-      for s = 0, t do parts[i] = parts[i] + map.parts[name][o.of][1][s + 1] end
-      all = all + parts[i]
-    end
-    for i = 1, #parts do parts[i] = parts[i] / all end
-    print "by parts of the observation:"
-    io.stdout:write(columns(largest(parts, function(i) return { map.names[i] } end)))
-  end
 end
 
 local function describe_many(o, list)
-  local longest = 0
+  local longest, means, cells, steps = 0, {}, {}, {}
   for _, back in ipairs(list) do longest = math.max(longest, #back) end
-  local means = {}
   for k = 1, longest do
-    local sum = 0
-    for _, back in ipairs(list) do sum = sum + (back[k] or 0) end
-    means[k] = sum / #list
+    local of = {}
+    for i, back in ipairs(list) do of[i] = back[k] or 0 end
+    local mean, low, high = stats.t_interval(of)
+    means[k], steps[k], cells[k] = mean, k - 1, { share = mean, low = low and math.max(0, low), high = high, n = #list }
   end
   local of, past = o.of == "value" and "value" or "chosen action's logit", {}
   for i, back in ipairs(list) do past[i] = 1 - back[1] end
   print(("the %s depends on the observation k steps before, mean%s of %d episode%s:"):format(of, #list > 1 and "s" or "", #list,
     #list > 1 and "s" or ""))
-  local rows = largest(means, function(i) return { i == 1 and "now" or ("%d before"):format(i - 1) } end)
-  io.stdout:write(columns(rows))
+  io.stdout:write((credit.shares({ { word = of, text = of } }, steps, { cells }, "by the observation of steps before"):table()))
   local mean, low, high = stats.t_interval(past)
   print(("%.3f%s of the gradient is of earlier observations; half lies within %d steps"):format(mean,
     low and (" [%.3f, %.3f]"):format(low, high) or "", half_within(means)))
@@ -122,29 +81,23 @@ end
 
 -- ---- files ----
 
----Every step against every earlier one, as a figure.
----@param map table of mn.measure.credit.map
----@param of string "value" or "action"
----@param title string
----@return table figure
-function command.figure(map, of, title)
-  local cells, rows, names = {}, {}, {}
-  for s = 0, map.T - 1 do names[s + 1] = tostring(s) end
+-- Every step against every earlier one.
+local function figure(map, of, title)
+  local cells, rows, steps = {}, {}, {}
+  for s = 0, map.T - 1 do steps[s + 1] = s end
   for i, t in ipairs(map.at) do
-    local back = command.shares(map[of][i], t)
-    rows[i], cells[i] = tostring(t), {}
-    for s = 0, map.T - 1 do cells[i][s + 1] = s <= t and back[t - s + 1] end
+    local back = shares(map[of][i], t)
+    rows[i], cells[i] = { word = tostring(t), text = tostring(t) }, {}
+    for s = 0, t do cells[i][s + 1] = { share = back[t - s + 1] } end
   end
-  return { kind = "heat", title = title, note = "share of the gradient's size that belongs to each observation; rows add up to 1",
-    x = { label = "step observed", categories = names }, y = { label = "step explained", categories = rows }, cells = cells,
-    value = { label = "share of the gradient", range = { 0, 1 } } }
+  return credit.shares(rows, steps, cells, "by the observation of step"):figure(title, "A row for each step that is explained; rows add up to 1.")
 end
 
 local function write(o, map, episode, title)
   if o.out:find "%.json$" then
     files.write(o.out, { json.encode({ run = o.folder, seed = o.seed, at = map.at, steps = map.T, value = map.value, action = map.action, names = map.names,
       parts = map.parts, actions = episode.action, values = episode.value }), "\n" })
-  else figures.export(command.figure(map, o.of, title), o.out) end
+  else figures.export(figure(map, o.of, title), o.out) end
   print(o.out)
 end
 
@@ -172,11 +125,12 @@ function command.run(o)
   end
   local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
   C.mn_watch_signals(true)
+  C.mn_lose_nothing()
   for k = 1, o.episodes do
     p:restart({ o.seed + k - 1 }, o.seed + k - 1)
     local episode = credit.play(p, LONGEST)
     local at = o.at or episode.T - 1
-    if at < episode.T then list[#list + 1] = (command.shares(credit.map(p.agent, p.env, episode, { at })[o.of][1], at)) end
+    if at < episode.T then list[#list + 1] = (shares(credit.map(p.agent, p.env, episode, { at })[o.of][1], at)) end
     progress_bar:update(k, {})
     if C.mn_interrupted() ~= 0 then break end
   end

@@ -7,11 +7,9 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local patching = require "mneme.episodes.patching"
 local stepper = require "mneme.episodes.stepper"
-local columns = require("mneme.base.layout").table
 
 local command = {}
 local LONGEST = 2000               -- steps of an episode
-local MOST = 12                    -- rows of the table of paths
 
 ---A figure of the map.
 ---@param job Patching
@@ -54,47 +52,18 @@ local function write(job, o, about)
   print(o.out)
 end
 
--- The largest effect of a row, and where.
-local function largest(job, r)
-  local best, at
-  for c, step in ipairs(job.map.steps) do
-    local cell = job.cells[r][c]
-    if cell and (not best or cell.loss > best.loss) then best, at = cell, step end
-  end
-  return best, at
-end
-
-local function cells_of(job, cell, names)
-  local before = job.B[job.decision + 1].policy[job.action + 1]
-  return ("%.2f"):format(cell.loss), ("%.2f → %.2f"):format(before, cell.probability), ("%+.2f"):format(cell.log_odds):gsub("-", "−"),
-    names[cell.greedy + 1] or tostring(cell.greedy)
-end
-
----The report of a map.
+---The report of a map: what all of A's memory does at the last column, and the map.
 ---@param job Patching
 ---@param names string[] of the actions
 ---@return string
 function command.report(job, names)
-  local taken, other = names[job.action + 1], names[job.other + 1]
-  local head = { "", "before step", "moved", "p(" .. taken .. ")", ("log-odds to %s"):format(other), "greedy" }
-  local rows, paths = { head }, { { "from", "through", unpack(head, 2) } }
-  for r, row in ipairs(job.parts) do
-    local cell, at = largest(job, r)
-    local moved, p, odds, greedy = cells_of(job, cell, names)
-    rows[#rows + 1] = { row.word, tostring(at), moved, p, odds, greedy }
-  end
-  local known = {}
-  for _, path in ipairs(job.paths) do                                  -- the strongest step of each pair
-    local word = path.from.word .. ">" .. path.through.word
-    if #paths > MOST or not path.clear then break end
-    if not known[word] then
-      local moved, p, odds, greedy = cells_of(job, path, names)
-      known[word], paths[#paths + 1] = true, { path.from.word, path.through.word, tostring(path.step), moved, p, odds, greedy }
-    end
-  end
-  local out = columns(rows)
-  if #paths == 1 then return out .. "no path through a single part moves the policy\n" end
-  return out .. ("paths, through one part alone at step %d:\n"):format(job.decision) .. columns(paths)
+  local before, c = job.B[job.decision + 1].policy[job.action + 1], #job.map.steps
+  local all = job.cells[1][c]
+  local text = ("with all of that memory before step %d: p(%s) %.2f → %.2f, log-odds to %s %+.2f, likeliest %s\n"):format(job.map.steps[c],
+    names[job.action + 1], before, all.probability, names[job.other + 1], all.log_odds, names[all.greedy + 1])
+  return text:gsub("%-(%d)", "−%1") .. job.map:table()
+    .. (#job.map.rows > #job.parts and ("A>B: what A changes at step %d through B alone\n"):format(job.decision)
+      or "no path through a single part moves the policy\n")
 end
 
 ---@param o table of intervene.check: folder, patch, decision, at, every, seed, greedy, best, checkpoint, out

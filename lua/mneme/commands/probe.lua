@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local figures = lazy "mneme.figures"
 local json = require "mneme.base.json"
+local map_file = lazy "mneme.episodes.causal_map_file"
 local progress = require "mneme.base.progress"
 local in_words = lazy "mneme.measure.readings_in_words"
 local layout = require "mneme.base.layout"
@@ -29,9 +30,11 @@ than chance.  What can be read need not be used: mneme where RUN.]],
 ---The table of a fact, with its control.
 ---@param job Readings
 ---@param fact table { name, kind }
+---@param causes PartMap? the stored map of erasing
 ---@return string
-function probe.report(job, fact)
+function probe.report(job, fact, causes)
   local map, sum, n = job:map(fact), 0, 0
+  if causes then map:mark_used(causes) end
   for k in ipairs(job.steps) do
     local cell = (job.cells[fact.name][k] or {})[1]
     if cell then sum, n = sum + cell.control, n + 1 end
@@ -81,9 +84,10 @@ function probe.run(o)
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   progress.work(job, "readings", ("playing %d episodes, to see how long they are"):format(o.episodes))      -- a signal ends it: there is nothing to keep
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))
+  local causes = map_file.stored(o, p.steps)
   for _, fact in ipairs(job.facts) do
     local sentence = in_words.of(job, fact)
-    io.stdout:write("\n", probe.report(job, fact), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
+    io.stdout:write("\n", probe.report(job, fact, causes), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
   end
   if o.out then write(job, o, p) end
   print(("what can be read need not be used: mneme where %s"):format(o.folder))

@@ -288,11 +288,8 @@ function view.write_page(shown, o)
   local deadline = C.mn_clock(false) + o.wait
   if o.wait > 0 then shown:ahead(deadline) end
   if shown.scouted then
-    for _, e in ipairs(shown:episodes_of(1)) do
-      local job = e.settle and readings.job(shown:frame(1), deadline)
-      if job and job.done then e.settle(function(frame, fact) return readings.answers(job, frame, fact) end) end
-    end
-    data.strip, data.legend = shown:strip()
+    local _, problem = readings.settle(shown:frame(1), shown:episodes_of(1), deadline)
+    data.strip, data.legend = shown:strip(problem)
   end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end

@@ -9,9 +9,10 @@ local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
 local part_map = require "mneme.episodes.part_map"
+local pieces = require "mneme.base.pieces"
 local stats = require "mneme.stats"
 
-local C = engine.C
+local C, pause = engine.C, pieces.pause
 local causal_map = {}
 local COARSE = 4                   -- every fourth column is measured first
 local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
@@ -32,11 +33,6 @@ local Map = {}
 Map.__index = Map
 
 -- ---- episodes ----
-
--- Between two steps: a window's time for this frame may be over.
-local function pause(self)
-  if C.mn_clock(false) > self.deadline then coroutine.yield() end
-end
 
 -- Runs the episodes of some environments to their ends.
 ---@param watch fun(out: table)? called between forward() and step()
@@ -282,13 +278,10 @@ end
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean done
 function Map:work(deadline)
-  if self.done then return true end
-  self.deadline = deadline or math.huge
   repeat
     local begun = C.mn_clock(false)
-    local ok, problem = coroutine.resume(self.routine, self)
+    pieces.work(self, deadline)
     self.spent = self.spent + C.mn_clock(false) - begun
-    if not ok then error(problem, 0) end
   until deadline or self.done
   return self.done
 end

@@ -97,6 +97,20 @@ function map_file.attach(map, folder, only_read)
   return path, #got.columns
 end
 
+---The map of erasing of an agent that plays as a command says, where a run's folder has it whole.
+---@param o table { folder, greedy, env_settings }
+---@param checkpoint integer
+---@return PartMap?
+function map_file.stored(o, checkpoint)
+  if not checkpoint or #files.list(run_folder.plain(o.folder) .. "/where") == 0 then return nil end
+  local function agent()
+    return stepper.from_run(o.folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = checkpoint, settings = o.env_settings })
+  end
+  local map = causal_map.new(agent(), agent(), { seed = map_file.seed })
+  map_file.attach(map, run_folder.plain(o.folder), true)
+  return map.done and map:view() or nil
+end
+
 ---Measures the maps of a run's newest checkpoint as the window and `mneme where` have them, and stores them: of erasing, and where episodes fail by
 ---more than the draw of actions, of holding.  Columns over all steps first; prints what there is, and how long it took.
 ---@param run string folder

@@ -3,16 +3,16 @@
 -- that what changes is the memory alone, through all layers and later steps.  One scale for all parts: the share of the policy's
 -- probability that moves.  Measured in small pieces, from states that are kept at some steps.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
 local part_map = require "mneme.episodes.part_map"
+local pieces = require "mneme.base.pieces"
 local plan = require "mneme.tensor.plan"
 local state_arrays = require "mneme.models.state_arrays"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local C = engine.C
+local pause = pieces.pause
 local contributions = {}
 local COLUMNS = 32                 -- steps in which parts are changed, of a longer episode
 local MOST_ROWS = 64               -- parts: of more, whole layers
@@ -88,10 +88,6 @@ function contributions.runner(agent, space, B, share)
     return policy
   end
   return self
-end
-
-local function pause(self)
-  if C.mn_clock(false) > self.deadline then coroutine.yield() end
 end
 
 -- ---- an episode with another cue ----
@@ -234,20 +230,7 @@ local function work(self)
   for _, i in ipairs(order_of(self.columns)) do column(self, all, i, mine, others) end
 end
 
-local function resume(self)
-  local ok, problem = coroutine.resume(self.routine, self)
-  if not ok then error(problem, 0) end
-  self.done = coroutine.status(self.routine) == "dead"
-end
-
----Work until the deadline, or to the end.
----@param deadline number? of engine.C.mn_clock(false)
----@return boolean done
-function Job:work(deadline)
-  self.deadline = deadline or math.huge
-  if not self.done then resume(self) end
-  return self.done
-end
+Job.work = pieces.work
 
 ---How much is done.
 ---@return integer columns

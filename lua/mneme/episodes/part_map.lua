@@ -14,13 +14,14 @@ local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 ---@field title string
 ---@field value string what a value is: "success lost"
 ---@field at string what a column is: "erased at step"
----@field rows MemoryRow[] { word, text, layer, head }
+---@field rows MemoryRow[] { word, text, layer, head, short = its name below the row that it belongs to }
 ---@field steps integer[] the columns, at equal distances, whether they are measured or not
 ---@field cells table[] cells[row][column] = { [key] = number, low, high = 95 %, n = of how many episodes, clear = false: within the noise,
 ---  used = true, false: it can be read and erasing it costs nothing, or "unknown" }; nil: not measured
 ---@field key string which field of a cell is the value
 ---@field floor number end of the scale at least
 ---@field percent boolean? values are shares, shown as percent
+---@field root boolean? the square root is painted: small shares are seen
 ---@field define string? what is shown, in a sentence
 ---@field note string? how much is measured
 ---@field stands string what a clear cell does: "beyond the noise"
@@ -54,7 +55,7 @@ function Map:ink(r, c, scale)
   local cell = self.cells[r][c]
   if not cell then return nil end
   if cell.clear == false then return 0, "noise" end
-  return math.max(0, math.min(1, cell[self.key] / scale)), (cell.used == nil or cell.used == true) and "clear" or "readable"
+  return math.max(0, math.min(1, cell[self.key] / scale)) ^ (self.root and 0.5 or 1), (cell.used == nil or cell.used == true) and "clear" or "readable"
 end
 
 ---The columns whose cells are about as far apart as every column is from the next.
@@ -94,18 +95,36 @@ function Map:words(r, c)
   return (text:gsub("%-(%d)", "−%1"))
 end
 
----The map as a table in a terminal: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
+---Which parts erasing shows to be used though no linear reading finds what they hold, in a sentence; nil: none, or it is not known.
+---@return string?
+function Map:unread()
+  local names = {}
+  for r, row in ipairs(self.rows) do
+    local first, last
+    for c, step in ipairs(self.steps) do
+      local cell = self.cells[r][c]
+      if cell and cell.used == true and cell.clear == false then first, last = first or step, step end
+    end
+    if first then names[#names + 1] = (first == last and "%s (step %d)" or "%s (steps %d to %d)"):format(row.text, first, last) end
+  end
+  return #names > 0 and "Used, and not found by a linear reading: " .. table.concat(names, "; ") .. "." or nil
+end
+
+---The map as a table in a terminal, and what Map:unread says: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
 ---where it is not measured; the largest value, and at how many steps it is beyond the noise.
 ---@param counts string? the heading of the last column; nil: there is no test
 ---@return string
 function Map:table(counts)
-  local rows, widest, scale, right = {}, 0, 0, layout.width()
+  local rows, widest, scale, right, between = {}, 0, 0, layout.width(), false
   for r, row in ipairs(self.rows) do
     widest = math.max(widest, #row.word)
-    for c in ipairs(self.steps) do scale = math.max(scale, self.cells[r][c] and self.cells[r][c][self.key] or 0) end
+    for c in ipairs(self.steps) do
+      local cell = self.cells[r][c]
+      scale, between = math.max(scale, cell and cell[self.key] or 0), between or cell and cell.low ~= nil
+    end
   end
   local every = math.ceil(#self.steps / math.max(8, right - widest - 52))
-  rows[1] = { "", ("steps %d .. %d"):format(self.steps[1], self.steps[#self.steps]), "most, with its 95 % interval", counts or "" }
+  rows[1] = { "", ("steps %d .. %d"):format(self.steps[1], self.steps[#self.steps]), between and "most, with its 95 % interval" or "most", counts or "" }
   for r, row in ipairs(self.rows) do
     local best, at, clear, texts = nil, nil, 0, {}
     for c, step in ipairs(self.steps) do
@@ -119,7 +138,8 @@ function Map:table(counts)
       or ("%s%s at %d"):format(number(self, best[self.key]), best.low and (" [%s, %s]"):format(number(self, best.low), number(self, best.high)) or "", at),
       counts and ("%d of %d"):format(clear, #self.steps) or "" }
   end
-  return layout.table(rows)
+  local unread = self:unread()
+  return layout.table(rows) .. (unread and table.concat(layout.wrap(unread, right), "\n") .. "\n" or "")
 end
 
 ---The figure of the map.
@@ -146,9 +166,10 @@ local function digits(x) return x - x == 0 and tonumber(("%.3g"):format(x)) or j
 ---@return table variant { steps, every, values[row][column] = number or null: not measured, looks[row] = a letter for each column: c(lear),
 ---  n(oise), r(eadable) or ?, tips[row][column], note, scale }
 function Map:page()
-  local scale = self:scale()
+  local scale, notes = self:scale(), { self.note }
+  notes[#notes + 1] = self:unread()
   local all = { steps = json.array { unpack(self.steps) }, every = self:every(), values = json.array {}, looks = json.array {}, tips = json.array {},
-    note = self.note or json.null, scale = digits(scale) }
+    note = notes[1] and table.concat(notes, ". ") or json.null, scale = digits(scale) }
   for r in ipairs(self.rows) do
     local values, looks, tips = json.array {}, {}, json.array {}
     for c in ipairs(self.steps) do

@@ -1,15 +1,15 @@
 -- patching.lua -- which part of the memory carries what decides between two episodes: the state of a part before a step of episode A is put into
 -- episode B, whose observations stay as they were, and what B decides at one later step is compared (activation patching).  And by which way: the
 -- change reaches the decision through one other part alone, while all others are there as B left them (path patching).
-local engine = require "mneme.base.engine"
 local contributions = require "mneme.episodes.contributions"
 local frames = require "mneme.episodes.frames"
 local interventions = require "mneme.episodes.interventions"
 local part_map = require "mneme.episodes.part_map"
+local pieces = require "mneme.base.pieces"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local C = engine.C
+local pause = pieces.pause
 local patching = {}
 local COLUMNS, PATHS = 24, 8       -- steps at most, of a longer episode; rows for the strongest paths
 local TINY, LEAST_SCALE = 1e-300, 0.2
@@ -37,10 +37,6 @@ function patching.play(p, most)
     film:add(now)
   end
   return film.last.history
-end
-
-local function pause(self)
-  if C.mn_clock(false) > self.deadline then coroutine.yield() end
 end
 
 -- The share of a policy's probability that is elsewhere than in an entry.
@@ -169,18 +165,7 @@ local function work(self)
   add_paths(self)
 end
 
----Work until the deadline, or to the end.
----@param deadline number? of engine.C.mn_clock(false)
----@return boolean done
-function Job:work(deadline)
-  self.deadline = deadline or math.huge
-  if not self.done then
-    local ok, problem = coroutine.resume(self.routine, self)
-    if not ok then error(problem, 0) end
-    self.done = coroutine.status(self.routine) == "dead"
-  end
-  return self.done
-end
+Job.work = pieces.work
 
 ---What the memory of one episode does to a decision of another one, not measured yet: call work().
 ---@param agent Agent? nil: a problem

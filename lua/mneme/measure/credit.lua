@@ -5,6 +5,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
+local part_map = require "mneme.episodes.part_map"
 local state_arrays = require "mneme.models.state_arrays"
 local gradients = require "mneme.tensor.gradients"
 local tensor = require "mneme.tensor.tensor"
@@ -283,7 +284,7 @@ end
 ---@param episode table of credit.play
 ---@param at integer[]? steps, from 0, whose value and action are explained; nil: at most 64 of them, evenly
 ---@return table map { at = integer[], T, value = number[][], action = number[][] (value[i][s + 1]: the value at at[i] by step s), parts = { name =
----  { value = number[][], action = number[][] } }, names = string[] of parts, reached = number: largest difference of a value from what the agent had }
+---  { value = number[][], action = number[][] } }, names = string[] of parts, rows and all_parts for credit.view, reached = number: largest difference of a value from what the agent had }
 function credit.map(agent, env, episode, at)
   local T = episode.T
   if not at then
@@ -291,7 +292,7 @@ function credit.map(agent, env, episode, at)
     for i = 0, math.min(T, 64) - 1 do at[i + 1] = math.floor((i + 1) * T / math.min(T, 64) + 0.5) - 1 end
   end
   local all = credit.new(agent, env.observation_space, episode)
-  local map = { at = at, T = T, value = {}, action = {}, parts = {}, names = {}, reached = 0 }
+  local map = { at = at, T = T, value = {}, action = {}, parts = {}, names = {}, rows = {}, all_parts = all.parts, reached = 0 }
   for i, part in ipairs(all.parts) do
     map.names[i] = part.name
     map.parts[part.name] = { value = {}, action = {} }
@@ -302,6 +303,7 @@ function credit.map(agent, env, episode, at)
     while not all:work(q) do end
     map.reached = math.max(map.reached, q.reached)
     for i, row in ipairs(q.rows) do
+      map.rows[first + i - 1] = row
       for _, of in ipairs { "value", "action" } do
         for s = row.at + 1, T - 1 do row[of][s + 1] = 0 end                     -- no step depends on a later one
         map[of][first + i - 1] = row[of]
@@ -313,6 +315,51 @@ function credit.map(agent, env, episode, at)
     end
   end
   return map
+end
+
+-- ---- as a map ----
+
+---Shares of a gradient as every table, figure and panel shows them: one scale for all steps, of which the root is painted.
+---@param rows table[] { word, text }
+---@param steps integer[]
+---@param cells table[][] { share, low, high, n }
+---@param at string what a column is
+---@return PartMap
+function credit.shares(rows, steps, cells, at)
+  return part_map.new { name = "credit", title = "credit", value = "of the gradient", at = at, rows = rows, steps = steps, cells = cells, key = "share",
+    floor = 1, percent = true, root = true }
+end
+
+---What one step depends on: for each gradient a row for the whole observation of a step, and for the parts of it that count most.
+---@param row table of Credit:ask
+---@param parts table[] of credit.parts
+---@param of table<string, string> what the gradients are called: { value = "value" }, { action = "logit of up" } or both
+---@param most integer? parts at most, of each gradient
+---@return PartMap
+---@return table<string, number> past the share of each gradient that is of earlier observations; nil where it is zero
+function credit.view(row, parts, of, most)
+  local rows, cells, steps, past = {}, {}, {}, {}
+  for s = 0, row.at do steps[s + 1] = s end
+  for _, what in ipairs { "value", "action" } do
+    local function sum(list)
+      local all = 0
+      for s = row.from, row.at do all = all + list[s + 1] end
+      return all
+    end
+    local whole = sum(row[what])
+    local function add(word, list, text)
+      rows[#rows + 1], cells[#rows + 1] = { word = word, text = text or word, short = text and "  " .. word }, {}
+      for s = row.from, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
+    end
+    local order, kept = {}, {}
+    for p in ipairs(of[what] and #parts > 1 and parts or {}) do order[p] = { p, sum(row.parts[p][what]) } end
+    table.sort(order, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
+    for k = 1, math.min(most or #order, #order) do kept[order[k][1]] = true end
+    if of[what] then add(of[what], row[what]) end
+    for p, part in ipairs(parts) do if kept[p] then add(part.name, row.parts[p][what], of[what] .. " by " .. part.name) end end
+    past[what] = whole > 0 and 1 - (row[what][row.at + 1] or 0) / whole or nil
+  end
+  return credit.shares(rows, steps, cells, "by the observation of step"), past
 end
 
 return credit

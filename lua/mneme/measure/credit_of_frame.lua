@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local credit = require "mneme.measure.credit"
 local engine = require "mneme.base.engine"
 local state_arrays = require "mneme.models.state_arrays"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 local credit_of_frame = {}
@@ -12,7 +13,7 @@ local AT_ONCE = 1.5e8              -- multiply-adds: more are not done between t
 local ROWS = 64                    -- explained steps that are kept
 local RECENT = 4
 
-local recent = {}                  -- episodes shown last, the newest first: { agent, entries, credit, rows = { [step] = row } }
+local recent = {}                  -- episodes shown last, the newest first: { agent, entries, credit, rows = questions, likewise }
 
 -- ---- the episode of a frame ----
 
@@ -45,29 +46,10 @@ local function grow(job, now)
 end
 
 local function open(now)
-  local agent = now.agent
-  if not agent then return nil, "not shown: gradients are those of an agent that is run again, and there is none here" end
-  local previous = {}
+  local agent, previous = now.agent, {}
   for name, wanted in pairs(agent.previous) do if wanted then previous[name] = {} end end
   local episode = { T = 0, x = {}, action = {}, value = {}, resets = {}, previous = previous }
-  return { agent = agent, entries = {}, rows = {}, kept = 0, credit = credit.new(agent, agent.observation_space, episode) }
-end
-
--- The episode that a frame belongs to.
-local function find(now)
-  local history, found = now.history, nil
-  for k, job in ipairs(recent) do
-    local n = math.min(#job.entries, #history)
-    if job.agent == now.agent and n > 0 and job.entries[n] == history[n] then found = table.remove(recent, k) break end
-  end
-  local problem
-  if not found then
-    found, problem = open(now)
-    if not found then return nil, problem end
-  end
-  table.insert(recent, 1, found)
-  recent[RECENT + 1] = nil
-  return found, #history > #found.entries and grow(found, now) or nil
+  return { agent = agent, entries = {}, rows = {}, credit = credit.new(agent, agent.observation_space, episode) }
 end
 
 -- What explaining a step costs at least between two frames of a window.
@@ -85,18 +67,18 @@ end
 ---@return table? row of Credit:ask; nil: there is none
 ---@return Credit|string credit, or why there is no row
 function credit_of_frame.row(now, deadline)
-  local job, problem = find(now)
+  if not now.agent then return nil, "not shown: gradients are those of an agent that is run again, and there is none here" end
+  local job = tables.recent(recent, RECENT, function(known)
+    local n = math.min(#known.entries, #now.history)
+    return known.agent == now.agent and n > 0 and known.entries[n] == now.history[n]
+  end, function() return open(now) end)
+  local problem, t = grow(job, now), now.history[#now.history].step
   if problem then return nil, problem end
-  local t = now.history[#now.history].step
-  local q = job.rows[t]
-  if not q then
-    if deadline and cost(job, t) > AT_ONCE then
-      return nil, ("not shown: gradients do not pass through pieces of this memory, and the whole would stop the window; mneme credit RUN at=%d"):format(t)
-    end
-    if job.kept == ROWS then job.rows, job.kept = {}, 0 end
-    q = job.credit:ask({ t }, #job.agent.observation_space.shape == 3)
-    job.rows[t], job.kept = q, job.kept + 1
+  if deadline and cost(job, t) > AT_ONCE then
+    return nil, ("not shown: gradients do not pass through pieces of this memory, and the whole would stop the window; mneme credit RUN at=%d"):format(t)
   end
+  local q = tables.recent(job.rows, ROWS, function(known) return known.at[1] == t end,
+    function() return job.credit:ask({ t }, #job.agent.observation_space.shape == 3) end)
   while not job.credit:work(q) and not (deadline and C.mn_clock(false) > deadline) do end
   if q.reached > TOLERANCE * (1 + math.abs(now.value)) then
     return nil, "not shown: the agent does not value these observations like this from an empty memory: its memory was changed, was not empty, or it acts on "

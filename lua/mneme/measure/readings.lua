@@ -4,17 +4,17 @@
 -- samples of a step are gone when it has been read.  Work is done in small pieces, so that a window can do it between two frames.
 local ffi = require "ffi"
 local draws = require "mneme.envs.example_random"
-local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
 local part_map = require "mneme.episodes.part_map"
+local pieces = require "mneme.base.pieces"
 local ridge = require "mneme.measure.ridge"
 local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
 local wilson = require("mneme.stats").wilson
 
-local C = engine.C
+local pause = pieces.pause
 -- Episodes where no number is given, and at most: inner products of all with all take memory by the square, and time by the cube.
 local readings = { episodes = 256, most = 2048 }
 local STEPS = 32                   -- that are read, of longer episodes
@@ -35,10 +35,6 @@ local KEPT = 2 ^ 18                -- values of a memory whose readings are kept
 ---@field done boolean
 local Job = {}
 Job.__index = Job
-
-local function pause(self)
-  if C.mn_clock(false) > self.deadline then coroutine.yield() end
-end
 
 -- ---- questions ----
 
@@ -304,17 +300,7 @@ local function work(self)
   end)
 end
 
----Work until the deadline, or to the end.
----@param deadline number? of engine.C.mn_clock(false)
----@return boolean done
-function Job:work(deadline)
-  self.deadline = deadline or math.huge
-  if self.done then return true end
-  local ok, problem = coroutine.resume(self.routine, self)
-  if not ok then error(problem, 0) end
-  self.done = coroutine.status(self.routine) == "dead"
-  return self.done
-end
+Job.work = pieces.work
 
 ---How much is done.
 ---@return integer parts of the memory that are read, over all steps

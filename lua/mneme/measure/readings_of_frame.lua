@@ -27,8 +27,30 @@ function readings_of_frame.job(now, deadline)
   local found = tables.recent(recent, 2, function(known) return known.run == now.run and known.checkpoint == now.checkpoint end,
     function() return open(now) end)
   found.run, found.checkpoint = now.run, now.checkpoint
-  if found.job then found.job:work(deadline) end
+  local ok, why = pcall(function() return found.job and found.job:work(deadline) end)
+  if not ok then
+    if not errors.is(why) then error(why, 0) end
+    found.job, found.problem = nil, "not shown: " .. why.message
+  end
   return found.job, found.problem
+end
+
+---Says of failed episodes whether the memory had what they needed, where that is asked and read by then.
+---@param now Frame
+---@param episodes table[] of Viewer:episodes_of
+---@param deadline number? see job
+---@return Readings? unfinished
+---@return string? problem why there are no readings
+function readings_of_frame.settle(now, episodes, deadline)
+  local unfinished, problem
+  for _, e in ipairs(episodes) do
+    if e.settle then
+      local job, why = readings_of_frame.job(now, deadline)
+      unfinished, problem = job and not job.done and job or nil, why
+      if job and job.done then e.settle(function(frame, fact) return readings_of_frame.answers(job, frame, fact) end) end
+    end
+  end
+  return unfinished, problem
 end
 
 -- What was read of frames, by their observations: a page is painted far more often than an agent steps.

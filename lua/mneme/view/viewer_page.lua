@@ -181,12 +181,12 @@ local function pages(self, view, body, now)
 end
 
 -- How many episodes a reason explains, over all: "drawn wrongly 12, memory lost 1".
-local function legend(list)
+local function legend(list, unread)
   local count, texts = {}, {}
   for _, e in ipairs(list) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
   for _, reason in ipairs(decisions.reasons) do
     local n = count[reason[1]]
-    if n then texts[#texts + 1] = ("%s %s %d (%s)"):format(reason[3], reason[2], n, reason[4]) end
+    if n then texts[#texts + 1] = ("%s %s %d (%s)"):format(reason[3], reason[2], n, reason[1] == "memory" and unread or reason[4]) end
   end
   return table.concat(texts, ", ")
 end
@@ -194,15 +194,16 @@ end
 -- Adds page() to the class of viewers; `help`: its keys, for the panel of that name.
 return function(Viewer, help)
   ---The known episodes and why they failed, for a page of text.
+  ---@param unread string? why no reading of the memory was made
   ---@return table[] marks { mark, good, lost, text }
   ---@return string legend of the marks of failures
-  function Viewer:strip()
+  function Viewer:strip(unread)
     local list, marks = self:episodes_of(1), {}
     for i, e in ipairs(list) do
       marks[i] = { mark = e.failed and (e.why and decisions.reasons[e.why][3] or "×") or " ", good = e.outcome and not e.failed, lost = e.why == "lost",
         text = words_for(self, e) }
     end
-    return marks, legend(list)
+    return marks, legend(list, unread)
   end
 
   ---The scene and the frame of a window.
