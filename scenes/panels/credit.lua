@@ -60,7 +60,7 @@ return function(view, box, now)
     return entry.step >= row.from and rows[r].sum > 0 and math.sqrt(rows[r].list[entry.step + 1] / rows[r].sum) or 0
   end, step_heatmap.span(now))
   local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = names, what = "share of the gradient",
-    row_name = function(r) return rows[r].text end, words = function(root) return ("%.1f %%"):format(100 * root ^ 2) end })
+    row_name = function(r) return rows[r].text end, root = true })
   step_heatmap.mark(view, plot, now, over.steps)
   if picture then panels.credit_pixels(view, picture, now, { row = row, credit = known }) end
 end
