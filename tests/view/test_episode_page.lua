@@ -166,3 +166,84 @@ for _, name in ipairs(registry.names "scenes") do
 end
 
 t.test("painter.js paints the light page", function() check(shown_of({ "tmaze", corridor = 8 }, { "gru", d_model = 16 }, nil, "mind"), { most = 3 }, { "light", theme = "light" }) end)
+
+t.test("painter.js paints two courses of an episode, and every core's", function()
+  for _, core in ipairs(registry.names "cores") do
+    local has_state = next(rig.fresh({ core }, 3, { d_in = 16 }).states) ~= nil
+    local data = check(shown_of({ "tmaze", corridor = 8 }, core, has_state and 2 or nil, "memory"), { most = 3, width = 800, height = 500 }, { core })
+    t.eq(data.steps[1]:find(" | ", 1, true) ~= nil, has_state, core)
+  end
+end)
+
+for _, e in ipairs(envs.list()) do
+  t.test("painter.js paints what an environment draws: " .. e.name, function()
+    check(shown_of({ e.name }, { "gru", d_model = 8 }, nil, "world"), { most = 2, width = 640, height = 400 }, { e.name })
+  end)
+end
+
+t.test("a page is one file: nothing to load, text cannot leave its place, and it can be read without scripts", function()
+  local data = episode_data.of(shown_of({ "tmaze", corridor = 6 }, { "gru", d_model = 8 }), { most = 5 })
+  data.title = '</script><img src="http://example.org/x.png">&'
+  local html = episode_page.whole(data, { theme = "dark" })
+  t.ok(not html:find("<img src=\"http", 1, true), "no markup from a title")
+  for _, bad in ipairs { "%ssrc%s*=%s*[\"']https?:", "<link", "@import", "url%(", "fetch%(", "XMLHttp", "import%(" } do
+    t.ok(not html:find(bad), "the page loads: " .. bad)
+  end
+  t.ok(html:find("default-src 'none'", 1, true), "and browsers are told so")
+  t.ok(html:find('data-theme="dark"', 1, true), "theme=")
+  t.eq(data.left_out, true, "five steps of an untrained agent's episode")
+  t.ok(html:find("the first 5 steps only", 1, true), "said on the page")
+  t.ok(html:find('<img class="mn-still" alt="step 0" src="data:image/png;base64,iVBOR', 1, true), "a picture")
+  t.eq(select(2, html:gsub("<li>[^<]+with %d+ %%, value", "")), 5, "every step in words")
+end)
+
+t.test("200 steps of the published agalite, twice, are less than 1 MiB", function()
+  local shown = shown_of({ "tmaze", corridor = 200 }, { "agalite" }, 20)
+  local data = episode_data.of(shown, { most = 200 })
+  local html = episode_page.whole(data)
+  t.eq(#data.steps, 200)
+  t.ok(#html < 2 ^ 20, ("%d bytes"):format(#html))
+end)
+
+t.test("mneme view out=FILE.html", function()
+  local path = folder .. "/e.html"
+  for _, bad in ipairs { { "tmaze", "out=" .. path, "erase=all" }, { "tmaze", "out=" .. path, "erase=all", "at=2", "episodes=2" } } do
+    local ok, e = pcall(function() return view.prepare(parsed(view, bad)) end)
+    t.ok(not ok and e.status == 2, table.concat(bad, " "))
+  end
+  local said, status = shell.mneme(folder, "view tmaze seed=4 erase=all at=2 theme=light out=e.html")
+  t.eq(status, 0, said)
+  local html = files.read(path)
+  t.ok(html:find("erase all at step 2: ", 1, true) and html:find('alt="step 2"', 1, true), "both courses, opened at the intervention")
+  said, status = shell.mneme(folder, "view tmaze seed=4 episodes=3 out=third.html")
+  t.eq(status, 0, said)
+  t.ok(not files.read(folder .. "/third.html"):find("erase all", 1, true))
+end)
+
+t.test("a report has an episode of its best run, and episode=0 leaves it out", function()
+  local best, most = nil, -1
+  for seed = 1, 2 do
+    local said, status = shell.mneme(folder, ("run demo corridor=6 steps=16384 seed=%d run=r%d"):format(seed, seed))
+    t.eq(status, 0, said)
+    local score = tonumber(said:match "score ([%d.]+) over the last 100")
+    if score > most then best, most = "r" .. seed, score end
+  end
+  local said, status = shell.mneme(folder, "report r1 r2 out=with.html")
+  t.eq(status, 0, said)
+  local html = files.read(folder .. "/with.html")
+  t.eq(select(2, html:gsub('<section class="mn%-episode"', "")), 1, "one episode")
+  t.ok(html:find " | erase all at step %d+: ", "as it was, and without its memory")
+  said, status = shell.mneme(folder, "report r1 r2 out=page.md")
+  t.eq(status, 0, said)
+  t.ok(files.read(folder .. "/page.md"):find(("mneme view %s out=episode.html erase=all at="):format(best), 1, true), "the best run is " .. best)
+  said, status = shell.mneme(folder, "report r1 r2 out=without.html episode=0")
+  t.eq(status, 0, said)
+  t.ok(not files.read(folder .. "/without.html"):find("mn-episode", 1, true))
+  said, status = shell.mneme(folder, "where r1")
+  t.eq(status, 0, said)
+  said, status = shell.mneme(folder, "view r1 seed=9 wait=1 out=seeded.html")
+  t.eq(status, 0, said)
+  t.ok(files.read(folder .. "/seeded.html"):find("64 episodes: ", 1, true), "a stored map serves any episode")
+end)
+
+os.execute("rm -r '" .. folder .. "'")

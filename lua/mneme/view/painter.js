@@ -7,19 +7,29 @@ const limit = (x, lo, hi) => Math.max(lo, Math.min(hi, x));
 
 // ---- what is kept ----
 
+// Lists of numbers from columns of differences.
+function rowsOf(columns) {
+  const rows = columns[0].map(() => []);
+  for (const column of columns) column.reduce((sum, x, i) => rows[i][rows[i].length] = sum + x, 0);
+  return rows;
+}
+
 // From bytes: JSON, a zero, and the bytes of heat maps and images.  Pages come as changes of the page before.
 function unpack(bytes) {
   const end = bytes.indexOf(0), data = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
   data.bytes = bytes.subarray(end + 1);
-  let page = [];
+  data.shapes = rowsOf(data.shapes);
+  data.heats = rowsOf(data.heats);
+  let page = [], known = 0;
   data.pages = data.pages.map(change => {
     const next = [];
-    let from = 0;
+    let from = 0, place = 0;
     for (let i = 0; i < change.length;) {
-      const [place, go, come] = change.slice(i, i + 3);
-      next.push(...page.slice(from, place), ...change.slice(i + 3, i + 3 + come));
-      from = place + go;
-      i += 3 + come;
+      place += change[i];
+      const [go, come] = change.slice(i + 1, i + 3);
+      for (; from < place; from++) next.push(page[from]);
+      i += 3; from += go;
+      for (let k = 0; k < come; k++, i++) { const shape = known - change[i]; next.push(shape); known = Math.max(known, shape + 1); }
     }
     return page = next.concat(page.slice(from));
   });
@@ -34,7 +44,7 @@ async function read(text) {
 
 // The value of a cell of a heat map; NaN where there is none, undefined beyond its columns.
 function cell(data, heat, row, col) {
-  const [rows, cols, tall, wide, lo, hi, at] = data.heats[heat];
+  const [rows, cols, tall, wide, least, most, at] = data.heats[heat], lo = data.numbers[least], hi = data.numbers[most];
   if (col >= cols || row >= rows) return undefined;
   const byte = data.bytes[at + Math.floor(row / tall) * Math.ceil(cols / wide) + Math.floor(col / wide)];
   return byte === 0 ? NaN : lo + (byte - 1) / 254 * (hi - lo);
