@@ -84,7 +84,7 @@ return function(view, box, now)
   local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end,
     step_heatmap.span(now))
   local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer),
-    what = scale and "share × contribution" or "share", of = function(root) return root * root end, row_name = function(r) return selection.name(rows[r]) end })
+    what = scale and "share × contribution" or "share", root = true, row_name = function(r) return selection.name(rows[r]) end })
   step_heatmap.mark(view, plot, now, over.steps)
   selection.spots(view, plot, now, rows)
 end

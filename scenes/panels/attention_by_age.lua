@@ -31,12 +31,11 @@ return function(view, inner, now, options)
   for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, 11)) end
   local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 20 * u }
   view:heat(plot, rows, #spans, values, 0, math.sqrt(most), canvas.SEQUENTIAL, false)
-  view:tip(plot, function(x, y)
-    local r, c = math.min(rows - 1, math.floor(y * rows)), math.min(#spans - 1, math.floor(x * #spans))
+  view:tip(plot, { rows = rows, cols = #spans, values = values, lo = 0, hi = math.sqrt(most), root = true, words = function(r, c)
     local span = spans[c + 1]
     local ago = span.from == span.to and tostring(span.from) or ("%d to %d"):format(span.from, span.to)
-    return ("%s, %s steps ago: %s"):format(name_of(r + 1), ago, canvas.number(values[r * #spans + c] ^ 2))
-  end)
+    return ("%s, %s steps ago: "):format(name_of(r + 1), ago)
+  end })
   for i, name in ipairs(names) do view:text(name, inner.x, plot.y + plot.h * (i - 0.5) / #names + 4 * u, 11, theme.dim, "left", wide + 1) end
   local below, free = plot.y + plot.h + 15 * u, inner.x + view:text_width("steps ago", 11) + 8 * u
   for c, span in ipairs(spans) do

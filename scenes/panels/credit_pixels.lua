@@ -45,10 +45,9 @@ return function(view, box, now, options)
   local place = { x = box.x + (box.w - side * cols) / 2, y = box.y, w = side * cols, h = side * rows }
   local rgb, most = mixed(seen, sizes, rows * cols)
   view:image(place, rows, cols, rgb)
-  view:tip(place, function(x, y)
-    local r, c = math.min(rows - 1, math.floor(y * rows)), math.min(cols - 1, math.floor(x * cols))
-    return ("step %d, pixel %d, %d: gradient of the value %s"):format(s, r, c, canvas.number(sizes[r * cols + c]))
-  end)
+  view:tip(place, { rows = rows, cols = cols, values = sizes, lo = 0, hi = most, steady = true, words = function(r, c)
+    return ("step %d, pixel %d, %d: gradient of the value "):format(s, r, c)
+  end })
   local text = ("step %d; warm: a pixel's gradient, 0 … %s"):format(s, canvas.number(most))
   view:text(text, place.x + place.w / 2, place.y + place.h + 13 * u, 11, theme.dim, "center", box.w)
 end

@@ -70,11 +70,8 @@ return function(view, box, now, map, options)
     end
     if not options.spot and row.layer then selection.spot(view, { x = plot.x, y = y, w = plot.w, h = high }, now, row) end
   end
-  view:tip(plot, function(x, y)
-    local c = math.floor((plot.x + x * plot.w - left) / cell) + 1
-    local r = rows[math.min(#rows, math.floor(y * #rows) + 1)]
-    return c >= 1 and c <= n and map:words(r, c) or ("%s: not measured"):format(map.rows[r].text)
-  end)
+  view:tip(plot, { rows = #rows, cols = 1, words = function(r) return map.rows[rows[r + 1]].text .. ": not measured" end })
+  view:tip({ x = left, y = plot.y, w = cell * n, h = plot.h }, { rows = #rows, cols = n, words = function(r, c) return map:words(rows[r + 1], c + 1) end })
   local below = plot.y + plot.h + 15 * u
   view:text(map.at .. " " .. map.steps[1], left, below, 11, theme.dim)
   view:text(tostring(map.steps[n]), left + cell * n, below, 11, theme.dim, "right")

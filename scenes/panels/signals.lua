@@ -1,6 +1,7 @@
 -- signals.lua -- any values over the steps of an episode, as lines.  What is to come is pale, where it is known; a click goes to a step.
 local mn = require "mneme"
 local canvas, selection = mn.ui.canvas, mn.ui.selection
+local MOST = 512                   -- places along a curve that the pointer tells apart
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
 -- The names of the lines in their colours, from the right; a click on a name selects its row.
@@ -42,8 +43,9 @@ end
 
 -- The values at the step that the pointer is nearest to.
 local function tip(view, plot, history, x0, last, options)
-  view:tip(plot, function(x)
-    local wish, best = x0 + x * (last - x0), nil
+  local cols = math.max(1, math.min(MOST, last - x0 + 1))
+  view:tip(plot, { rows = 1, cols = cols, words = function(_, col)
+    local wish, best = x0 + (col + 0.5) / cols * (last - x0), nil
     for _, entry in ipairs(history) do
       if not best or math.abs(entry.step - wish) < math.abs(best.step - wish) then best = entry end
     end
@@ -53,7 +55,7 @@ local function tip(view, plot, history, x0, last, options)
       if y then words[#words + 1] = line.name .. " " .. canvas.number(y) end
     end
     return #words > 0 and ("%s %s: %s"):format(options.x_name or "step", canvas.number(best.step), table.concat(words, ", ")) or nil
-  end)
+  end })
 end
 
 ---options: title, note, y_name (with its unit), lines = { { name, of = function(entry): number?, thick, row = selected by a click on

@@ -1,10 +1,10 @@
 -- test_beliefs.lua -- what scenes draw of an agent's beliefs lies where these things are: a memory that says the truth is drawn on the things
 -- themselves, and one that says the opposite nowhere on them.
 local t = require "tests.harness"
+local C = require("mneme.base.engine").C
 local frames = require "mneme.episodes.frames"
 local mn = require "mneme"
 local part_map = require "mneme.episodes.part_map"
-local pictures = require "mneme.view.episode_pictures"
 local scene = require "mneme.view.scene"
 local stepper = require "mneme.episodes.stepper"
 local readings = mn.measure.readings_of_frame
@@ -45,11 +45,11 @@ local function drawn(name, frame, fact, list, worth)
   return found
 end
 
--- The drawings of a world: { kind, color, x, y, w, h }.
+-- The shapes of a world: { kind, color, x, y, w, h }.
 local function shapes_of(frame)
-  local shapes = pictures.shapes()
-  shapes:film()(frame.canvas)
-  return (shapes:list())
+  local list, all = {}, C.mn_canvas_shapes(frame.canvas)
+  for i = 0, C.mn_canvas_count(frame.canvas) - 1 do list[i + 1] = { all[i].kind, all[i].color, all[i].x, all[i].y, all[i].w, all[i].h } end
+  return list
 end
 
 for _, name in ipairs { "mystery_path", "mystery_path_grid" } do

@@ -231,17 +231,14 @@ end
 ---  nil: row and column; false: nothing is shown there
 function methods:heat(box, rows, cols, values, lo, hi, map, name)
   if box.w < 1 or box.h < 1 then return end
+  if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
   if name ~= false then
-    self:tip(box, function(x, y)
-      local row, col = math.min(rows - 1, math.floor(y * rows)), math.min(cols - 1, math.floor(x * cols))
-      local value = tonumber(values[row * cols + col])
+    self:tip(box, { rows = rows, cols = cols, values = values, lo = lo, hi = hi, steady = true, words = function(row, col)
       local words = name and name(row, col)
       if name and not words then return nil end
-      words = words or rows * cols == 1 and "value" or rows == 1 and "value " .. col or ("row %d, column %d"):format(row, col)
-      return words .. ": " .. canvas.number(value)
-    end)
+      return (words or rows * cols == 1 and "value" or rows == 1 and "value " .. col or ("row %d, column %d"):format(row, col)) .. ": "
+    end })
   end
-  if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
   engine.check(C.mn_canvas_heat(shapes_of(self), box.x, box.y, box.w, box.h, rows, cols, values, lo, hi,
     map or SEQUENTIAL))
 end
@@ -329,12 +326,22 @@ function canvas.number(x) return x ~= x and "NaN" or (numbers.short(x):gsub("^-"
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
 ---@param box table { x, y, w, h }
----@param text string|fun(x: number, y: number): string? of the place in the box, 0..1 from its left and top; nil: nothing there
+---@param text string|table or that of each cell of a grid in the box: { rows, cols, words = function(row, col), from 0: its text, nil: none; one that
+---  ends with a blank is followed by the cell's value; values = float[rows * used], used = columns that have one, all, lo and hi: ends of their range,
+---  root = true: they are roots; steady = true: cells have the same words as long as the first one has }
 function methods:tip(box, text)
   self.n_tips = self.n_tips + 1
   local tip = self.tips[self.n_tips] or {}
   tip.x, tip.y, tip.w, tip.h, tip.text = box.x, box.y, box.w, box.h, text
   self.tips[self.n_tips] = tip
+end
+
+-- The text of a cell of a grid.
+local function of_cell(grid, row, col)
+  local words, used = grid.words(row, col), grid.used or grid.cols
+  if not words or not words:find " $" then return words end
+  local value = col < used and tonumber(grid.values[row * used + col])
+  return words .. (value and canvas.number(grid.root and value * value or value) or "not there yet")
 end
 
 ---The text of the tip at a point.
@@ -346,7 +353,7 @@ function methods:tip_at(x, y)
     local tip = self.tips[i]
     if x >= tip.x and x < tip.x + tip.w and y >= tip.y and y < tip.y + tip.h then
       local text = tip.text
-      if type(text) == "function" then text = text((x - tip.x) / tip.w, (y - tip.y) / tip.h) end
+      if type(text) == "table" then text = of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols)) end
       if text then return text end
     end
   end

@@ -13,7 +13,6 @@ local map_file = lazy "mneme.episodes.causal_map_file"
 local nn = lazy "mneme.tensor.nn"
 local intervention_options = lazy "mneme.episodes.intervention_options"
 local episode_data = lazy "mneme.view.episode_data"
-local episode_measures = lazy "mneme.measure.episode_measures"
 local episode_page = lazy "mneme.view.episode_page"
 local readings = lazy "mneme.measure.readings_of_frame"
 local scene = lazy "mneme.view.scene"
@@ -280,11 +279,13 @@ function view.write_page(shown, o)
     if shown:episode() == from then errors.fail(("%s: there is no episode number %d"):format(o.things[1], o.episodes)) end
   end
   bar:clear()
-  local map = files.is_folder(o.things[1]) and #o.things == 1 and map_of(o, o.things[1]) or nil
-  local measure = o.wait > 0 and episode_measures.of { seconds = o.wait, map = map } or nil
-  local data, why = episode_data.of(shown, { open = o.at, at = #o.list > 0 and o.at or nil, measure = measure })
-  if not data then errors.fail(("%s: not in one page with %s: %s"):format(o.things[2], o.things[1], why)) end
-  if o.at and #o.list == 0 and o.at >= data.variants[1].n and not data.left_out then too_late(o.at, data.variants[1].n) end
+  local film
+  local data = episode_data.of(shown, { open = o.at, seconds = o.wait, width = o.width, height = o.height, theme = o.theme, on = function(i, n)
+    film = film or progress.new { steps = n, unit = "steps", after = 2 }
+    film:update(i, {})
+  end })
+  film:clear()
+  if o.at and #o.list == 0 and o.at >= #data.steps and not data.left_out then too_late(o.at, #data.steps) end
   local deadline = C.mn_clock(false) + o.wait
   if o.wait > 0 then shown:ahead(deadline) end
   if shown.scouted then

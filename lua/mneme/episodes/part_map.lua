@@ -1,6 +1,5 @@
 -- part_map.lua -- what is known of each part of a memory at each step: what is lost where it is erased, gained where it is kept, moved where it is swapped,
--- read from it, or depends on it.  One rule for what is painted, one table, one figure, and one form for pages, whatever was measured.
-local json = require "mneme.base.json"
+-- read from it, or depends on it.  One rule for what is painted, one table and one figure, whatever was measured.
 local layout = require "mneme.base.layout"
 
 local part_map = {}
@@ -158,27 +157,6 @@ function Map:figure(title, note)
   end
   return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = self.at, categories = x }, y = { categories = y },
     value = { label = self.value, range = { 0, self:scale() } }, note = note }
-end
-
-local function digits(x) return x - x == 0 and tonumber(("%.3g"):format(x)) or json.null end
-
----The map for a page in a browser.
----@return table variant { steps, every, values[row][column] = number or null: not measured, looks[row] = a letter for each column: c(lear),
----  n(oise), r(eadable) or ?, tips[row][column], note, scale }
-function Map:page()
-  local scale, notes = self:scale(), { self.note }
-  notes[#notes + 1] = self:unread()
-  local all = { steps = json.array { unpack(self.steps) }, every = self:every(), values = json.array {}, looks = json.array {}, tips = json.array {},
-    note = notes[1] and table.concat(notes, ". ") or json.null, scale = digits(scale) }
-  for r in ipairs(self.rows) do
-    local values, looks, tips = json.array {}, {}, json.array {}
-    for c in ipairs(self.steps) do
-      local cell, _, look = self.cells[r][c], self:ink(r, c, scale)
-      values[c], looks[c], tips[c] = cell and digits(cell[self.key]) or json.null, look and look:sub(1, 1) or "?", self:words(r, c)
-    end
-    all.values[r], all.looks[r], all.tips[r] = values, table.concat(looks), tips
-  end
-  return all
 end
 
 ---Marks which cells of a map of readings are of parts that are used: whose erasing before the next step costs beyond the noise.

@@ -4,17 +4,17 @@ local causal_map = require "mneme.episodes.causal_map"
 local causal_map_file = require "mneme.episodes.causal_map_file"
 local claims = require "mneme.study.claims"
 local episode_data = require "mneme.view.episode_data"
-local episode_measures = require "mneme.measure.episode_measures"
 local episode_page = require "mneme.view.episode_page"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.study.folder"
 local intervention_options = require "mneme.episodes.intervention_options"
-local playback = require "mneme.episodes.playback"
 local run_folder = require "mneme.runs.folder"
+local scene = require "mneme.view.scene"
 local source_files = require "mneme.base.source_files"
 local stepper = require "mneme.episodes.stepper"
 local terminal = require "mneme.base.terminal"
+local viewer = require "mneme.view.viewer"
 local values = require "mneme.base.setting_types"
 
 local episode = {}
@@ -59,20 +59,6 @@ end
 
 -- ---- an episode ----
 
--- The first episode of a run; the step half-way, from which on a second course has no memory, where it has one.
-local function played(path)
-  local function open(given) return stepper.from_run(path, { seeded = true, episode = given.episode }) end
-  local shown = playback.new { { source = open {}, open = open } }
-  repeat until not shown:forward() or shown:ended() or shown.at > MOST_STEPS
-  local at = math.floor(shown:tick_of(1).step / 2)
-  local core = shown:source().agent.core
-  if at == 0 or next(core.states) == nil then return shown, nil end
-  shown:seek(at + 1)
-  local line, slot = shown.tracks[1].timeline, shown.slots[shown.at][1]
-  local change = intervention_options.change(intervention_options.of { { kind = "erase", what = "all" } }, line, slot)
-  return shown, shown:change(change, 0) and at or nil
-end
-
 -- The map of a run's memory, stored or to be measured.
 local function map_of(path)
   return function(checkpoint, test)
@@ -83,14 +69,31 @@ local function map_of(path)
   end
 end
 
+-- The first episode of a run; the step half-way, from which on a second course has no memory, where it has one.
+local function played(path)
+  local function open(given)
+    return given == "checkpoints" and {} or stepper.from_run(path, { seeded = true, episode = given.episode })
+  end
+  local first = { source = open {}, open = open, map = map_of(path), stored = files.is_folder(path .. "/where"),
+    scene = scene.load(scene.for_env(tostring(run_folder.read_info(path).env))) }
+  local shown = viewer.new({ first }, { controls = false })
+  repeat until not shown:forward() or shown:ended() or shown.at > MOST_STEPS
+  local at = math.floor(shown:tick_of(1).step / 2)
+  local core = shown:source().agent.core
+  if at == 0 or next(core.states) == nil then return shown, nil end
+  shown:seek(at + 1)
+  local line, slot = shown.tracks[1].timeline, shown.slots[shown.at][1]
+  local change = intervention_options.change(intervention_options.of { { kind = "erase", what = "all" } }, line, slot)
+  return shown, shown:change(change, 0) and at or nil
+end
+
 -- The data of a run's first episode; nil where it cannot be played.
 local function data_of(run, share)
   local before = source_files.folder
   run_folder.held = {}
   local ok, data, at = pcall(function()
     local shown, erased = played(run.path)
-    return episode_data.of(shown, { at = erased, open = erased, most = MOST_STEPS, share = share,
-      measure = episode_measures.of { seconds = SECONDS, map = map_of(run.path) } }), erased
+    return episode_data.of(shown, { open = erased, most = MOST_STEPS, share = share, seconds = SECONDS }), erased
   end)
   source_files.folder, run_folder.held = before, nil
   if ok then return data, at end

@@ -1,389 +1,371 @@
--- episode_data.lua -- an episode as plain data for a page in a browser: what every step shows, as numbers, and what is large as
--- bytes in base64.  With an intervention, or two agents, there are two variants; the second one stores only the steps after they part.
+-- episode_data.lua -- an episode as a page for browsers keeps it: the shapes that its scene draws at each step, every different one once, and
+-- how the list changes from step to step; what the pointer is told; and sentences.  lua/mneme/view/painter.js reads it.
 local ffi = require "ffi"
+local bit = require "bit"
+local canvas = require "mneme.base.canvas"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local implicit_attention = require "mneme.models.implicit_attention"
-local state_arrays = require "mneme.models.state_arrays"
-local attention_history = require "mneme.view.attention_history"
-local pictures = require "mneme.view.episode_pictures"
-local selection = require "mneme.view.selection"
+local scene = require "mneme.view.scene"
 
+ffi.cdef [[
+typedef struct mn_heat { int rows, cols, map; float lo, hi; const float *values; } mn_heat;
+mn_heat mn_canvas_heat_at(const mn_canvas *c, int text);
+int compress2(uint8_t *to, unsigned long *length, const char *from, unsigned long bytes, int level);
+unsigned long compressBound(unsigned long bytes);
+]]
+
+local C = engine.C
 local episode_data = {}
 local MOST_STEPS = 2000
-local ATTENTION, STATE, SEEN = 200000, 160000, 100000       -- bytes of a file at most, of all variants
-local FEW = 64                                              -- values of an observation that are stored as numbers
-local SEPARATE = 1024                                       -- heads whose state is drawn, at most
-local BLOCKS = 400                                          -- of a head's state of one kind, at most
+local CELLS, WORDS = 800000, 4096                            -- cells of all heat maps of a page; of a grid whose words are kept
+local STILL = 0.75                                           -- of the page's size: the picture for readers without scripts
+local LOOK = 400                                             -- places of a list that are searched for where it goes on as before
+-- what a shape is: the kinds of engine/canvas.h, and what the pointer meets
+local TEXT, HEAT, IMAGE, TIP, GRID, VISIT = 5, 6, 7, 8, 9, 10
 
-local base64, null = pictures.base64, json.null
+local function hundredths(x) return math.floor(100 * x + 0.5) end
 
--- Four digits; nothing for what is not finite.
-local function number(x)
-  if type(x) ~= "number" or x - x ~= 0 then return null end
-  return tonumber(("%.4g"):format(x))
+-- ---- what is kept once ----
+
+-- Things by a key, each with a number from 0.
+local Pool = {}
+Pool.__index = Pool
+local function pool() return setmetatable({ list = json.array {}, place = {} }, Pool) end
+
+-- The number of a key; a new one's thing is made.
+function Pool:number(key, make)
+  local at = self.place[key]
+  if not at then
+    at = #self.list
+    self.place[key], self.list[at + 1] = at, make and make() or key
+  end
+  return at
 end
 
-
--- A share of 0 .. 1 as a byte.
-local function byte(share) return math.floor(255 * math.max(0, math.min(1, share)) + 0.5) end
-
--- ---- which frames ----
-
--- The frames of a track in the displayed episode, and the one that shows its end.
-local function frames_of(shown, k, from, to, most)
-  local line, list, last = shown.tracks[k].timeline, {}, nil
-  for at = from, to do
-    local i = shown.slots[at][k]
-    if i ~= last then list[#list + 1], last = i, i end
-  end
-  local tick = line.ticks[last]
-  local stop, left_out = tick.ended and table.remove(list) or nil, not (tick.ended or tick.over)
-  if #list > most then
-    stop, left_out = nil, true
-    for i = #list, most + 1, -1 do list[i] = nil end
-  end
-  return list, stop, left_out
+-- Colours of the dark page by their names, so that a reader can have the light one: each is a shade off, so that no world has it, too.
+local theme, named = setmetatable({}, { __index = canvas.themes.dark }), {}
+for _, key in ipairs { "page", "card", "line", "grid", "ground", "text", "dim", "accent", "warm", "good", "bad", "violet", "shade" } do
+  local c = canvas.themes.dark[key]
+  theme[key] = c + (key == "ground" and 512 or 256) * (math.floor(c / 256) % 2 == 0 and 1 or -1)
+  named[math.floor(theme[key] / 256)] = key ~= "shade" and key or "page"
 end
 
--- ---- what all steps have in common ----
+local Film = {}
+Film.__index = Film
 
--- The gates of a frame: kinds, and the head of each row.
-local function gate_rows(frame)
-  local list = {}
-  for _, kind in ipairs(frame.gates) do
-    local layers, kinds, by_layer = state_arrays.grid(frame.probes, { kind })
-    local rows = {}
-    for _, layer in ipairs(layers) do
-      local array = by_layer[layer][kinds[1]]
-      local n = array and state_arrays.count(array, frame.n_heads) or 0
-      for head = 0, n - 1 do rows[#rows + 1] = { layer = layer, head = n > 1 and head or nil } end
+---Pages as lists of shapes.
+---@param painter table of scene.painter: pages are drawn on its view
+---@param cells number of the heat maps of a page, at most
+local function film(painter, cells)
+  painter.view.theme = theme
+  return setmetatable({ painter = painter, cells = cells, pages = json.array {}, shapes = pool(), colours = pool(), strings = pool(), lists = pool(), heats = pool(),
+    images = pool(), numbers = pool(), known = 0, bytes = {}, n_bytes = 0, steady = {} }, Film)
+end
+
+local function put_bytes(self, bytes)
+  self.bytes[#self.bytes + 1], self.n_bytes = bytes, self.n_bytes + #bytes
+  return self.n_bytes - #bytes
+end
+
+local function colour(self, c)
+  return self.colours:number(c, function()
+    return json.array { named[math.floor(c / 256)] or ("#%06x"):format(math.floor(c / 256)), c % 256 }
+  end)
+end
+
+-- How many rows and columns of a grid are one block, so that there are at most `most` blocks.
+local function blocks(rows, cols, most)
+  local tall, wide = 1, 1
+  while math.ceil(rows / tall) * math.ceil(cols / wide) > most do
+    if rows / tall > cols / wide then tall = tall + 1 else wide = wide + 1 end
+  end
+  return tall, wide
+end
+
+-- Values as bytes: 0 is no number, 1 .. 255 the range; of a block the mean, as where cells are smaller than pixels.
+local function heat(self, rows, cols, values, lo, hi)
+  local tall, wide = blocks(rows, cols, self.most)
+  local down, across = math.ceil(rows / tall), math.ceil(cols / wide)
+  local out, scale = ffi.new("uint8_t[?]", down * across), hi ~= lo and 254 / (hi - lo) or 0
+  for r = 0, down - 1 do
+    for c = 0, across - 1 do
+      local sum, n = 0, 0
+      for y = r * tall, math.min(rows, r * tall + tall) - 1 do
+        for x = c * wide, math.min(cols, c * wide + wide) - 1 do sum, n = sum + values[y * cols + x], n + 1 end
+      end
+      local mean = sum / n
+      out[r * across + c] = mean == mean and 1 + math.max(0, math.min(254, math.floor((hi ~= lo and (mean - lo) * scale or 127) + 0.5))) or 0
     end
-    if #rows > 0 then list[#list + 1] = { kind = kind, rows = rows, lo = math.huge, hi = -math.huge } end
   end
-  return list
+  local bytes = ffi.string(out, down * across)
+  local about = ("%d,%d,%d,%d,%d,%d"):format(rows, cols, tall, wide, self.numbers:number(tonumber(("%.5g"):format(lo))),
+    self.numbers:number(tonumber(("%.5g"):format(hi))))
+  return self.heats:number(about .. bytes, function()
+    local entry = json.array {}
+    for x in about:gmatch "[^,]+" do entry[#entry + 1] = tonumber(x) end
+    entry[7] = put_bytes(self, bytes)
+    return entry
+  end)
 end
 
--- How the state is divided: an entry for each head's matrix of a kind, and in how many blocks it is drawn.
-local function state_cells(frame, steps)
-  local layers, kinds, by_layer = state_arrays.grid(frame.memory)
-  local list = {}
-  for _, layer in ipairs(layers) do
-    for _, kind in ipairs(kinds) do
-      local array = by_layer[layer][kind]
-      local n = array and state_arrays.count(array, frame.n_heads) or 0
-      for head = 0, n - 1 do
-        local rows, cols = state_arrays.slice(array, head, frame.n_heads)
-        list[#list + 1] = { name = kind, layer = layer, head = n > 1 and head or nil, rows = rows, cols = cols, array = { layer, kind, head } }
+local sides = ffi.new "int[2]"
+local function image(self, shapes, s)
+  local rgb = ffi.string(C.mn_canvas_pixels(shapes, s.text, sides, sides + 1), 3 * sides[0] * sides[1])
+  local rows, cols = sides[0], sides[1]
+  return self.images:number(cols .. "," .. rgb, function() return json.array { rows, cols, put_bytes(self, rgb) } end)
+end
+
+-- ---- a page ----
+
+local function add(list, self, ...)
+  local shape = { ... }
+  list[#list + 1] = self.shapes:number(table.concat(shape, ","), function() return shape end)
+end
+
+-- Lists of numbers as columns of differences, each from the one above: they compress five times as well.
+local function columns(list, n)
+  local out = json.array {}
+  for c = 1, n do
+    out[c] = json.array {}
+    local before = 0
+    for r, row in ipairs(list) do
+      out[c][r], before = (row[c] or 0) - before, row[c] or 0
+    end
+  end
+  return out
+end
+
+-- What is drawn.
+local function put_shape(self, list, shapes, s)
+  local data, more, ink = hundredths(s.data), nil, s.kind == HEAT and 0 or colour(self, s.color)
+  if s.kind == TEXT then
+    local text = ffi.string(C.mn_canvas_string(shapes, s.text))
+    data, more = hundredths(self.painter:text_width(text, s.h)), self.strings:number(text)
+  elseif s.kind == HEAT then
+    local h = C.mn_canvas_heat_at(shapes, s.text)
+    data, more = h.map, heat(self, h.rows, h.cols, h.values, h.lo, h.hi)
+  elseif s.kind == IMAGE then data, more = 0, image(self, shapes, s) end
+  add(list, self, s.kind, ink, hundredths(s.x), hundredths(s.y), hundredths(s.w), hundredths(s.h), data, more)
+end
+
+-- The words of a grid's cells, as a list of strings: { columns, rows and columns of a block, numbers of strings ... }; -1: none.
+local function words(self, grid)
+  local first = grid.steady and ("%d,%d,%s"):format(grid.rows, grid.cols, grid.words(0, 0) or "")
+  if first and self.steady[first] then return self.steady[first] end
+  local tall, wide = blocks(grid.rows, grid.cols, WORDS)
+  local list = { grid.cols, tall, wide }
+  for r = 0, grid.rows - 1, tall do
+    for c = 0, grid.cols - 1, wide do
+      local text = grid.words(r, c)
+      list[#list + 1] = text and self.strings:number((tall * wide > 1 and "near " or "") .. text) or -1
+    end
+  end
+  local at = self.lists:number(table.concat(list, ","), function() return json.array(list) end)
+  if first then self.steady[first] = at end
+  return at
+end
+
+-- What the pointer is told, and which places lead to a step.
+local function put_pointer(self, list, view)
+  for i = 1, view.n_tips do
+    local tip, box = view.tips[i], { hundredths(view.tips[i].x), hundredths(view.tips[i].y), hundredths(view.tips[i].w), hundredths(view.tips[i].h) }
+    local grid = tip.text
+    if type(grid) == "string" then add(list, self, TIP, 0, box[1], box[2], box[3], box[4], 0, self.strings:number(grid))
+    elseif grid.rows > 0 and grid.cols > 0 then
+      local of = grid.values and heat(self, grid.rows, grid.used or grid.cols, grid.values, grid.lo, grid.hi) or -1
+      add(list, self, GRID, of, box[1], box[2], box[3], box[4], grid.root and 1 or 0, words(self, grid))
+    end
+  end
+  for i = 1, view.n_spots do
+    local spot = view.spots[i]
+    if spot.what.visit then
+      add(list, self, VISIT, 0, hundredths(spot.x), hundredths(spot.y), hundredths(spot.w), hundredths(spot.h), spot.what.cells and 1 or 0,
+        math.floor(spot.what.visit))
+    end
+  end
+end
+
+-- What changed since the page before: { places after the change before, how many go, how many come, those, places ... }; a shape is its distance
+-- from the first that no page had yet.
+local function change(self, before, list)
+  local places, out, i, j, n, m, last = {}, {}, 1, 1, #before, #list, 0
+  for k = m, 1, -1 do places[list[k]] = { k, places[list[k]] } end         -- where each shape is, the first one first
+  while i <= n or j <= m do
+    if i <= n and before[i] == list[j] then i, j = i + 1, j + 1
+    else
+      local go, come = n - i + 1, m - j + 1
+      for k = i, math.min(n, i + LOOK) do
+        local at = places[before[k]]
+        while at and at[1] < j do at = at[2] end
+        if at and at[1] - j <= LOOK then
+          go, come = k - i, at[1] - j
+          break
+        end
+      end
+      out[#out + 1], out[#out + 2], out[#out + 3], last = i - 1 - last, go, come, i - 1
+      for k = j, j + come - 1 do
+        out[#out + 1], self.known = self.known - list[k], math.max(self.known, list[k] + 1)
+      end
+      i, j = i + go, j + come
+    end
+  end
+  return json.array(out)
+end
+
+---Keep what the painter's view holds.
+function Film:add()
+  local view, list = self.painter.view, {}
+  local all, n = C.mn_canvas_shapes(view.shapes), C.mn_canvas_count(view.shapes)
+  if not self.most then                                       -- a heat map's share of the cells
+    local sizes = {}
+    for i = 0, n - 1 do
+      if all[i].kind == HEAT then
+        local h = C.mn_canvas_heat_at(view.shapes, all[i].text)
+        sizes[#sizes + 1] = h.rows * h.cols
       end
     end
+    local sum
+    self.most = 2 * WORDS
+    repeat
+      sum, self.most = 0, self.most / 2
+      for _, size in ipairs(sizes) do sum = sum + math.min(size, self.most) end
+    until sum <= self.cells or self.most <= 16
   end
-  local room = #list <= SEPARATE and math.min(BLOCKS, math.floor(STATE / steps / math.max(1, #list))) or 0
-  if room < 1 then return {}, #list > 0 end
-  local at = 0
-  for _, cell in ipairs(list) do
-    local tall, wide = 1, 1                                  -- values of a block
-    while math.ceil(cell.rows / tall) * math.ceil(cell.cols / wide) > room do
-      if cell.rows / tall > cell.cols / wide then tall = tall + 1 else wide = wide + 1 end
-    end
-    local down, across = math.ceil(cell.rows / tall), math.ceil(cell.cols / wide)
-    cell.down, cell.across, cell.tall, cell.wide, cell.at = down, across, tall, wide, at
-    at = at + down * across
-  end
-  return list, false, at
+  for i = 0, n - 1 do put_shape(self, list, view.shapes, all[i]) end
+  put_pointer(self, list, view)
+  self.pages[#self.pages + 1] = change(self, self.list or {}, list)
+  self.list = list
 end
 
--- How an observation is stored: as the environment draws it, as numbers, as bytes of what a panel draws, or as a picture.
-local function seen_as(frame, steps)
-  local seen = frame.observation
-  if not seen then return null end
-  local n, shape = state_arrays.size(seen.shape), seen.shape
-  local about = { shape = json.array(shape), n = n }
-  if frame.seen then about.as, about.rows, about.cols, about.film = "drawing", 1, n, pictures.shapes()
-  elseif #shape == 3 and shape[3] == 3 then
-    about.as, about.rows, about.cols = "picture", shape[1], shape[2]
-  elseif n <= FEW and #shape < 2 then about.as, about.rows, about.cols = "numbers", 1, n
+-- ---- bytes as text ----
+
+local letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+local code = ffi.new("uint8_t[64]", { letters:byte(1, 64) })
+
+local function base64(bytes)
+  local n, data = #bytes, ffi.cast("const uint8_t *", bytes)
+  local out, at = ffi.new("uint8_t[?]", 4 * math.ceil(n / 3) + 1), 0
+  for i = 0, n - 1, 3 do
+    local b, c = i + 1 < n and data[i + 1] or 0, i + 2 < n and data[i + 2] or 0
+    local word = data[i] * 65536 + b * 256 + c
+    out[at], out[at + 1] = code[bit.rshift(word, 18)], code[bit.band(bit.rshift(word, 12), 63)]
+    out[at + 2] = i + 1 < n and code[bit.band(bit.rshift(word, 6), 63)] or 61          -- 61: =
+    out[at + 3] = i + 2 < n and code[bit.band(word, 63)] or 61
+    at = at + 4
+  end
+  return ffi.string(out, at)
+end
+
+local zlib
+local function compressed(text)
+  zlib = zlib or ffi.load "libz.so.1"                         -- FreeType, which measures the letters, needs it as well
+  local room = ffi.new("unsigned long[1]", zlib.compressBound(#text))
+  local out = ffi.new("uint8_t[?]", room[0])
+  if zlib.compress2(out, room, text, #text, 9) ~= 0 then errors.fail "no memory to compress an episode's page" end
+  return ffi.string(out, room[0])
+end
+
+-- The page as last drawn, as a picture.
+local function picture(painter)
+  local path = os.tmpname()
+  engine.check(C.mn_image_write(engine.ctx, path, painter:fill(), painter.view.width, painter.view.height))
+  local bytes = files.read(path)
+  files.remove(path)
+  return base64(bytes)
+end
+
+-- ---- sentences ----
+
+local function said(x, format) return ((format or "%.2f"):format(x):gsub("-", "−")) end
+
+local function ended(o)
+  if type(o) ~= "table" or not o.ret then return "" end
+  return ("%sreturn %s, %d steps"):format(not o.score and "" or o.score >= 1 and "solved, " or "score " .. said(o.score) .. ", ", said(o.ret), o.length)
+end
+
+-- A step in words.
+local function sentence(frame, name)
+  local parts, a = {}, frame.action
+  if frame.outcome then parts[1] = "end, " .. ended(frame.outcome)
   else
-    about.as, about.rows, about.cols = "bytes", #shape < 2 and 1 or shape[1], #shape < 2 and n or shape[2]
-    about.parts = n / about.rows / about.cols
-    if about.rows * about.cols * steps > SEEN then about.as = "nothing" end
+    local p = a and frame.policy[a + 1]
+    if a then parts[1] = frame.actions[a + 1] .. (p and (" with %.0f %%"):format(100 * p) or "") end
+    if frame.value then parts[#parts + 1] = "value " .. said(frame.value) end
+    if frame.ret then parts[#parts + 1] = "return so far " .. said(frame.ret) end
   end
-  local groups = about.rows == 1 and frame.observation_groups or {}
-  if #groups > 0 then
-    about.groups, about.names = json.array {}, json.array {}
-    for g, group in ipairs(groups) do
-      about.groups[g] = { name = group.name, from = group.from, n = group.n }
-      for i = 1, n <= FEW and group.n or 0 do about.names[group.from + i] = group.names[i] end
-    end
-  end
-  return about
-end
-
--- ---- one step ----
-
--- The truth's numbers, by name.
-local function note_truth(into, truth, k)
-  for name, value in pairs(truth) do
-    if type(value) == "number" then
-      into[name] = into[name] or {}
-      into[name][k] = number(value)
-    end
-  end
-end
-
--- One value where all are equal, and nothing missing.
-local function squeeze(truths, n)
-  for name, list in pairs(truths) do
-    local same = true
-    for k = 1, n do
-      if list[k] == nil then list[k] = null end
-      same = same and list[k] == list[1]
-    end
-    truths[name] = same and n > 0 and list[1] or json.array(list)
-  end
-  return truths
-end
-
--- Every block of a head's state: of the values in it the one that is farthest from 0.
-local function pool(cell, frame, to)
-  local name = cell.array
-  local _, _, by_layer = state_arrays.grid(frame.memory, { name[2] })
-  local rows, cols, values = state_arrays.slice(by_layer[name[1]][name[2]], name[3], frame.n_heads)
-  local down, across = cell.down, cell.across
-  ffi.fill(to, 4 * down * across)
-  for r = 0, rows - 1 do
-    local row = math.floor(r / cell.tall) * across
-    for c = 0, cols - 1 do
-      local v, at = values[r * cols + c], row + math.floor(c / cell.wide)
-      if v ~= v or math.abs(v) > math.abs(to[at]) then to[at] = v end
-    end
-  end
-end
-
--- Bytes of the state at a step: 128 is 0, 1 and 255 are the ends of the kind's colours or beyond, 0 is no number.
-local function put_state(about, frame, bytes, at)
-  for _, cell in ipairs(about.cells) do
-    pool(cell, frame, about.buffer)
-    local range = math.max(about.range[cell.name], 1e-30)
-    for i = 0, cell.down * cell.across - 1 do
-      local v = about.buffer[i]
-      bytes[at + cell.at + i] = v ~= v and 0 or 128 + math.floor(127 * math.max(-1, math.min(1, v / range)) + 0.5)
-    end
-  end
-end
-
--- The attention of all heads at step k (from 0), over steps 0 .. k: roots of shares as bytes.
-local function put_attention(about, frame, k, bytes, at)
-  for r, row in ipairs(about.rows) do
-    local share, n, unseen = attention_history.of(frame, #frame.history, row.layer, row.head)
-    for i = unseen, math.min(n, k + 1) - 1 do bytes[at + (r - 1) * (k + 1) + i] = byte(math.sqrt(share[i])) end
-  end
-end
-
--- Values of an observation as a panel draws them: of several channels the mean.
-local function put_seen(about, seen, bytes, at)
-  for cell = 0, about.rows * about.cols - 1 do
-    local sum = 0
-    for part = 0, about.parts - 1 do sum = sum + seen.values[cell * about.parts + part] end
-    bytes[at + cell] = byte((sum / about.parts - about.lo) / math.max(1e-30, about.hi - about.lo))
-  end
-end
-
--- ---- a variant ----
-
--- The tables of one variant, filled step by step.
-local function fill(shared, track, list, from, stop)
-  local n = #list - from
-  local v = { name = track.name or "", from = from, n = #list, policy = {}, value = {}, action = {}, reward = {}, ret = {}, world = {},
-    norms = {}, truth = {} }
-  local line, world, truths = track.timeline, shared.shapes:film(), {}
-  local attention, state, seen = shared.attention, shared.state, shared.seen
-  local read_at, stored = 0, {}
-  for k = from, #list - 1 do
-    if attention.stride and (k - from) % attention.stride == 0 then stored[k], read_at = read_at, read_at + #attention.rows * (k + 1) end
-  end
-  local read = ffi.new("uint8_t[?]", read_at)
-  local size = state.size or 0
-  local cells = ffi.new("uint8_t[?]", size * n)
-  local view_size = seen ~= null and seen.as == "bytes" and seen.rows * seen.cols or 0
-  local views = ffi.new("uint8_t[?]", view_size * n)
-  local gates, sprites = {}, seen ~= null and seen.as == "picture" and pictures.sheet(seen.rows, seen.cols, n) or nil
-  for g, gate in ipairs(shared.gates) do gates[g] = ffi.new("uint8_t[?]", #gate.rows * n) end
-  local numbers, sight = {}, seen ~= null and seen.film and seen.film:film()
-  for k = from, #list - 1 do
-    local frame, i = line:frame(list[k + 1]), k - from + 1
-    local entry = frame.history[#frame.history]
-    local policy = {}
-    for a = 1, #frame.policy do policy[a] = number(math.floor(frame.policy[a] * 1e4 + 0.5) / 1e4) end
-    v.policy[i], v.value[i], v.action[i] = json.array(policy), number(frame.value), frame.action or null
-    v.reward[i], v.ret[i] = number(frame.reward), number(frame.ret)
-    v.world[i] = world(frame.canvas)
-    note_truth(truths, frame.truth, i)
-    local norms = {}
-    for l = 0, shared.layers - 1 do norms[l + 1] = number((entry.norms or {})[l]) end
-    v.norms[i] = json.array(norms)
-    for g, gate in ipairs(shared.gates) do
-      local means = entry.gates[gate.kind] or {}
-      for r = 1, #gate.rows do gates[g][(i - 1) * #gate.rows + r - 1] = byte(((means[r] or gate.lo) - gate.lo) / (gate.hi - gate.lo)) end
-    end
-    if stored[k] then put_attention(attention, frame, k, read, stored[k]) end
-    if size > 0 then put_state(state, frame, cells, (i - 1) * size) end
-    if view_size > 0 then put_seen(seen, frame.observation, views, (i - 1) * view_size) end
-    if sight then numbers[i] = sight(frame.seen) end
-    if sprites then sprites:put(i - 1, frame.observation) end
-    if seen ~= null and seen.as == "numbers" then
-      local values = {}
-      for c = 0, seen.n - 1 do values[c + 1] = number(frame.observation.values[c]) end
-      numbers[i] = json.array(values)
-    end
-  end
-  for _, key in ipairs { "policy", "value", "action", "reward", "ret", "world", "norms" } do json.array(v[key]) end
-  v.truth = squeeze(truths, n)
-  v.gates, v.attention, v.state = {}, base64(read, read_at), base64(cells, size * n)
-  for g, gate in ipairs(shared.gates) do v.gates[g] = base64(gates[g], #gate.rows * n) end
-  json.array(v.gates)
-  if seen == null or seen.as == "nothing" then v.seen = null
-  elseif seen.as == "numbers" or sight then v.seen = json.array(numbers)
-  elseif seen.as == "bytes" then v.seen = base64(views, view_size * n)
-  else v.seen = sprites:write(SEEN * shared.share) end
-  local last = stop and line:frame(stop)
-  v.outcome = last and { score = number(last.outcome.score), ret = number(last.outcome.ret), length = last.outcome.length,
-    reward = number(last.reward) } or null
-  return v
+  return (name and name .. ": " or "") .. table.concat(parts, ", ")
 end
 
 -- ---- the whole ----
 
--- Looks at every frame once for what the quantisation of all variants needs: the range of each gate, and of the observation.
-local function survey(shared, track, list, from)
-  local last = track.timeline:frame(list[#list])
-  for kind, range in pairs(last.range) do shared.state.range[kind] = math.max(shared.state.range[kind] or 0, range) end
-  for k = from, #list - 1 do
-    local entry = last.history[k + 1]
-    for _, gate in ipairs(shared.gates) do
-      for _, mean in ipairs(entry and entry.gates[gate.kind] or {}) do gate.lo, gate.hi = math.min(gate.lo, mean), math.max(gate.hi, mean) end
-    end
-    local seen = shared.seen ~= null and shared.seen.as == "bytes" and track.timeline:frame(list[k + 1]).observation
-    if seen then
-      local least, _, most = state_arrays.summary(seen.values, shared.seen.n)
-      shared.seen.lo, shared.seen.hi = math.min(shared.seen.lo or 0, least), math.max(shared.seen.hi or 1, most)
+---Colours of both themes, and of heat maps at each eighth: [map][light].
+---@return table themes, table ramps
+function episode_data.colours()
+  local themes, ramps = { dark = {}, light = {} }, json.array {}
+  for name, of in pairs(themes) do
+    for _, key in pairs(named) do of[key] = ("#%06x"):format(math.floor(canvas.themes[name][key] / 256)) end
+  end
+  for map = canvas.SEQUENTIAL, canvas.DIVERGING do
+    ramps[map + 1] = json.array { json.array {}, json.array {} }
+    for light = 0, 1 do
+      for i = 0, 8 do ramps[map + 1][light + 1][i + 1] = ("#%06x"):format(math.floor(C.mn_map_color(map, light == 1, i / 8) / 256)) end
     end
   end
+  return themes, ramps
 end
 
--- A part of the memory that a list of rows tells apart.
-local function rows_of(list)
-  local out = {}
-  for i, row in ipairs(list) do out[i] = { layer = row.layer, head = row.head or null } end
-  return json.array(out)
-end
-
--- How far apart the steps are whose attention is stored, so that it fits.
-local function stride_of(rows, lists, most)
-  local stride = 1
-  while true do
-    local bytes = 0
-    for _, one in ipairs(lists) do
-      for k = one.from, #one.list - 1, stride do bytes = bytes + rows * (k + 1) end
-    end
-    if bytes <= most or stride > MOST_STEPS then return stride end
-    stride = stride + 1
-  end
-end
-
--- What the panels of the memory have in common, of a frame that two variants share, or of the first one.
-local function shared_of(frame, steps, lists, share)
-  local shared = { share = share / #lists, shapes = pictures.shapes(), gates = gate_rows(frame), layers = 0, seen = seen_as(frame, steps / share) }
-  while (frame.history[#frame.history].norms or {})[shared.layers] do shared.layers = shared.layers + 1 end
-  local why = implicit_attention.problem(frame)
-  local rows = selection.all(implicit_attention.size(frame))
-  shared.attention = why and { why = why } or { rows = rows, stride = stride_of(#rows, lists, share * ATTENTION), note = implicit_attention.note(frame, 0) }
-  local cells, crowded, size = state_cells(frame, steps / share)
-  shared.state = { cells = cells, size = size, range = {}, crowded = crowded }
-  local most = 1
-  for _, cell in ipairs(cells) do most = math.max(most, cell.down * cell.across) end
-  shared.state.buffer = ffi.new("float[?]", most)
-  return shared
-end
-
--- Do two frames have the same memory, gates and observation, so that one description fits both?
-local function alike(a, b)
-  local function names(frame)
-    local list = { tostring(frame.reads), frame.n_heads, #frame.actions }
-    for _, group in ipairs { "memory", "probes" } do
-      local of = {}
-      for name, array in pairs(frame[group]) do of[#of + 1] = name .. table.concat(array.shape, "x") end
-      table.sort(of)
-      list[#list + 1] = table.concat(of, " ")
-    end
-    list[#list + 1] = frame.observation and table.concat(frame.observation.shape, "x") or ""
-    return table.concat(list, "|")
-  end
-  return names(a) == names(b)
-end
-
--- The last frame of a variant, which knows all of its episode.
-local function last_of(one)
-  local line, at = one.track.timeline, one.list[#one.list]
-  return setmetatable({ episode_history = line:whole(at), changed = line:changed(at), frame_of = function(step) return line:kept(at, step) end },
-    { __index = line:frame(at) })
-end
-
----The displayed episode as data.
----@param shown Playback of one track, or of two whose memories have the same parts
----@param options table? { open = the step to show first, 0; at = the step of an intervention; most = steps, of a longer episode the
----  first ones, 2000; share = 1: of the bytes that are for attention, state and observation; measure = of mneme.measure.episode_measures }
----@return table? data for json.encode
----@return string? why not: the two agents differ in their parts
+---The displayed episode as a page keeps it.
+---@param shown Viewer without controls
+---@param options table? { open = the step to show first, 0; most = steps, of a longer episode the first ones, 2000; share = 1: of the cells of
+---  heat maps; seconds = 0: that panels may compute in all; width, height of the page, theme of its picture, on = function(i, n): after each step }
+---@return table data { title, source, story, steps = sentences, outcomes, width, height, left_out, most_steps, open, picture, packed = text in base64, shapes }
 function episode_data.of(shown, options)
   options = options or {}
-  local most, share = options.most or MOST_STEPS, options.share or 1
+  local most, deadline = options.most or MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
+  local width, height = options.width or scene.default_width, options.height or scene.default_height
   if shown.at == 0 then shown:forward() end
   while shown:tick_of(1).step < most and not shown:ended() and shown:forward() do end
-  local from, to = shown:episode()
-  local lists, steps = {}, 0
-  for k, track in ipairs(shown.tracks) do
-    local list, stop, left_out = frames_of(shown, k, from, to, most)
-    local shares = k > 1 and options.at and math.min(options.at, #list) or 0
-    lists[k] = { track = track, list = list, stop = stop, left_out = left_out, from = shares }
-    steps = steps + #list - shares
+  local from, to, over = shown:episode()
+  local open, painter = options.open or 0, scene.painter()
+  local data = { steps = json.array {}, outcomes = {}, width = width, height = height, left_out = not over or nil, most_steps = most }
+  local pages, what, now
+  local function draw(slot, scale)
+    shown:seek(slot)
+    for k, track in ipairs(shown.tracks) do track.timeline:frame(shown.slots[slot][k]) end       -- computed again, where it is not kept
+    what, now = shown:page()
+    painter.view.deadline = deadline
+    painter:draw(what, now, (scale or 1) * width, (scale or 1) * height)
   end
-  -- the last step: everything that is probed is there
-  local last = lists[1].track.timeline:frame(lists[1].list[#lists[1].list])
-  for k = 2, #lists do
-    local one = lists[k]
-    if not alike(last, one.track.timeline:frame(one.list[#one.list])) then return nil, "their memories, gates or observations have other parts" end
+  painter.view.theme = theme
+  draw(to)                                                    -- the last step: panels compute most of what they show
+  if shown:measure(deadline) then draw(to) end
+  local told = now.story and now.story() or now.shared_story and now.shared_story()
+  if told and #told.sentences > 0 then data.story = ("%d episodes: %s"):format(told.episodes, table.concat(told.sentences, " ")) end
+  if to - from >= most then to, data.left_out = from + most - 1, true end
+  pages = film(painter, (options.share or 1) * CELLS / (to - from + 1))
+  for slot = from, to do
+    draw(slot)
+    pages:add()
+    local words = {}
+    for k, track in ipairs(shown.tracks) do
+      local frame = shown:frame(k)
+      words[k] = sentence(frame, track.name)
+      data.outcomes[k] = frame.outcome and (track.name and track.name .. ": " or "") .. ended(frame.outcome) or data.outcomes[k]
+    end
+    data.steps[#data.steps + 1] = table.concat(words, " | ")
+    if options.on then options.on(slot - from + 1, to - from + 1) end
   end
-  local shared = shared_of(last, steps, lists, share)
-  for _, one in ipairs(lists) do survey(shared, one.track, one.list, one.from) end
-  for _, gate in ipairs(shared.gates) do
-    gate.lo, gate.hi = math.max(0, math.min(gate.lo, gate.hi - 0.02)), math.min(1, math.max(gate.hi, gate.lo + 0.02))
-  end
-  local data = { title = last.title or "", source = last.source or null, actions = json.array(last.actions), open = options.open or 0,
-    at = options.at or null, variants = {}, left_out = lists[1].left_out, most_steps = most }
-  for k, one in ipairs(lists) do data.variants[k] = fill(shared, one.track, one.list, one.from, one.stop) end
-  json.array(data.variants)
-  data.shapes, data.bounds = shared.shapes:list()
-  data.shapes_left_out = shared.shapes.left_out or false
-  data.gates, data.layers = {}, shared.layers
-  for g, gate in ipairs(shared.gates) do data.gates[g] = { kind = gate.kind, lo = number(gate.lo), hi = number(gate.hi), rows = rows_of(gate.rows) } end
-  json.array(data.gates)
-  local attention = shared.attention
-  data.attention = attention.why and { why = attention.why } or { rows = rows_of(attention.rows), stride = attention.stride,
-    note = attention.note or null }
-  local cells = {}
-  for i, c in ipairs(shared.state.cells) do
-    cells[i] = { kind = c.name, layer = c.layer, head = c.head or null, rows = c.rows, cols = c.cols, down = c.down, across = c.across, at = c.at }
-  end
-  local range = {}
-  for kind, end_of_colors in pairs(shared.state.range) do range[kind] = number(end_of_colors) end
-  data.state = { cells = json.array(cells), size = shared.state.size or 0, range = range, crowded = shared.state.crowded }
-  data.seen = shared.seen
-  if data.seen ~= null and data.seen.film then data.seen.shapes, data.seen.bounds, data.seen.film, data.seen.groups = data.seen.film:list() end
-  local ends = {}
-  for k, one in ipairs(lists) do ends[k] = last_of(one) end
-  local measures, story = {}, nil
-  if options.measure then measures, story = options.measure(ends) end
-  data.measures, data.story = json.array(measures), story
+  data.open = math.max(0, math.min(open, #data.steps - 1))
+  painter.view.theme = canvas.themes[options.theme or "dark"]
+  draw(from + data.open, STILL)
+  data.title, data.source, data.picture = now.title or "", now.source, picture(painter)
+  local themes, ramps = episode_data.colours()
+  local head = json.encode { width = width, height = height, open = data.open, steps = data.steps, themes = themes, ramps = ramps,
+    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7), shapes = columns(pages.shapes.list, 8), numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
+  data.raw = head .. "\0" .. table.concat(pages.bytes)
+  data.packed = base64(compressed(data.raw))
   return data
 end
 

@@ -1,14 +1,11 @@
--- episode_page.lua -- an episode as one HTML file, or as a part of a page: its data, and a script that draws them.  Nothing is loaded from
--- the network.
-local canvas = require "mneme.base.canvas"
-local engine = require "mneme.base.engine"
-local json = require "mneme.base.json"
-local panels = require "mneme.view.episode_panels"
-local player = require "mneme.view.episode_player"
+-- episode_page.lua -- an episode as one HTML file, or as a part of a page: its shapes, and painter.js, which paints and plays them.  Nothing is
+-- loaded from the network; without scripts there are a picture and every step in words.
+local files = require "mneme.base.files"
 local text = require "mneme.figures.text"
 
 local page = {}
 local escape = text.escape
+local here = debug.getinfo(1, "S").source:match "^@(.*)episode_page%.lua$" or "./lua/mneme/view/"
 
 local style = [[
 .mn-episode{color:var(--mn-text);background:var(--mn-page);font:14px/1.45 system-ui,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;padding:12px;
@@ -27,61 +24,35 @@ background:var(--mn-bad);color:var(--mn-card)}
 .mn-episode button,.mn-episode select{font:inherit;color:inherit;background:var(--mn-card);border:1px solid var(--mn-line);border-radius:4px;
 padding:3px 8px;min-width:36px;min-height:30px;cursor:pointer}
 .mn-episode :focus-visible{outline:2px solid var(--mn-warm);outline-offset:1px}
-.mn-episode fieldset{border:0;margin:0;padding:0;display:flex;gap:4px 14px;flex-wrap:wrap;align-items:center}
-.mn-episode legend{float:left;padding:0;color:var(--mn-dim)}
 .mn-episode kbd{font:11px ui-monospace,monospace;border:1px solid var(--mn-line);border-radius:3px;padding:0 4px;color:var(--mn-dim)}
 .mn-episode .mn-say{font-variant-numeric:tabular-nums;min-height:1.5em}
-.mn-episode .mn-panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:10px;margin-top:8px}
-.mn-episode .mn-panel{margin:0;background:var(--mn-card);border-radius:6px;padding:8px 10px;min-width:0}
-.mn-episode .mn-wide{grid-column:1/-1}
-.mn-episode figcaption{margin:0 0 6px;font-size:13px;cursor:help}
-.mn-episode canvas{display:block;width:100%;touch-action:pan-y}
 .mn-episode .mn-help{margin-top:10px;line-height:1.9}
 .mn-episode .mn-tip{position:fixed;z-index:9;max-width:min(340px,92vw);background:var(--mn-text);color:var(--mn-card);padding:6px 9px;border-radius:4px;
 font-size:12px;pointer-events:none}
 .mn-episode .mn-tip[hidden]{display:none}
-.mn-episode .mn-tip span{display:block;opacity:.8}
+.mn-episode .mn-scroll{overflow-x:auto}
+.mn-episode canvas,.mn-episode .mn-still{display:block;width:100%;min-width:640px;height:auto;touch-action:pan-x pan-y pinch-zoom}
+.mn-episode summary{cursor:pointer}
 body.mn-page{margin:0}
 body.mn-page main{max-width:1280px;margin:0 auto}
 @media print{.mn-episode .mn-controls,.mn-episode .mn-help{display:none}}
 ]]
 
--- The colours of a theme as variables.
-local function variables(name)
-  local list = {}
-  for _, key in ipairs { "page", "card", "line", "grid", "ground", "text", "dim", "accent", "warm", "good", "bad", "violet" } do
-    list[#list + 1] = ("--mn-%s:#%06x"):format(key, math.floor(canvas.themes[name][key] / 256))
-  end
-  return table.concat(list, ";")
-end
-
 -- What a page needs once: colours as the reader prefers them, or as a theme that was chosen.
 local function head()
+  local themes = require("mneme.view.episode_data").colours()
+  local function variables(name)
+    local list = {}
+    for key, color in pairs(themes[name]) do list[#list + 1] = ("--mn-%s:%s"):format(key, color) end
+    table.sort(list)
+    return table.concat(list, ";")
+  end
   local light, dark = variables "light", variables "dark"
   return ("<style>.mn-episode,.mn-page{%s}\n@media screen and (prefers-color-scheme:dark){.mn-episode,.mn-page{%s}}\n"
     .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark, style)
 end
 
--- The window's colour maps, for a dark and for a light page: [map][light], a colour for each eighth.
-local function ramps()
-  local maps = {}
-  for map = canvas.SEQUENTIAL, canvas.DIVERGING do
-    maps[map + 1] = { {}, {} }
-    for light = 0, 1 do
-      for i = 0, 8 do maps[map + 1][light + 1][i + 1] = ("#%06x"):format(math.floor(engine.C.mn_map_color(map, light == 1, i / 8) / 256)) end
-    end
-  end
-  return json.encode(maps)
-end
-
-local function script() return ("<script>\n(() => {const ramps = %s;%s%s})();\n</script>\n"):format(ramps(), panels, player) end
-
--- The outcome of a variant in words, for readers without scripts.
-local function outcome(v)
-  local o = v.outcome
-  if type(o) ~= "table" or not o.ret then return "" end
-  return ("%s%s steps, return %s"):format(v.name ~= "" and v.name .. ": " or "", o.length, tostring(o.ret))
-end
+local function script() return "<script>(() => {" .. files.read(here .. "painter.js") .. "})();</script>\n" end
 
 -- The run's first episodes as marks, and what the marks are: strip = { { mark, good, text }, ... }, { words ... }.
 local function strip(data)
@@ -95,16 +66,17 @@ end
 
 -- The element that the script fills.
 local function body(data, id, more)
-  local ends = {}
-  for _, v in ipairs(data.variants) do ends[#ends + 1] = outcome(v) end
-  local notes = { data.source ~= json.null and data.source or nil }
+  local notes, steps, ends = { data.source }, {}, {}
   if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
-  return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n%s'):format(more.class or "", id,
-    more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; ")),
-      data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "") .. strip(data),
-    ('<div class="mn-body"><p>%s</p><noscript><p>A script in this page draws the episode; it is switched off.</p></noscript></div>\n'):format(
-      escape(table.concat(ends, "; "))),
-    '<script type="application/json">', (json.encode(data):gsub("<", "\\u003c")), "</script>\n</section>\n" }
+  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) end
+  for _, s in pairs(data.outcomes) do ends[#ends + 1] = s end
+  return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n'):format(more.class or "", id,
+    more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; "))),
+    data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "", strip(data),
+    ('<div class="mn-body"><img class="mn-still" alt="step %d" src="data:image/png;base64,%s"></div>\n'):format(data.open, data.picture),
+    ('<details class="mn-dim"><summary>every step in words%s</summary><ol start="0">%s</ol></details>\n'):format(
+      #ends > 0 and ": " .. escape(table.concat(ends, "; ")) or "", table.concat(steps)),
+    '<script type="text/plain" class="mn-data">', data.packed, "</script>\n</section>\n" }
 end
 
 ---An episode as a part of a page.

@@ -50,8 +50,7 @@ end
 ---@param box table { x, y, w, h }
 ---@param b table of step_heatmap.over
 ---@param look table { lo, hi: ends of the colours, names: one for each group of rows, row_name = function(row): string, from 1, what = a word
----  before the value, of = function(value): number, as it reads, words = function(value): string, in its place, now = the displayed step, where later
----  ones are drawn }
+---  before the value, root = true: the values are roots of what is told, now = the displayed step, where later ones are drawn }
 ---@return table plot the box of the rows; a click below it selects a step
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
@@ -83,15 +82,11 @@ function step_heatmap.draw(view, box, b, look)
     view:rect(x, plot.y, plot.x + plot.w - x, plot.h, canvas.fade(theme.card, 0.55))
     view:line(x, plot.y, x, plot.y + plot.h, theme.text, u)
   end
-  view:tip(plot, function(x, y)
-    local row, col = math.min(b.rows - 1, math.floor(y * b.rows)), math.min(b.cols - 1, math.floor(x * b.cols))
-    local step = math.floor((col + 0.5) * b.steps / b.cols)
+  view:tip(plot, { rows = b.rows, cols = b.cols, used = b.used, values = b.values, lo = look.lo, hi = look.hi, root = look.root, words = function(row, col)
     local name = look.row_name and look.row_name(row + 1) or look.names[math.floor(row * groups / b.rows) + 1]
-    if not b.known[col] then return ("%s, step %d: %s"):format(name, step, col >= b.used and "not there yet" or "not measured") end
-    local value = b.values[row * b.used + col]
-    local words = look.words and look.words(value) or canvas.number(look.of and look.of(value) or value)
-    return ("%s, step %d: %s%s"):format(name, step, look.what and look.what .. " " or "", words)
-  end)
+    return ("%s, step %d: %s"):format(name, math.floor((col + 0.5) * b.steps / b.cols), col < b.used and not b.known[col] and "not measured"
+      or look.what and look.what .. " " or "")
+  end })
   local high = plot.h / groups
   size = math.min(size, high / u * 0.8)
   for i, name in ipairs(names) do
