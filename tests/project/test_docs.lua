@@ -29,7 +29,7 @@ end
 
 -- So that minutes become seconds: what is added to a command, by how it begins.
 local shorter = {
-  { "build/mneme run overwrite", " steps=8192" }, { "build/mneme sweep gates.lua", " steps=4096 seeds=2 estimate=0" },
+  { "build/mneme run overwrite", " steps=12288" }, { "build/mneme sweep gates.lua", " steps=4096 seeds=2 estimate=0" },
   { "build/mneme intervene", " num_envs=32" }, { "build/mneme run latch.lua", " steps=8192" }, { "build/mneme run fast.lua", " steps=8192" },
   { "build/mneme run decay.lua", " steps=4096" }, { "build/mneme tune", " budget=8x4096" }, { "build/mneme credit", " episodes=20" },
   { "build/mneme run demo checkpoint_every", " steps=40960 checkpoint_every=16384" }, { "build/mneme where", " episodes=8 time_limit=10" },
