@@ -93,9 +93,9 @@ t.test("numbers and switches as people write them; other programs' names", funct
 end)
 
 t.test("help of what is typed", function()
-  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind",
+  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind: ",
     tensor = "^mn.tensor%(", lr = "learning rate",
-    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(",
+    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(.-%)\n", ["mn.linear"] = "^mn.linear ",
     adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
     memories = "\n  gru ", n_envs = "num_envs=N: environments that are stepped together",
     environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ",
