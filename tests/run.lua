@@ -30,9 +30,9 @@ end
 -- What the other widths run: the tests whose numbers may depend on the width, by parts of their names (MNEME_ONLY).
 local by_width = {
   ["engine/test_attention"] = "state|bit for bit|by rows", ["engine/test_bf16"] = "by rows|the bits of the whole", ["engine/test_delta"] = "chunks are",
-  ["engine/test_op_values"] = "", ["engine/test_ops"] = "by rows|same bits", ["engine/test_plan"] = "bits", ["engine/test_recur"] = "bits",
+  ["engine/test_op_values"] = "", ["engine/test_ops"] = "by rows", ["engine/test_plan"] = "bits", ["engine/test_recur"] = "bits",
   ["engine/test_rmt"] = "by rows", ["engine/test_rwkv"] = "recurrence|double sum", ["engine/test_softmax_attention"] = "two loops|number of rows",
-  ["models/test_cores"] = "single steps|row by row|in rows|fresh start|same bits",
+  ["models/test_cores"] = "single steps|row by row|in rows|fresh start",
 }
 local build_of, file_of, only_of = {}, {}, {}     -- of an entry of the list that runs with another build
 local function with_other_widths()
