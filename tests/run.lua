@@ -30,9 +30,9 @@ end
 -- What the other widths run: the tests whose numbers may depend on the width, by parts of their names (MNEME_ONLY).
 local by_width = {
   ["engine/test_attention"] = "state|bit for bit|by rows", ["engine/test_bf16"] = "by rows|the bits of the whole", ["engine/test_delta"] = "chunks are",
-  ["engine/test_op_values"] = "", ["engine/test_ops"] = "by rows|same bits", ["engine/test_plan"] = "bits", ["engine/test_recur"] = "bits",
+  ["engine/test_op_values"] = "", ["engine/test_ops"] = "by rows", ["engine/test_plan"] = "bits", ["engine/test_recur"] = "bits",
   ["engine/test_rmt"] = "by rows", ["engine/test_rwkv"] = "recurrence|double sum", ["engine/test_softmax_attention"] = "two loops|number of rows",
-  ["models/test_cores"] = "single steps|row by row|in rows|fresh start|same bits",
+  ["models/test_cores"] = "single steps|row by row|in rows|fresh start",
 }
 local build_of, file_of, only_of = {}, {}, {}     -- of an entry of the list that runs with another build
 local function with_other_widths()
@@ -68,18 +68,34 @@ local function read(path)
   return text
 end
 
--- Two lanes where all files are run: this program starts itself a second time, in a session of its own, and each takes the next file that
--- nobody has claimed.  Long ones go first, so that no lane ends with one; files that build the same library go together.
-local first = { "tests/gpu/", "/test_docs%.lua$", "/test_attack%.lua$", "/test_faults%.lua$", "/test_minute%.lua$" }
-local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the second lane
-local function group_of(file)
-  for i, pattern in ipairs(first) do if file:find(pattern) then return i end end
-  return #first + 1
+-- What each file took the last time, in seconds.
+local times_at, took, mean = (os.getenv "MNEME_BUILD" or here .. "build") .. "/test_times", {}, 10
+local times = io.open(times_at)
+for name, seconds in (times and times:read "*a" or ""):gmatch "(%S+) (%d+)\n" do took[name] = tonumber(seconds) end
+if times then times:close() end
+do
+  local sum, n = 0, 0
+  for _, seconds in pairs(took) do sum, n = sum + seconds, n + 1 end
+  if n > 0 then mean = sum / n end
 end
+local function expected(file) return took[file:match "[^/]*$"] or mean end
+
+-- Two lanes where all files are run: this program starts itself a second time, in a session of its own, and each takes the next file that
+-- nobody has claimed.  Long ones go first, so that no lane ends with one.
+local long = { "gpu", "docs", "faults", "gpu_ops", "signals", "gpu_train", "bench", "minute", "look_at_runs", "report_markdown", "run_sources",
+  "terminal", "memory_story", "one_truth", "mpi", "attack", "readme", "readings" }
+local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the second lane
 if #arg == 0 then
   local at = {}
   for i, file in ipairs(files) do at[file] = i end
-  table.sort(files, function(a, b) return group_of(a) * #files + at[a] < group_of(b) * #files + at[b] end)
+  for i, name in ipairs(long) do
+    for _, file in ipairs(files) do if file:find("/test_" .. name .. "%.lua$") then at[file] = i - #long end end
+  end
+  table.sort(files, function(a, b)
+    local x, y = next(took) and -expected(a) or 0, next(took) and -expected(b) or 0
+    if x ~= y then return x < y end
+    return at[a] < at[b]
+  end)
 end
 
 local ffi = require "ffi"
@@ -96,17 +112,6 @@ if #arg == 0 and not lane then
   start:close()
 end
 
--- What each file took the last time, in seconds.
-local times_at, took, mean = (os.getenv "MNEME_BUILD" or here .. "build") .. "/test_times", {}, 10
-local times = io.open(times_at)
-for name, seconds in (times and times:read "*a" or ""):gmatch "(%S+) (%d+)\n" do took[name] = tonumber(seconds) end
-if times then times:close() end
-do
-  local sum, n = 0, 0
-  for _, seconds in pairs(took) do sum, n = sum + seconds, n + 1 end
-  if n > 0 then mean = sum / n end
-end
-local function expected(file) return took[file:match "[^/]*$"] or mean end
 local function clock(s) return s < 90 and ("%.0f s"):format(s) or ("%.0f min"):format(s / 60) end
 
 -- What both lanes have done: a line for each file, in a file that both append to.
@@ -139,14 +144,8 @@ local function keep_times()
   if to then to:close() end
 end
 
--- Is this file for this lane?  Whoever makes the folder of a group runs all its files.
-local mine = {}
-local function claimed(file)
-  local group = group_of(file)
-  local name = group == 1 and "gpu" or file:gsub("%W", "_")
-  if mine[name] == nil then mine[name] = not claims or ffi.C.mkdir(claims .. "/" .. name, 448) == 0 end
-  return mine[name]
-end
+-- Is this file for this lane?  Whoever makes its folder runs it.
+local function claimed(file) return not claims or ffi.C.mkdir(claims .. "/" .. file:gsub("%W", "_"), 448) == 0 end
 
 local function interrupted()
   if beside_pid then os.execute(("kill -- -%d"):format(beside_pid)) end

@@ -277,7 +277,7 @@ t.test("code that a run's folder names is not run unasked", function()
 end)
 
 t.test("a core that a run's folder brings is not run by a report or a comparison, unless it is trusted", function()
-  local _, status = mneme "run demo core=gru core.d_model=8 hidden=8 steps=256 num_envs=2 num_steps=32 threads=1 run=honest"
+  local _, status = mneme "run demo core=gru core.d_model=8 hidden=8 steps=256 num_envs=2 num_steps=32 threads=1 where=0 run=honest"
   t.eq(status, 0)
   sh "cp -r honest forged"
   write("forged/bad.lua", "os.execute 'touch ran_by_report'\n" .. files.read(require("mneme.base.registry").library .. "cores/gru.lua"))

@@ -137,7 +137,7 @@ t.test("a terminal that closes leaves a checkpoint; nohup's stays ignored", func
 end)
 
 t.test("a live file that is cut short does not end the training", function()
-  local said, status = during("live", "steps=1e6 checkpoint_every=4096 view=1",
+  local said, status = during("live", "steps=2e5 checkpoint_every=4096 view=1",
     "while kill -0 $pid 2>/dev/null; do truncate -s 0 live/live; sleep 0.01; done")
   t.eq(status, 0, said)
 end)

@@ -16,9 +16,9 @@ local terminal = require "mneme.base.terminal"
 
 local WIDTHS = { 40, 60, 80, 120 }
 local dir = shell.folder()
-local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 run=runs/a")
+local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0 run=runs/a")
 t.eq(status, 0, said)
-shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 seed=2 run=runs/b")
+shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0 seed=2 run=runs/b")
 
 -- A line may only be too wide where it is one word, or an indent and a word: a path, say, but no drawing.
 local function check_widths(text, width, what)
@@ -143,8 +143,8 @@ t.test("every command fits its terminal and names the next one", function()
     ["intervene runs/a erase=all at=1 episodes=8"] = "next: mneme view runs/a erase=all at=1",
     ["compare runs/a runs/b"] = "next: mneme view runs/a runs/b", ["diff runs/a runs/b"] = "next: mneme compare runs/a runs/b",
     ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
-    ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
-    ["run demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 seeds=2 jobs=1 run=seeds"] = "next: mneme compare",
+    ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
+    ["run demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 where=0 seeds=2 jobs=1 run=seeds"] = "next: mneme compare",
     ["credit runs/a"] = "next: mneme credit runs/a", ["credit runs/a at=1 episodes=3"] = "next: mneme where runs/a",
     ["probe runs/a facts=cue episodes=48"] = "mneme where runs/a", ["where runs/a episodes=4 every=50"] = "mneme %l+ runs/a",
     ["view runs/a out=a.png size=400x300"] = "next: mneme intervene runs/a", ["report runs/a runs/b out=a.html"] = "next: mneme compare runs/a runs/b",
@@ -187,7 +187,7 @@ end)
 t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a bar is not rewritten either", function()
   local missing = pty.missing()
   if missing then return t.skip(missing) end
-  local run = shell.program .. " run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1"
+  local run = shell.program .. " run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0"
   local text = pty.run(dir, run, 60)
   t.ok(text:find "━" and not text:find "\27%[[%d;]*m", text)
   t.ok(pty.run(dir, "NO_COLOR= " .. run, 60):find "\27%[32m", "a bar in colour")
@@ -212,7 +212,7 @@ t.test("every line on stderr is folded: only what draws a line in place writes t
 end)
 
 t.test("a log has the header first", function()
-  local text = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 run=runs/log")
+  local text = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0 run=runs/log")
   t.ok(text:find "^runs/log: gru on tmaze%-v0", text)
   t.ok(text:find "next: mneme view runs/log  or  mneme eval runs/log\n$", text)
 end)

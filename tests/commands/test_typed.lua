@@ -5,7 +5,7 @@ local shell = require "tests.support.shell"
 local values = require "mneme.base.setting_types"
 
 local dir = shell.folder()
-local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 run=runs/demo")
+local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0 run=runs/demo")
 t.eq(status, 0, said)
 files.write(dir .. "/ungated.lua", { 'return require("mneme").core.preset("galite", { gate = "none" }, { doc = "linear attention" })\n' })
 
@@ -81,7 +81,7 @@ t.test("a setting of the environment may have env. in front where a run is playe
 end)
 
 t.test("numbers and switches as people write them; other programs' names", function()
-  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 record_every=0 "
+  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 record_every=0 where=0 "
   for i, words in ipairs { "steps=2k core.reset=0", "total_timesteps=2_000 core.reset=1", "steps=0.002M learning_rate=1e-3 carry=yes" } do
     local path = "runs/number" .. i
     local text, rc = shell.mneme(dir, base .. words .. " run=" .. path)
@@ -93,9 +93,9 @@ t.test("numbers and switches as people write them; other programs' names", funct
 end)
 
 t.test("help of what is typed", function()
-  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind",
+  for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind: ",
     tensor = "^mn.tensor%(", lr = "learning rate",
-    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(",
+    core = "\n  gru ", ["mn.adam"] = "^mn.adam%(.-%)\n", ["mn.linear"] = "^mn.linear ",
     adam = "^mn.adam%(.*inputs", ["core.eta"] = "^eta: a setting of cores", ["gate=mega"] = "gate=mega", axes = "core.gate",
     memories = "\n  gru ", n_envs = "num_envs=N: environments that are stepped together",
     environments = "\n  tmaze%-v", studies = "\n  fig13a_gating ", experiment = "\n  demo ",

@@ -418,7 +418,7 @@ t.test("mneme intervene on a run, from the checkpoint to the table", function()
     local said, status = shell.mneme(folder, words)
     return said:gsub(" *%d+%%  [^\n]* episodes [^\n]*\n", "") .. ("[%d]\n"):format(status)        -- a slow machine tells how far it is
   end
-  local small = "corridor=3 core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 steps=2048 threads=1 run=r"
+  local small = "corridor=3 core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 steps=2048 threads=1 where=0 run=r"
   t.ok(sh("run demo " .. small):find "%[0%]\n$")
   local text = sh "intervene r erase=layers.0.head.1 force=layers.0.head.0.beta:0.5 for=1 at=1 episodes=20 record=kept"
   t.ok(text:find "^r at 2048 steps, 20 episodes: erase layers.0.head.1, force layers.0.head.0.beta to 0.5 for 1 step at step 1\n", text)

@@ -9,7 +9,7 @@ local mn = require "mneme"
 
 local dir = shell.folder()
 local function mneme(words) return shell.mneme(dir, words) end
-local SMALL = "run demo core=gru core.d_model=8 hidden=8 num_steps=32 "
+local SMALL = "run demo core=gru core.d_model=8 hidden=8 num_steps=32 where=0 "
 
 t.test("debug=nan: the message tells op, inputs and line; the step before is kept and comes there again", function()
   local said, status = mneme(SMALL .. "steps=2560 lr=1e30 max_norm=1e30 debug=nan run=odd")

@@ -100,7 +100,7 @@ end
 
 -- ---- long lives ----
 
-local STEPS, PART = 100000, 1000
+local STEPS, PART = 30000, 1000
 
 for _, name in ipairs(registry.names "cores") do
   t.test(("%s: %d steps in parts, with resets"):format(name, STEPS), function()

@@ -191,7 +191,7 @@ local f = io.open "/proc/self/maps" print(f:read "*a") f:close()
     t.eq(status, 0, words .. "\n" .. said)
     return said
   end
-  works "run demo steps=2048 run=mine core=gru core.d_model=16"
+  works "run demo steps=2048 where=0 run=mine core=gru core.d_model=16"
   t.eq(works "view mine out=mine.png", "mine.png\n")
   works(("sweep fig13a_gating quick=1 import=%s/share/doc/mneme/docs/results/fig13a_gating_quick.jsonl jobs=0 run=study"):format(there))
   t.ok(works "report study":find "report%.html")

@@ -107,7 +107,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
   local run = recorded_run
   if not run then
     local said, status = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=60000 stop_score=0.8 num_steps=64 "
-      .. "checkpoint_every=20000 keep_checkpoints=9 threads=1 run=there")
+      .. "checkpoint_every=20000 keep_checkpoints=9 threads=1 where=0 run=there")
     t.eq(status, 0, said)
     run = folder .. "/there"
   end

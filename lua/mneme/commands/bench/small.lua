@@ -44,8 +44,7 @@ end
 local function rate(l, clock, seconds)
   local start, steps = clock(), 0
   repeat
-    l:rollout()
-    l:update()
+    l:rollout() l:update()
     steps = steps + l.T * l.B
   until clock() - start > seconds
   return steps / (clock() - start)
