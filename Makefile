@@ -64,7 +64,7 @@ $(B)/mneme: $(B)/lua/main.o
 $(B)/engine/envs/%.o $(B)/engine/sim/rollout.o: EXACT := -ffp-contract=off
 
 # Products of bfloat16, chosen when the program runs: compiled for processors that have them.
-ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2> /dev/null)),)
 BF16 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16
 $(B)/engine/numerics/bf16_avx512.o: EXACT := $(BF16)
 $(B)/engine/numerics/bf16_amx.o: EXACT := $(BF16) -mamx-tile -mamx-bf16

@@ -422,7 +422,7 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
-      or "topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
+      or "pages and their sections: mneme help docs; topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}
   if tensor.signatures[topic] then texts[1] = api.text("mn." .. topic) end        -- mn.adam, and its op
@@ -469,7 +469,9 @@ function help.parts() return { help.part "annotations" } end
 
 function help.run(o)
   local words = o.topics
-  local section = words[2] and page_text(table.concat(words, " "))
+  local phrase = words[2] and table.concat(words, " ")
+  local joined = table.concat(words, "_")
+  local section = phrase and (page_text(phrase) or help.is_topic(joined) and help.text(joined) or field_text(phrase))
   if section then io.stdout:write(fold(section))
   elseif #words == 0 then
     io.stdout:write(help.overview())

@@ -116,7 +116,7 @@ end
 ---@param run string folder
 ---@param seconds number? at most, of each; nil: all of them
 function map_file.keep(run, seconds)
-  local begun, texts = C.mn_clock(false), {}
+  local begun, texts, whole = C.mn_clock(false), {}, true
   for _, test in ipairs { "erase", "hold" } do
     local function agent() return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed }) end
     local map = causal_map.new(agent(), agent(), { test = test, seed = map_file.seed })
@@ -128,10 +128,12 @@ function map_file.keep(run, seconds)
     end, progress = function() return map:progress() end }, "cells", "")
     local done, of = map:progress()
     texts[#texts + 1] = ("%d of %s cells of %s"):format(done, of or "?", test == "erase" and "erasing" or "holding")
+    whole = whole and map.done
     if not map.coarse or not memory_story.fails(map) or C.mn_interrupted() ~= 0 then break end
   end
-  local text = ("%s: map of the memory: %s, in %.1f s: mneme where %s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun, run)
+  local text = ("%s: map of the memory: %s, in %.1f s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun)
   print(table.concat(layout.wrap(text, layout.width()), "\n"))
+  print(terminal.pasted(("%s: mneme where %s"):format(whole and "shown by" or "shown, and completed, by", run)))
 end
 
 return map_file

@@ -61,9 +61,9 @@ function script.locate(name)
       or "mneme list experiments")
   end
   if source_files.exists(name) then return name end
-  if name:find "/" or name:find "%.lua$" then
+  if name:find "/" or name:find "%.lua$" or name:find "%.py$" and script.is_experiment(name:sub(1, -4)) then
     local folder, file = name:match "^(.*/)([^/]*)$"
-    local plain = (file or name):gsub("%.lua$", "")
+    local plain = (file or name):gsub("%.%a+$", "")
     if script.is_experiment(plain) then
       errors.usage(name .. ": there is no such script", "did you mean the experiment " .. plain .. "? mneme run " .. plain)
     end

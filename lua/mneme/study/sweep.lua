@@ -71,6 +71,7 @@ function sweep.plan(o, words)
     else axes[#axes + 1] = { name = axis.name, values = list } end
   end
   local fixed = script.setting(survey.words, "seed")
+  if o.seeds and (seeds or fixed) then errors.usage "sweep: seed= and seeds=, expected one of them" end
   if o.seeds then seeds = seed_list("sweep", o.seeds) end
   seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each run
