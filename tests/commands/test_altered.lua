@@ -158,6 +158,7 @@ local foreign = {
   { "k", "cp other/config.json f/", "config.json" },
   { "a", "cp other/resources.json f/", "resources.json" },
   { "a", "cp same/resources.json f/", "resources.json" },
+  { "a", "cp other/episodes/*.mnt f/episodes/step-9.mnt", "episodes/step%-9" },
   { "a", "cp other/outcome.json f/", "outcome.json" },
 }
 

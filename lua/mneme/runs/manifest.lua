@@ -137,10 +137,11 @@ function manifest.check(path, info, found)
   end
   if #gone > 0 and #gone == count then found.notes[#found.notes + 1] = "its checkpoints were removed"
   else for _, name in ipairs(gone) do bad(name, "is not there, and was when the run ended") end end
-  local list = checkpoints.list(path)
-  for _, at in ipairs(list) do
-    local name = at.path:sub(#path + 2)
-    local problem = not listed[name] and stranger(path, info, name, last)
+  local names, list = {}, checkpoints.list(path)
+  walk(path, "", names)
+  for _, name in ipairs(names) do
+    local added = ended and name:find "^episodes/" and "was not there when the run ended"
+    local problem = not listed[name] and (is_checkpoint(name) and stranger(path, info, name, last) or added)
     if problem then bad(name, problem) end
   end
   if not there and first.source_folder == nil then
