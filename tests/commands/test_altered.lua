@@ -158,6 +158,7 @@ local foreign = {
   { "k", "cp other/config.json f/", "config.json" },
   { "a", "cp other/resources.json f/", "resources.json" },
   { "a", "cp same/resources.json f/", "resources.json" },
+  { "a", "cp other/episodes/*.mnt f/episodes/step-9.mnt", "episodes/step%-9" },
   { "a", "cp other/outcome.json f/", "outcome.json" },
 }
 
@@ -255,7 +256,7 @@ return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = 4 }):tra
 ]])
   sh "chmod 600 token.txt mine.lua; chmod 640 open.txt"
   t.eq(select(2, mneme "run mine.lua run=p"), 0)
-  local data = json.decode(read "p/config.json").data
+  local data = json.decode(read "p/config.json").history[1].data
   t.ok(#data == 2 and data[1].path == "open.txt" and data[1].kept and data[2].path == "token.txt" and not data[2].kept and data[2].checksum)
   t.eq(#files.list(dir .. "/p/source/data"), 1)
   t.eq(lfs.attributes(dir .. "/p/source/data/" .. files.list(dir .. "/p/source/data")[1], "permissions"), "rw-r-----")

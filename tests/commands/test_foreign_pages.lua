@@ -37,6 +37,17 @@ t.test("a label is text in HTML, Markdown and LaTeX, and ends no report", functi
   t.ok(not files.is_file(dir .. "/PWNED"))
 end)
 
+t.test("a control character of a label is in no page, figure or table", function()
+  with_label "\27]0;zq\7\27[2J\194\155q"
+  for _, kind in ipairs { "html", "md", "tex" } do
+    local said, status = shell.mneme(dir, "report x out=x." .. kind)
+    t.eq(status, 0, said)
+  end
+  shell.mneme(dir, "compare x out=x.csv")
+  local found = shell.run(dir, [[grep -lrP '\x1b|\x07' --include='x.*' --include='*.svg' --include='*.csv' --include='*.gp' . || true]])
+  t.eq(found:gsub("%./x/runs/[^\n]*\n", ""), "")
+end)
+
 t.test("an equation reaches LaTeX only where all of it is known", function()
   for _, s in ipairs { "\\alpha_t^2", "\\frac{1}{N} \\sum_t x_t", "\\left( a \\right)", "\\mathrm{clip}(x)" } do t.ok(mathml.known(s), s) end
   for _, s in ipairs { "\\input{x}", "\\text{\\input{x}}", "^^5cinput{x}", "\\left(", "a^b^c", "a_b_c", "{", "}", "x % y",

@@ -10,7 +10,11 @@ local dir = shell.folder()
 local function sh(line) return shell.run(dir, line) end
 local function mneme(words) return shell.mneme(dir, words) end
 local function write(name, text) files.write(dir .. "/" .. name, { text }) end
-local function info(run) return json.decode((files.read(dir .. "/" .. run .. "/config.json"))) end
+local function info(run)                       -- with what it began with as source and data
+  local about = json.decode((files.read(dir .. "/" .. run .. "/config.json")))
+  about.source, about.data = about.history[1].source, about.history[1].data
+  return about
+end
 
 write("rules.lua", "return { pay = function(a) return a end }\n")
 write("mine.lua", [[
@@ -53,8 +57,8 @@ t.test("a resume that loads less than the start did runs the same code", functio
   for _, steps in ipairs { 4096, 6144 } do t.eq(select(2, mneme("run resume=less steps=" .. steps)), 0) end
   local now = info "less"
   t.eq(#now.history, 3)
-  t.eq(json.encode(now.source), json.encode(made_by.source))
-  t.eq(json.encode(now.data), json.encode(made_by.data))
+  t.eq(json.encode(now.history[3].source), json.encode(made_by.source))
+  t.eq(json.encode(now.history[3].data), json.encode(made_by.data))
   for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
   local sources = require "mneme.runs.run_sources"
   t.eq(#sources.versions(now), 1)
@@ -252,7 +256,7 @@ t.test("code that a run's folder names is not run unasked", function()
   local text = files.read(dir .. "/evil/config.json")
   for _, name in ipairs { "evil/core.lua", dir .. "/evil/core.lua" } do
     local about = json.decode((text))
-    about.source, about.env_of_script, about.env, about.task = {}, nil, "tmaze-v0", {}
+    about.history[1].source, about.env_of_script, about.env, about.task = json.array {}, nil, "tmaze-v0", {}
     about.core.name = name
     write("evil/config.json", json.encode(about))
     for _, command in ipairs { "eval evil episodes=2", "view evil out=e.png", "intervene evil erase=layers.0 at=1 episodes=2" } do
@@ -262,7 +266,7 @@ t.test("code that a run's folder names is not run unasked", function()
     end
   end
   local about = json.decode((text))
-  about.script, about.source = "evil/mine.lua", {}
+  about.script, about.history[1].source = "evil/mine.lua", json.array {}
   write("evil/mine.lua", 'io.open("pwned", "w"):close()\n' .. files.read(dir .. "/mine.lua"))
   write("evil/config.json", json.encode(about))
   sh "mkdir -p evil/episodes; cp told/episodes/*.mnt evil/episodes/a.mnt"
@@ -358,7 +362,7 @@ t.test("files that a script reads are its data", function()
   said, status = shell.mneme(dir .. "/elsewhere", "run resume=wage steps=4096 trust=1")
   t.eq(status, 0, said)
   local config = json.decode(files.read(dir .. "/elsewhere/wage/config.json"))
-  t.eq(json.encode(config.history[2].data), json.encode(config.data), "the resume read the same data")
+  t.eq(json.encode(config.history[2].data), json.encode(config.history[1].data), "the resume read the same data")
 end)
 
 t.test("of a large data file a run keeps the checksum alone", function()

@@ -2,6 +2,7 @@
 local bars = require "mneme.figures.bars"
 local model = require "mneme.figures.model"
 local numbers = require "mneme.base.format"
+local terminal = require "mneme.base.terminal"
 
 local data = {}
 local COLUMNS = 6              -- of a table, where lines have many points
@@ -12,6 +13,7 @@ local COLUMNS = 6              -- of a table, where lines have many points
 function data.field(v)
   if v == nil or v == false then return "" end
   if type(v) == "number" then return numbers.exact(v) end
+  v = terminal.plain(v)
   if v:find "^[=+%-@\t\r]" and not tonumber(v) then v = "'" .. v end          -- spreadsheets would compute it
   return v:find '[,"\r\n]' and '"' .. v:gsub('"', '""') .. '"' or v
 end

@@ -103,7 +103,7 @@ end
 local function stranger(path, info, name, last)
   local ok, metadata = pcall(safetensors.metadata, path .. "/" .. name)
   if not ok or not info.id then return nil end
-  return metadata.run ~= info.id and "is of another run" or tonumber(name:match "%d+") > last and "was not there when the run ended" or nil
+  return metadata.run ~= info.id and "is of another run" or (tonumber(name:match "%d+") or 0) > last and "was not there when the run ended" or nil
 end
 
 ---Adds what was altered, removed or added since a run's last start ended, or since its last checkpoint.
@@ -122,11 +122,12 @@ function manifest.check(path, info, found)
   local current = held.starts == #history
   local ended = current and not held.at_work
   local listed, last, gone, count = {}, ended and 0 or math.huge, {}, 0
+  local done = (files.text(path .. "/result.json") or ""):find '"status":%s*"done"'          -- else a sweep may have begun to write log.txt again
   found.unfinished = not ended
   for _, file in ipairs(held.files) do
     local name, checkpoint = file.name, is_checkpoint(file.name)
-    local problem = (current or lasting(name)) and not found.altered[name] and fault(path, file, ended)
-    listed[name], count = true, count + (checkpoint and 1 or 0)
+    local problem = (current or lasting(name)) and (name ~= "log.txt" or done) and not found.altered[name] and fault(path, file, ended)
+    listed[name], count = current, count + (checkpoint and 1 or 0)
     if checkpoint and ended then last = math.max(last, tonumber(name:match "%d+") or 0) end
     if problem and checkpoint then problem = stranger(path, info, name, math.huge) or problem end
     if problem and checkpoint and problem:find "^is not there" then gone[#gone + 1] = name
@@ -136,10 +137,11 @@ function manifest.check(path, info, found)
   end
   if #gone > 0 and #gone == count then found.notes[#found.notes + 1] = "its checkpoints were removed"
   else for _, name in ipairs(gone) do bad(name, "is not there, and was when the run ended") end end
-  local list = checkpoints.list(path)
-  for _, at in ipairs(list) do
-    local name = at.path:sub(#path + 2)
-    local problem = not listed[name] and stranger(path, info, name, last)
+  local names, list = {}, checkpoints.list(path)
+  walk(path, "", names)
+  for _, name in ipairs(names) do
+    local added = ended and name:find "^episodes/" and "was not there when the run ended"
+    local problem = not listed[name] and (is_checkpoint(name) and stranger(path, info, name, last) or added)
     if problem then bad(name, problem) end
   end
   if not there and first.source_folder == nil then

@@ -127,7 +127,6 @@ local function first_info(path, cfg, about)
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
     history = { session(0, cfg) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
   run_sources.write(path, info.history[1])
-  info.source, info.data = info.history[1].source, info.history[1].data
   for key, value in pairs(about) do info[key] = value end
   write_info(path, info)
   return info
@@ -137,9 +136,7 @@ end
 local function keep_code(self)
   if source_files.count() == self.noted then return end
   self.noted = source_files.count()
-  local history = self.info.history
-  run_sources.write(self.path, history[#history])
-  if history[#history].source_folder == "source" then self.info.source, self.info.data = history[#history].source, history[#history].data end
+  run_sources.write(self.path, self.info.history[#self.info.history])
   write_info(self.path, self.info)
 end
 

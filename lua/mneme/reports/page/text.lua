@@ -3,6 +3,7 @@
 local blocks = require "mneme.reports.page.blocks"
 local latex = require "mneme.figures.latex"
 local mathml = require "mneme.reports.page.mathml"
+local terminal = require "mneme.base.terminal"
 
 local text_page = {}
 
@@ -250,7 +251,7 @@ local preamble = [[
 function text_page.write(page, opening, kind, path)
   local writers = kind == "md" and markdown or tex
   local body = write_all(writers, opening.blocks, path) .. write_all(writers, page.blocks, path)
-  if kind == "md" then return ("# %s\n%s"):format(md_text(page.title), body) end
+  if kind == "md" then return terminal.plain(("# %s\n%s"):format(md_text(page.title), body)) end          -- a pager shows it in a terminal
   return ("%s\\title{%s}\n\\date{}\n\\begin{document}\n\\maketitle\n%s\n\\end{document}\n"):format(preamble, tex_text(page.title), body)
 end
 
