@@ -268,7 +268,7 @@ end
 function Job:of_head(layer, head, i)
   local at = column_at(self, i)
   for r, row in ipairs(at and self.rows or {}) do
-    if row.layer == layer and row.head == head then return self.moved[at][r][i] end
+    if row.layer == layer and row.head == head then return math.max(0, self.moved[at][r][i]) end          -- against all of it: nothing
   end
 end
 
