@@ -179,7 +179,7 @@ function memory_story.draw(outcomes)
   local of, by_draw = known and sum.wrong or failed, known and sum.clear or failed - left
   local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", sum.drawn, of,
       several and ("wrong decisions of %d episodes"):format(failed) or "failures")
-    or ("%d of %d episodes fail, with the likeliest action at each step %d"):format(failed, n, left)
+    or ("%d fail, with the likeliest action at each step %d"):format(failed, left)
   if known and sum.drawn > sum.clear then text = ("%s, in %d clearly (twice as much)"):format(text, sum.clear) end
   local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
     or by_draw > (1 - MOSTLY) * of and ("the draw of actions; in the other %d something else"):format(of - by_draw)
