@@ -127,14 +127,17 @@ end
 ---@param map CausalMap complete, of holding
 ---@param cells table[][]
 ---@param what string
+---@param why string? what readings say where no part stands out
+---@param held boolean? a part is known to hold it
 ---@return string
 ---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
-function memory_story.lost(map, cells, what, why)
+function memory_story.lost(map, cells, what, why, held)
   local list = found(map, cells)
   if #list == 0 and why then return why end
   if #list == 0 then
-    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. It was never there, or is there "
-      .. "and not used: mneme probe says which."):format(what, map.measure)
+    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. %s."):format(what, map.measure,
+      held and "What fails is its use, or a loss too small to see: mneme probe says how long it can be read"
+        or "It was never there, or is there and not used: mneme probe says which")
   end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
@@ -199,7 +202,7 @@ function memory_story.sentences(kept, held, what, why)
   local draw = memory_story.draw(kept.map.outcomes)
   if not held then return { draw or first, draw and first } end
   local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0
-    and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil)
+    and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil, holds)
   local list = not lost and { first, second } or holds and { second, first } or { second }
   if draw then table.insert(list, 1, draw) end
   return list, lost
