@@ -38,8 +38,8 @@ return function(view, box, now, options)
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local map = readings.map(job, now, fact)
   if #map.steps == 0 then return view:say(view:card(box, map.title), map.note) end
-  local unread = map:unread()
-  local known = (now.known and now.known() and "striped: not used" or "striped: use not measured") .. (unread and "; " .. unread or "")
-  panels.part_map(view, box, now, map, { span = step_heatmap.span(now), notes = { left_out .. "probability of the right answer, 0 … 1; " .. known,
-    left_out .. "0 … 1; " .. known, left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) } })
+  local known, unread = "striped: not known to be used", map:unread()
+  panels.part_map(view, box, now, map, { span = step_heatmap.span(now), notes = {
+    unread and unread .. " " .. known or left_out .. "probability of the right answer, 0 … 1; " .. known, left_out .. "0 … 1; " .. known, left_out .. known,
+    left_out .. "0 … 1", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 1", (left_out:gsub("[,;] .*$", "")) } })
 end

@@ -162,6 +162,23 @@ local function read(rows, facts)
   return job
 end
 
+t.test("the draw explains as many failures as are fewer with the likeliest actions; what a part is known to hold was not never there", function()
+  local function of(left)                          -- of 40 episodes 10 fail; with the likeliest actions others, `left` of them
+    local list = {}
+    for i = 1, 40 do list[i] = { score = i <= 10 and 0 or 1, greedy = i > 40 - left and 0 or 1 } end
+    return memory_story.draw(list), memory_story.fails { outcomes = list, measure = "success" }
+  end
+  for left, expected in pairs { [0] = "the draw of actions, not the memory", [4] = "in the other 4 something else", [10] = "it is not the draw",
+    [17] = "it is not the draw" } do
+    local text, fails = of(left)
+    t.ok(text:find(expected, 1, true), text)
+    t.eq(text:find "no cure" ~= nil, left >= 10, text)
+    t.eq(fails, left > 0, left .. " are left")
+  end
+  local nothing = { rows = {}, steps = {}, measure = "success" }
+  t.ok(memory_story.lost(nothing, {}, "the cue"):find "was never there" and not memory_story.lost(nothing, {}, "the cue", nil, true):find "was never there")
+end)
+
 t.test("what became of a cue that no part lost: never there, there to the end, faded, or not decided", function()
   local why = function(...) return in_words.why(read(...), "success") end
   t.ok(why { { 0.5, 0.6 }, { 0.5, 0.4 } }:find("The cue was never stored, as far as linear readings see", 1, true))

@@ -59,7 +59,8 @@ local function losses(map, r)
   return list
 end
 
--- Goodman and Kruskal's rank correlation of the panel and the map, over the pairs of parts that the map tells apart: by 0.05 and beyond the noise.
+-- Goodman and Kruskal's rank correlation (gamma) of the panel and the map, over the pairs of parts that the map tells apart: by 0.05 and beyond the noise.
+-- Not Spearman's over all parts: most parts lose nothing, and it ranks their noise (docs/where.md has both for five agents).
 local function agreement(map, panel)
   local same, other = 0, 0
   for a, row in ipairs(map.rows) do

@@ -97,4 +97,11 @@ t.test("the part in use is the smallest whose erasing costs", function()
   local reads = map { key = "p", steps = { 1, 3, 5, 7 }, cells = { { { p = 1 }, { p = 1 }, { p = 1 } }, { { p = 1 }, { p = 1 } }, {} } }
   reads:mark_used(m)
   t.eq(reads.cells[1][1].used, true) t.eq(reads.cells[2][2].used, false) t.eq(reads.cells[1][3].used, "unknown")
+  t.eq(reads:unread(), nil)
+  reads.cells[2][1].clear, reads.note = false, "half of it"
+  t.eq(reads:unread(), nil, "another fact than the one that success needs")
+  reads.needed = true
+  local said = "Used, and not found by a linear reading: layer 0, head 0 (step 1)."
+  t.eq(reads:unread(), said)
+  t.ok(reads:table():find(said, 1, true) and reads:page().note == "half of it. " .. said, "in the table and on the page")
 end)

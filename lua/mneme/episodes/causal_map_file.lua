@@ -104,7 +104,8 @@ end
 function map_file.stored(o, checkpoint)
   if not checkpoint or #files.list(run_folder.plain(o.folder) .. "/where") == 0 then return nil end
   local function agent()
-    return stepper.from_run(o.folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = checkpoint, settings = o.env_settings })
+    return stepper.from_run(o.folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = checkpoint,
+      settings = o.env_settings })
   end
   local map = causal_map.new(agent(), agent(), { seed = map_file.seed })
   map_file.attach(map, run_folder.plain(o.folder), true)

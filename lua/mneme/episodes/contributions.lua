@@ -268,7 +268,7 @@ end
 function Job:of_head(layer, head, i)
   local at = column_at(self, i)
   for r, row in ipairs(at and self.rows or {}) do
-    if row.layer == layer and row.head == head then return self.moved[at][r][i] end
+    if row.layer == layer and row.head == head then return math.max(0, self.moved[at][r][i]) end          -- against all of it: nothing
   end
 end
 
@@ -298,17 +298,10 @@ end
 
 ---How much depends on all of the memory: the mean over the steps.
 ---@return number
-function Job:weight() return self:mean(1) end
-
----The mean over the steps of what a part contributes: parts are ranked by it.
----@param row integer
----@return number
-function Job:mean(row)
-  local sum, n = 0, 0
-  for _, i in ipairs(self.columns) do
-    if self.moved[i] then sum, n = sum + self.moved[i][row][self:decisive(i)], n + 1 end
-  end
-  return n > 0 and sum / n or 0
+function Job:weight()
+  local sum, n = 0, self:progress()
+  for i, of in pairs(self.moved) do sum = sum + of[1][self:decisive(i)] end
+  return sum / math.max(1, n)
 end
 
 -- ---- a job ----

@@ -75,7 +75,7 @@ end
 local function begin(row, one, many)
   if row.word == "all" then return ("The memory as a whole, no part alone beyond the noise, %s"):format(one) end
   local text = row.layer and "L" .. row.text:sub(2) or "State " .. row.text          -- a state's name stays as it is written
-  return ("%s %s"):format(text, row.word:find("channels", 1, true) and many or one)
+  return ("%s %s"):format(text, row.text:find("channels", 1, true) and many or one)
 end
 
 -- Is there surely less than half of the most at a column?
@@ -127,14 +127,17 @@ end
 ---@param map CausalMap complete, of holding
 ---@param cells table[][]
 ---@param what string
+---@param why string? what readings say where no part stands out
+---@param held boolean? a part is known to hold it
 ---@return string
 ---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
-function memory_story.lost(map, cells, what, why)
+function memory_story.lost(map, cells, what, why, held)
   local list = found(map, cells)
   if #list == 0 and why then return why end
   if #list == 0 then
-    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. It was never there, or is there "
-      .. "and not used: mneme probe says which."):format(what, map.measure)
+    return ("Which part lost %s is not decided: no part, kept as it is at any step, raises the %s beyond the noise. %s."):format(what, map.measure,
+      held and "What fails is its use, or a loss too small to see: mneme probe says how long it can be read"
+        or "It was never there, or is there and not used: mneme probe says which")
   end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
@@ -163,23 +166,23 @@ end
 ---  action at each step, where known }
 ---@return string? sentence nil: few episodes fail, or nothing is known
 function memory_story.draw(outcomes)
-  local n, failed, known, several, saved, before, greedy = #outcomes, 0, true, false, 0, 0, 0
+  local n, failed, known, several, left, before, greedy = #outcomes, 0, true, false, 0, 0, 0
   local sum = { wrong = 0, drawn = 0, clear = 0 }
   for _, o in ipairs(outcomes) do
     if not o.score then return nil end
-    before, greedy = before + o.score / n, greedy and o.greedy and greedy + o.greedy / n
+    before, greedy, left = before + o.score / n, greedy and o.greedy and greedy + o.greedy / n, left + ((o.greedy or 0) < 1 and 1 or 0)
     if o.score < 1 then
-      failed, saved, known, several = failed + 1, saved + ((o.greedy or 0) >= 1 and 1 or 0), known and o.wrong ~= nil, several or (o.wrong or 0) > 1
+      failed, known, several = failed + 1, known and o.wrong ~= nil, several or (o.wrong or 0) > 1
       for key, of in pairs(sum) do sum[key] = of + (o[key] or 0) end
     end
   end
   if failed <= FAILING * n or not (known or greedy) then return nil end
-  local tail = greedy and (" (greedy=1: %.2f in place of %.2f)"):format(greedy, before) or ""
+  local tail = greedy and (" (greedy=1%s: %.2f in place of %.2f)"):format(greedy > before and "" or " is no cure", greedy, before) or ""
   if known and sum.wrong == 0 then return ("No wrong decision was taken in the %d failures: they end before it%s."):format(failed, tail) end
-  local of, by_draw = known and sum.wrong or failed, known and sum.clear or saved
+  local of, by_draw = known and sum.wrong or failed, known and sum.clear or failed - left
   local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", sum.drawn, of,
       several and ("wrong decisions of %d episodes"):format(failed) or "failures")
-    or ("%d of %d failures succeed with the likeliest action at each step"):format(saved, failed)
+    or ("%d fail, with the likeliest action at each step %d"):format(failed, left)
   if known and sum.drawn > sum.clear then text = ("%s, in %d clearly (twice as much)"):format(text, sum.clear) end
   local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
     or by_draw > (1 - MOSTLY) * of and ("the draw of actions; in the other %d something else"):format(of - by_draw)
@@ -199,23 +202,22 @@ function memory_story.sentences(kept, held, what, why)
   local draw = memory_story.draw(kept.map.outcomes)
   if not held then return { draw or first, draw and first } end
   local second, lost = memory_story.lost(held.map, held.cells, what, why and #found(held.map, held.cells) == 0
-    and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil)
+    and why(held.map.measure, (found(kept.map, kept.cells)[1] or { row = {} }).row.word) or nil, holds)
   local list = not lost and { first, second } or holds and { second, first } or { second }
   if draw then table.insert(list, 1, draw) end
   return list, lost
 end
 
----Whether so many episodes fail, by more than the draw of an action, that it is worth asking what was lost.
+---Whether that many episodes fail, by more than the draw of an action, that it is worth asking what was lost.
 ---@param map CausalMap
 ---@return boolean
 function memory_story.fails(map)
-  local failed = 0
+  local failed, without = 0, 0                       -- by more than the draw, as far as it is known; with the likeliest actions
   for _, o in ipairs(map.outcomes) do
-    local drawn = o.wrong and o.clear == o.wrong and o.wrong > 0
-    if not o.wrong then drawn = o.greedy and o.greedy >= 1 end
-    failed = failed + ((o.score or 1) < 1 and not drawn and 1 or 0)
+    if (o.score or 1) < 1 and not (o.wrong and o.clear == o.wrong and o.wrong > 0) then failed = failed + 1 end
+    if o.wrong or (o.greedy or 0) < 1 then without = without + 1 end
   end
-  return map.measure == "success" and failed > FAILING * #map.outcomes
+  return map.measure == "success" and math.min(failed, without) > FAILING * #map.outcomes
 end
 
 ---What success needs, in words: the fact that an environment declares as a class, if it is the only one.

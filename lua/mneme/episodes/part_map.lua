@@ -23,6 +23,7 @@ local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 ---@field root boolean? the square root is painted: small shares are seen
 ---@field define string? what is shown, in a sentence
 ---@field note string? how much is measured
+---@field needed boolean? of readings: it is what success needs, as far as the environment declares, so that erasing says something about it
 ---@field stands string what a clear cell does: "beyond the noise"
 local Map = {}
 Map.__index = Map
@@ -98,7 +99,7 @@ end
 ---@return string?
 function Map:unread()
   local names = {}
-  for r, row in ipairs(self.rows) do
+  for r, row in ipairs(self.needed and self.rows or {}) do
     local first, last
     for c, step in ipairs(self.steps) do
       local cell = self.cells[r][c]
@@ -109,7 +110,8 @@ function Map:unread()
   return #names > 0 and "Used, and not found by a linear reading: " .. table.concat(names, "; ") .. "." or nil
 end
 
----The map as a table in a terminal, and what Map:unread says: a block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
+---The map as a table in a terminal, and what Map:unread says.
+---A block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
 ---where it is not measured; the largest value, and at how many steps it is beyond the noise.
 ---@param counts string? the heading of the last column; nil: there is no test
 ---@return string

@@ -284,7 +284,8 @@ end
 ---@param episode table of credit.play
 ---@param at integer[]? steps, from 0, whose value and action are explained; nil: at most 64 of them, evenly
 ---@return table map { at = integer[], T, value = number[][], action = number[][] (value[i][s + 1]: the value at at[i] by step s), parts = { name =
----  { value = number[][], action = number[][] } }, names = string[] of parts, rows and all_parts for credit.view, reached = number: largest difference of a value from what the agent had }
+---  { value = number[][], action = number[][] } }, names = string[] of parts, rows and all_parts for credit.view,
+---  reached = number: largest difference of a value from what the agent had }
 function credit.map(agent, env, episode, at)
   local T = episode.T
   if not at then

@@ -339,8 +339,9 @@ function Job:map(fact, of)
   end
   return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p", floor = 1, percent = true,
     value = class and "probability of the right answer" or "share of variance", rows = self.parts, steps = self.steps or {}, cells = cells,
-    stands = "beyond chance", define = ("%s, as a linear reading of each part of the memory has it that was fitted on other episodes of this run. Striped: "
-      .. "it can be read, and that it is used is not measured or not so."):format(class and "The probability of the right answer" or "The share of variance"),
+    stands = "beyond chance", needed = class and self.classes == 1,
+    define = ("%s, as a linear reading of each part of the memory has it that was fitted on other episodes of this run. Striped: it can be read, "
+      .. "and that it is used is not measured or not so."):format(class and "The probability of the right answer" or "The share of variance"),
     note = not self.done and (self.steps and ("%d of %d steps read"):format(self.read, #self.steps) or "nothing read yet") or nil }
 end
 
@@ -401,7 +402,10 @@ function readings.new(stepper, options)
   if #stepper.env.to_know == 0 then
     errors.usage(("%s declares no facts that a memory may know"):format(stepper.env.id), "to_know = { cue = \"class\" } in mn.env { ... }")
   end
-  for i, fact in ipairs(stepper.env.to_know) do declared[i], declared[fact.name] = fact.name, fact end
+  local classes = 0
+  for i, fact in ipairs(stepper.env.to_know) do
+    declared[i], declared[fact.name], classes = fact.name, fact, classes + (fact.kind == "class" and 1 or 0)
+  end
   for i, name in ipairs(options.facts or declared) do
     if not declared[name] then errors.unknown("fact of " .. stepper.env.id .. ":", name, { unpack(declared) }) end
     facts[i] = declared[name]
@@ -411,7 +415,7 @@ function readings.new(stepper, options)
   elseif stepper.num_envs > readings.most then
     errors.usage(("readings: %d episodes, expected at most %d: the time grows with their cube"):format(stepper.num_envs, readings.most))
   end
-  local self = setmetatable({ stepper = stepper, facts = facts, seed = options.seed or 12345, last = options.last, every = options.every,
+  local self = setmetatable({ stepper = stepper, facts = facts, classes = classes, seed = options.seed or 12345, last = options.last, every = options.every,
     cells = {}, maps = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
   self.parts = { { word = "all", text = "all", parts = interventions.parts(core, "all") } }
   for _, row in ipairs(contributions.parts_of(core)) do
