@@ -36,6 +36,7 @@ local function shown_of(env, core, at, name)
     return stepper.new(made, mn.agent { env = made, core = rig.fresh({ core }, 3, { d_in = 16 }), hidden = 8 }, about)
   end
   local shown = viewer.new({ { source = open(), open = open, scene = scene.load(name or scene.for_env(env[1])) } }, { controls = false })
+  shown.measure = function() return false end               -- its other episodes are not needed
   if at then
     shown:go_to(at)
     local option = intervention_options.of { { kind = "erase", what = "all" } }

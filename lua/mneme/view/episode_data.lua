@@ -360,7 +360,7 @@ function episode_data.of(shown, options)
   data.open = math.max(0, math.min(open, #data.steps - 1))
   painter.view.theme = canvas.themes[options.theme or "dark"]
   draw(from + data.open, STILL)
-  data.title, data.source, data.picture = now.title or "", now.source, picture(painter)
+  data.title, data.source, data.picture = shown:frame(1).title or "", now.source, picture(painter)
   local themes, ramps = episode_data.colours()
   local head = json.encode { width = width, height = height, open = data.open, steps = data.steps, themes = themes, ramps = ramps,
     colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7), shapes = columns(pages.shapes.list, 8), numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
