@@ -140,8 +140,8 @@ local function check(shown, options, name)
     end
   end
   files.write(folder .. "/asked", { table.concat(asked, "\n") })
-  local said = shell.run(folder, ("%s %s/tests/support/record_painter.js %s/lua/mneme/view/painter.js page.html %s < asked"):format(node, shell.root, shell.root,
-    name.theme or "dark"))
+  local said = shell.run(folder, ("%s %s/tests/support/record_painter.js %s/lua/mneme/view/painter.js page.html %s < asked"):format(node, shell.root,
+    shell.root, name.theme or "dark"))
   local lines = {}
   for line in said:gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line) or error(line) end
   for step, out in ipairs(pages) do
@@ -166,7 +166,9 @@ for _, name in ipairs(registry.names "scenes") do
   end)
 end
 
-t.test("painter.js paints the light page", function() check(shown_of({ "tmaze", corridor = 8 }, { "gru", d_model = 16 }, nil, "mind"), { most = 3 }, { "light", theme = "light" }) end)
+t.test("painter.js paints the light page", function()
+  check(shown_of({ "tmaze", corridor = 8 }, { "gru", d_model = 16 }, nil, "mind"), { most = 3 }, { "light", theme = "light" })
+end)
 
 t.test("painter.js paints two courses of an episode, and every core's", function()
   for _, core in ipairs(registry.names "cores") do
