@@ -137,7 +137,7 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     local scale = shown:scale()
     for r, row in ipairs(shown.rows) do
       for c, step in ipairs(shown.steps) do
-        local _, _, look = shown:ink(r, c, scale)
+        local _, look = shown:ink(r, c, scale)
         local at = view:column(step + 1)
         local cause = at and view:row(row.word) and view.cells[view:row(row.word)][at]
         if cause and look and look ~= "noise" then

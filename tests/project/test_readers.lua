@@ -54,6 +54,7 @@ local readers = {
   ["lua/mneme/study/study_about.lua"] = PROGRAM,
   ["lua/mneme/study/tuning_journal.lua"] = "tuning",
   ["lua/mneme/view/episode_data.lua"] = OWN,
+  ["lua/mneme/view/episode_page.lua"] = PROGRAM,
   ["lua/mneme/reports/report.lua"] = PROGRAM,
   ["lua/mneme/study/result_archive.lua"] = "archive",
   ["lua/mneme/study/sweep.lua"] = "(the last line of a log, which is printed)",

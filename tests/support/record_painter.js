@@ -8,7 +8,9 @@ function canvas() {
       name.startsWith("stroke") ? [g.strokeStyle, g.lineWidth, g.lineCap] : [])]); };
   g.createImageData = (cols, rows) => ({ data: new Uint8ClampedArray(4 * cols * rows) });
   g.putImageData = image => { g.image = image; };
-  g.drawImage = (small, ...box) => { calls.push(["drawImage", small.width, small.height, ...box, Array.from(small.g.image.data).filter((_, i) => i % 4 < 3)]); };
+  g.drawImage = (small, ...box) => {
+    calls.push(["drawImage", small.width, small.height, ...box, Array.from(small.g.image.data).filter((_, i) => i % 4 < 3)]);
+  };
   return { g, getContext: () => g };
 }
 global.document = { createElement: canvas };

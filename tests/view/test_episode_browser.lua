@@ -51,7 +51,8 @@ t.test("what a part is, under the pointer", function()
   with_page({}, function(page)
     local x, y = page:place(".mn-episode canvas", 0.25, 0.05)
     page:pointer(x, y)
-    local asked = page:value "(e => e.data.pages[e.step].map(i => e.data.shapes[i]).filter(s => s[0] === 8).length)(document.querySelector('.mn-episode').episode)"
+    local asked = page:value [[(e => e.data.pages[e.step].map(i => e.data.shapes[i]).filter(s => s[0] === 8).length)(
+      document.querySelector(".mn-episode").episode)]]
     t.ok(asked > 3, "there are words for parts")
     local told = page:value [[(e => { const s = e.data.pages[e.step].map(i => e.data.shapes[i]).find(s => s[0] === 8), b = e.canvas.getBoundingClientRect();
       const at = { clientX: b.left + (s[2] + s[4] / 2) / 100 / e.data.width * b.width, clientY: b.top + (s[3] + s[5] / 2) / 100 / e.data.height * b.height };

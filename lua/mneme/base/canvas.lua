@@ -336,14 +336,6 @@ function methods:tip(box, text)
   self.tips[self.n_tips] = tip
 end
 
--- The text of a cell of a grid.
-local function of_cell(grid, row, col)
-  local words, used = grid.words(row, col), grid.used or grid.cols
-  if not words or not words:find " $" then return words end
-  local value = col < used and tonumber(grid.values[row * used + col])
-  return words .. (value and canvas.number(grid.root and value * value or value) or "not there yet")
-end
-
 ---The text of the tip at a point.
 ---@param x number
 ---@param y number
@@ -353,7 +345,9 @@ function methods:tip_at(x, y)
     local tip = self.tips[i]
     if x >= tip.x and x < tip.x + tip.w and y >= tip.y and y < tip.y + tip.h then
       local text = tip.text
-      if type(text) == "table" then text = of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols)) end
+      if type(text) == "table" then
+        text = labels.of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols), canvas.number)
+      end
       if text then return text end
     end
   end

@@ -155,4 +155,17 @@ function labels.tick_text(value, step)
   return (("%." .. digits .. "f"):format(value):gsub("^-", "−"))
 end
 
+---What the pointer is told on a cell of a grid: see Canvas:tip.
+---@param grid table
+---@param row integer from 0
+---@param col integer from 0
+---@param number fun(x: number): string
+---@return string?
+function labels.of_cell(grid, row, col, number)
+  local words, used = grid.words(row, col), grid.used or grid.cols
+  if not words or not words:find " $" then return words end
+  local value = col < used and tonumber(grid.values[row * used + col])
+  return words .. (value and number(grid.root and value * value or value) or "not there yet")
+end
+
 return labels

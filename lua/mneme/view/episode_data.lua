@@ -60,7 +60,8 @@ Film.__index = Film
 ---@param cells number of the heat maps of a page, at most
 local function film(painter, cells)
   painter.view.theme = theme
-  return setmetatable({ painter = painter, cells = cells, pages = json.array {}, shapes = pool(), colours = pool(), strings = pool(), lists = pool(), heats = pool(),
+  return setmetatable({ painter = painter, cells = cells, pages = json.array {},
+    shapes = pool(), colours = pool(), strings = pool(), lists = pool(), heats = pool(),
     images = pool(), numbers = pool(), known = 0, bytes = {}, n_bytes = 0, steady = {} }, Film)
 end
 
@@ -360,10 +361,11 @@ function episode_data.of(shown, options)
   data.open = math.max(0, math.min(open, #data.steps - 1))
   painter.view.theme = canvas.themes[options.theme or "dark"]
   draw(from + data.open, STILL)
-  data.title, data.source, data.picture = now.title or "", now.source, picture(painter)
+  data.title, data.source, data.picture = shown:frame(1).title or "", now.source, picture(painter)
   local themes, ramps = episode_data.colours()
   local head = json.encode { width = width, height = height, open = data.open, steps = data.steps, themes = themes, ramps = ramps,
-    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7), shapes = columns(pages.shapes.list, 8), numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
+    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7), shapes = columns(pages.shapes.list, 8),
+    numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
   data.raw = head .. "\0" .. table.concat(pages.bytes)
   data.packed = base64(compressed(data.raw))
   return data

@@ -68,7 +68,7 @@ end
 local function body(data, id, more)
   local notes, steps, ends = { data.source }, {}, {}
   if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
-  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) end
+  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) .. "</li>" end
   for _, s in pairs(data.outcomes) do ends[#ends + 1] = s end
   return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n'):format(more.class or "", id,
     more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; "))),

@@ -152,7 +152,8 @@ class Player {
     const button = (text, label, f) => make("button", { type: "button", textContent: text, title: label, "aria-label": label, onclick: f });
     const to = step => () => { this.pause(); this.go(step()); };
     this.play = button("▶", "play or pause (space)", () => this.toggle());
-    this.slider = make("input", { type: "range", min: 0, max: this.last, step: 1, "aria-label": "step", oninput: () => { this.pause(); this.go(+this.slider.value); } });
+    this.slider = make("input", { type: "range", min: 0, max: this.last, step: 1, "aria-label": "step",
+      oninput: () => { this.pause(); this.go(+this.slider.value); } });
     this.speed = make("select", { title: "steps per second", "aria-label": "steps per second" },
       ...[0.5, 1, 2, 5, 10, 20, 50].map(s => make("option", { value: s, textContent: s + "/s" })));
     this.speed.value = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 5;
@@ -162,8 +163,8 @@ class Player {
     const keys = [["space", "play or pause"], ["← →", "one step"], ["PgUp PgDn", "ten steps"], ["Home End", "first, last step"],
       ...this.alone ? [["t", "dark or light"]] : [], ["pointer", "what a part is"], ["click", "on a curve: go to a step"]];
     root.querySelector(".mn-body").replaceChildren(
-      make("div", { className: "mn-controls" }, button("❚◀", "first step (Home)", to(() => 0)), button("◁", "previous step (←)", to(() => this.step - 1)), this.play,
-        button("▷", "next step (→)", to(() => this.step + 1)), this.slider, this.speed),
+      make("div", { className: "mn-controls" }, button("❚◀", "first step (Home)", to(() => 0)), button("◁", "previous step (←)", to(() => this.step - 1)),
+        this.play, button("▷", "next step (→)", to(() => this.step + 1)), this.slider, this.speed),
       this.say, make("div", { className: "mn-scroll" }, this.canvas),
       make("p", { className: "mn-dim mn-help" }, ...keys.flatMap(([k, what]) => [make("kbd", { textContent: k }), " " + what + "   "])), this.tip);
     const at = event => {

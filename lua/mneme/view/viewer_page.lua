@@ -72,7 +72,7 @@ local function shown_frame(self, k, status)
   more.changed = line:changed(at)
   more.frame_of = function(step) return line:kept(at, step) end
   local name = self.together and ("episode %d"):format(frame.episode) or self.tracks[k].name
-  if name then more.title = name .. " – " .. frame.title end
+  if name then more.title = frame.title and name .. " – " .. frame.title or name end
   if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
 end
