@@ -8,7 +8,7 @@ local json = require "mneme.base.json"
 local lfs = require "lfs"
 local run_sources = require "mneme.runs.run_sources"
 local safetensors = require "mneme.tensor.safetensors"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 

@@ -5,7 +5,7 @@
 --     fresh = { score, low, high (its 95 % interval), greedy, episodes, num_envs, seed } }
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 
 local outcome = {}
 local function file_of(path) return path .. "/outcome.json" end
