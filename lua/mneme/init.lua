@@ -2,8 +2,8 @@
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
 local pairs = require("mneme.base.luajit_pairs").pairs      -- first: the files of Mneme that are loaded after it have a pairs() without fault
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
-require("mneme.base.meanings").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
-local suggest = require "mneme.tensor.suggest"
+require("mneme.base.errors").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
+local suggest = require("mneme.tensor.op_binding").suggest
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 require "mneme.tensor.random"                     -- x:dropout(p)
@@ -47,7 +47,7 @@ local parts = {
   ppo = { "mneme.learn.learners", "list", "ppo", "new" },
   learner = { "mneme.learn.learners", "new" },
   learners = { "mneme.learn.learners", "list" },
-  on_policy = { "mneme.learn.learner_class", "define" },
+  on_policy = { "mneme.learn.learners", "define" },
   adam = { "mneme.tensor.optim", "adam" },
   adamw = { "mneme.tensor.optim", "adamw" },
   save = { "mneme.tensor.saved", "save" },
@@ -151,14 +151,6 @@ end
 local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
   on_policy = learner }
 
--- old name = new name: see base/renamed.lua
-local successors = {
-  task = "dataset", sweep = "clear_tape",
-  recall = "memory_read", remember = "memory_push", remember_mask = "memory_push_mask", every_step = "expand_time",
-  shown = "probe_constant", within = "between", largest = "running_max",
-  slots = "kv_slots", chunk_slots = "kv_chunk_slots", wkv = "wkv4",
-}
-
 -- The value of a part.
 local function load(part)
   if part.group then
@@ -191,11 +183,6 @@ local function strict(path, t)
 end
 
 return setmetatable(mn, { __index = function(_, key)
-  local new = successors[key]
-  if new then
-    require("mneme.base.renamed").note("mn." .. key, "mn." .. new)
-    return mn[new]
-  end
   local part = parts[key]
   if not part then
     local value = tensor.functions[key] or rawget(tensor.ops, key)

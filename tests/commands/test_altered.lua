@@ -4,7 +4,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local shell = require "tests.support.shell"
 local lfs = require "lfs"
 

@@ -10,7 +10,7 @@ local run_sources = require "mneme.runs.run_sources"
 local shell = require "tests.support.shell"
 local source_files = require "mneme.base.source_files"
 local arguments = require "mneme.commands.arguments"
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 
 local dir = shell.folder()
 local small = "core=gru core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1 record_every=0 where=0"

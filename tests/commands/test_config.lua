@@ -221,7 +221,7 @@ t.test("a key that is nearly one that Mneme reads, and that nothing reads, is re
   files.make_folder(dir)
   local function ran(text)
     files.write(path, { "local mn = require 'mneme'\nlocal cfg = mn.config(", text, "\n)\nreturn cfg\n" })
-    return pcall(function() return require("mneme.base.user_file").load(path)() end)
+    return pcall(function() return require("mneme.base.registry").load(path)() end)
   end
   local ok, e = ran "{ learner = 'a2c',\n  num_stpes = 32 }"
   t.ok(not ok and tostring(e):find("misspelt.lua:3: unknown setting 'num_stpes'; did you mean 'num_steps'? (nothing reads num_stpes here", 1, true),
@@ -264,7 +264,7 @@ end)
 
 -- Its manifest is that of a start which was killed before its first checkpoint.
 local function as_if_killed(name)
-  files.write(dir .. "/" .. name .. "/manifest.json", { require("mneme.base.sealed").encode { at_work = true, starts = 1, files = json.array {} } })
+  files.write(dir .. "/" .. name .. "/manifest.json", { require("mneme.base.json").sealed.encode { at_work = true, starts = 1, files = json.array {} } })
 end
 
 t.test("resuming cuts the log back and goes on as if nothing had happened", function()

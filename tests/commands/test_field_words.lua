@@ -4,12 +4,12 @@ local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local errors = require "mneme.base.errors"
 local meanings = require "mneme.base.meanings"
 local options = require "mneme.commands.options"
-local nearest = require "mneme.base.nearest"
 local registry = require "mneme.base.registry"
 local rows = require "mneme.base.field_words"
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 
 local function set_of(list)
   local set = {}
@@ -90,7 +90,7 @@ t.test("a name with one letter wrong is answered with that name or none", functi
         for _, typo in ipairs { name:sub(1, at - 1) .. name:sub(at + 1), name:sub(1, at) .. name:sub(at), name:sub(1, at - 1) .. "z" .. name:sub(at + 1),
           name:sub(1, at - 1) .. name:sub(at + 1, at + 1) .. name:sub(at, at) .. name:sub(at + 2) } do
           if not set[typo] and typo ~= "" then
-            local one = nearest.one(typo, names)
+            local one = errors.nearest(typo, names)
             all, right = all + 1, right + (one == name and 1 or 0)
             -- what is the whole beginning of several other names, such as gate_x of gate and gate_rank, is none of these
             t.ok(one == nil or one == name or #typo < #name and one:lower():gsub("[-_. /]", "") == typo:lower():gsub("[-_. /]", ""),
@@ -124,7 +124,6 @@ t.test("another program's value is answered with a value that is taken", functio
 end)
 
 t.test("an answer about an argument is one that the command takes", function()
-  local errors = require "mneme.base.errors"
   local function said(list, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, list))) end
   t.ok(said({ "out" }, "output"):find "write out=FILE")
   t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
@@ -133,10 +132,10 @@ end)
 t.test("letters alone do not send to another meaning", function()
   for word, other in pairs { max_steps = "num_steps", nsteps = "steps", save_every = "eval_every", xlstm = "lstm", deltanet = "gated_deltanet",
     env = "num_envs", sps = "eps", ["transformer-xl"] = "transformer", checkpoint = "checkpoint_every", rwkv5 = "rwkv4", a3c = "a2c", beta3 = "beta1" } do
-    t.eq(nearest.one(word, { other }), nil, word)
+    t.eq(errors.nearest(word, { other }), nil, word)
   end
   for word, name in pairs { num_stpes = "num_steps", coridor = "corridor", ["t-maze"] = "tmaze", gur = "gru", rnu = "run", corr = "corridor",
     numsteps = "num_steps", trian = "train", steps_num = nil } do
-    t.eq(nearest.one(word, { name }), name, word)
+    t.eq(errors.nearest(word, { name }), name, word)
   end
 end)

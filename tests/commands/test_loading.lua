@@ -44,7 +44,7 @@ end)
 t.test("the declarations of all commands and benchmarks are read without a context of the engine, which is on one device", function()
   require("mneme.base.files").write(dir .. "/all.lua", { ("package.path = %q .. package.path\n"):format(("%s/lua/?.lua;%s/lua/?/init.lua;"):format(shell.root,
     shell.root)), [[
-    local list = require("mneme.commands.command_table").all(true)
+    local list = require("mneme.commands.options").commands.all(true)
     print(#list, rawget(require "mneme.base.engine", "ctx"))
   ]] })
   t.ok(shell.run(dir, "env -u LUA_PATH luajit all.lua"):find "^%d%d+%s+nil\n$")

@@ -7,7 +7,7 @@ local mn = require "mneme"
 local public_objects = require "tests.support.public_objects"
 local shell = require "tests.support.shell"
 local tables = require "mneme.base.tables"
-local user_file = require "mneme.base.user_file"
+local registry = require "mneme.base.registry"
 
 local dir = shell.folder()
 local function none(list, what) t.ok(#list == 0, what .. ":\n  " .. table.concat(list, "\n  ")) end
@@ -25,7 +25,7 @@ local function failure(f, ...)
 end
 local function said(...)
   local path = saved { ... }
-  return failure(function() user_file.load(path)() end)
+  return failure(function() registry.load(path)() end)
 end
 
 -- ---- a dot for a colon, a colon for a dot ----
@@ -37,7 +37,7 @@ local function each_call(names, calls, value, f)
     for _, call in ipairs(calls) do lines[#lines + 1] = ("function(object) %s end,"):format((call:gsub("NAME", name))) end
   end
   lines[#lines + 1] = "}"
-  local list, n = user_file.load(saved(lines))(), 0
+  local list, n = registry.load(saved(lines))(), 0
   for _, name in ipairs(names) do
     for _ = 1, #calls do
       n = n + 1
@@ -48,7 +48,7 @@ end
 
 t.test("every method of every class: a dot in place of the colon", function()
   local wrong, raised, objects, err = {}, 0, public_objects(), io.stderr
-  io.stderr = { write = function() end }                 -- old names print their successors
+  io.stderr = { write = function() end }
   for _, class in ipairs(tables.keys(objects)) do
     local methods = require("tests.support.methods")(objects[class])
     local function look(name, e)

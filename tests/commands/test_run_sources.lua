@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
@@ -178,7 +178,7 @@ t.test("nothing in the current directory is run that the command line does not n
     "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
   local known = {}
   for _, words in ipairs(commands) do known[words:match "^%S+"] = true end
-  for _, name in ipairs(require("mneme.commands.command_table").names) do t.ok(known[name], name) end
+  for _, name in ipairs(require("mneme.commands.options").commands.names) do t.ok(known[name], name) end
   for _, words in ipairs(commands) do
     for _, run in ipairs { shell.mneme, shell.stranger } do
       run(dir .. "/trap", words)

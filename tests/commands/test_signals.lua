@@ -129,7 +129,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
     "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
   local asked = { bench = true, play = true }                      -- below
   for _, line in ipairs(lines) do asked[line:match "^%S+"] = true end
-  for _, command in ipairs(require "mneme.commands.command_table") do t.ok(asked[command.name], command.name .. ": a command without a line here") end
+  for _, command in ipairs(require("mneme.commands.options").commands) do t.ok(asked[command.name], command.name .. ": a command without a line here") end
   for _, name in ipairs(registry.benchmarks()) do lines[#lines + 1] = "bench " .. name end
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch

@@ -431,13 +431,3 @@ t.test("wrong calls name axis, sizes and what was expected", function()
     ["slice: from 2 to 2 is empty, and no tensor is: it has at least one element"] = function() x:slice(0, 2, 2) end,
   } do t.raises(f, (words:gsub("%p", "%%%0"))) end
 end)
-
-t.test("gather as it was works, and prints its successor", function()
-  local stderr, said = io.stderr, ""
-  io.stderr = { write = function(_, words) said = said .. words end }      -- luacheck: ignore
-  local ok, y = pcall(mn.gather, places { 2, 3 }, i32 { 2, 0 })
-  io.stderr = stderr                                                        -- luacheck: ignore
-  t.ok(ok, y)
-  t.eq(text(y), "2: 2 3")
-  t.ok(said:find "is now mn.pick", said)
-end)

@@ -2,7 +2,7 @@
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local mn = require "mneme"
-local names = require "mneme.envs.observation_names"
+local names = require "mneme.envs.native"
 
 -- The settings in which every environment is tried: its own, and others where its observation has another form.
 local cases = { memory_maze = { { observation = "vector" }, { minimap = 1 }, { view = 5 }, { observation = "pixels" } },

@@ -7,7 +7,7 @@ local rig = require "tests.support.core_rig"
 local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-local starts = require "mneme.runs.starts"
+local starts = require("mneme.runs.folder").starts
 
 local dir = shell.folder()
 

@@ -354,29 +354,3 @@ t.test("what is wrong with a decay is said by name", function()
   t.raises(function() c(mn.tensor { shape = { 1, 1, 16 } }) end, "a gate with a decay of its own sets keep_v or keep_k")
   mn.gates.mine = nil
 end)
-
-t.test("what ops' arguments were called works still, and names the successor once", function()
-  local shell = require "tests.support.shell"
-  local dir = shell.folder()
-  local f = assert(io.open(dir .. "/old.lua", "w"))
-  f:write [[
-local mn = require "mneme"
-local function x(...) return mn.tensor { shape = { ... } }:fill(0.5) end
-local q, v, g = x(3, 2, 1, 4), x(3, 2, 1, 5), x(3, 2, 1)
-local function same(a, b) for i = 0, a:size() - 1 do assert(a:data()[i] == b:data()[i]) end end
-for _ = 1, 2 do same((mn.delta_rule { q = q, k = q, v = v, beta = g }), (mn.delta_rule { q = q, k = q, v = v, write = g })) end
-local first = x(1, 4)
-same((mn.wkv6 { r = q, k = q, v = v, w = q, first = first }), (mn.wkv6 { r = q, k = q, v = v, keep = q, first = first }))
-local b = x(3, 2, 1, 5)
-same((mn.joint_gate_attention { q = q, k = q, v = v, beta = b, gamma = q, write = "raw" }),
-  (mn.joint_gate_attention { q = q, k = q, v = v, keep_v = 1 - b, keep_k = 1 - q }))
-same((mn.joint_gate_attention { q = q, k = q, v = v, beta = b, gamma = q, write = "gated" }),
-  (mn.joint_gate_attention { q = q, k = q, v = v, beta = b, gamma = q }))
-]]
-  f:close()
-  local said, status = shell.run(dir, ("'%s' run old.lua 2>&1"):format(shell.program))
-  t.eq(status, 0, said)
-  t.ok(said:find("old.lua:5: delta_rule { beta = } is now write =", 1, true), said)
-  t.ok(said:find("wkv6 { w = } is now keep =", 1, true) and said:find("joint_gate_attention { write = } is now keep_v = 1 - beta", 1, true), said)
-  t.eq(select(2, said:gsub("delta_rule", "")), 1, said)
-end)

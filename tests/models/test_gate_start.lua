@@ -2,7 +2,6 @@
 local t = require "tests.harness"
 local mn = require "mneme"
 local gate_start = require "mneme.models.gate_start"
-local reach_warning = require "mneme.learn.reach_warning"
 local shell = require "tests.support.shell"
 local tensor = require "mneme.tensor.tensor"
 
@@ -169,19 +168,19 @@ t.test("joint decay and elementwise gates", function()
 end)
 
 t.test("a warning before training where the start cannot reach, and none where it can", function()
-  local function warning(name, corridor, more) return reach_warning(small(name, more), mn.env("tmaze", { corridor = corridor })) end
+  local function warning(name, corridor, more) return gate_start.warning(small(name, more), mn.env("tmaze", { corridor = corridor })) end
   t.ok(warning("agalite", 200):find("every 0.71 steps at the start, and the corridor is 200: 2^-283 of it is left there with a zero input, "
     .. "which is 0 in float32, as is its gradient; core.remember=20, or any half-life up to 200,", 1, true))
   t.ok(warning("agalite", 60):find("2^-85 of it is left there with a zero input, and of its gradient; core.remember=6,", 1, true))
   for _, least in ipairs { 20, 200 } do t.ok(not warning("agalite", 200, { remember = least }), "what is advised is not warned of") end
   t.ok(not warning("agalite", 10) and not warning("agalite", 20) and warning("agalite", 40))
   t.ok(not warning("agalite_long", 200) and not warning("agalite", 200, { remember = 20 }))
-  t.ok(not warning("gtrxl", 200) and not reach_warning(small "agalite", mn.env "noisy_cartpole"))
+  t.ok(not warning("gtrxl", 200) and not gate_start.warning(small "agalite", mn.env "noisy_cartpole"))
   t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
   t.ok(not warning("gtrxl", 60, { memory = 25, n_layers = 2, sees = "rollout" }) and not warning("gtrxl", 50, { memory = 25, n_layers = 2 }))
   t.ok(not warning("feedforward", 60) and not warning("rmt", 60))
   for env, words in pairs { repeat_first = "51 steps", repeat_previous = "3 steps", autoencode = "104 steps", selective_copy = "20 steps" } do
-    local steps, text = require("mneme.envs.horizon").steps(mn.env(env))
+    local steps, text = mn.env(env):horizon()
     t.ok(steps and text:find(words, 1, true), env)
   end
 end)

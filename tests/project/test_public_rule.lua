@@ -4,7 +4,6 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local shell = require "tests.support.shell"
 
 local root = registry.root
 local places = { "scenes", "experiments", "docs", "bindings", "README.md", "CONTRIBUTING.md" }
@@ -40,21 +39,6 @@ t.test("every name in mn, and every field that is promised of it, is there", fun
   for _, name in ipairs(mn.names()) do if name ~= "Tensor" then look("mn." .. name, mn[name]) end end
   t.ok(seen > 150, seen .. " names")
   t.ok(mn.scene { draw = function() end }.draw and mn.core("gru", { d_in = 3 }).name == "gru", "what has fields is called, too")
-end)
-
-t.test("files of a user that require what documents named before still load, and print the successor", function()
-  local folder = shell.folder()
-  os.execute(("mkdir -p '%s/scenes' '%s/cores'"):format(folder, folder))
-  files.write(folder .. "/scenes/mine.lua", { 'local scene = require "mneme.scene"\n',
-    'return scene.new { task = { "tmaze" }, core = { "ungated", d_model = 8, n_layers = 1 }, draw = function(view, now)\n',
-    "  scene.panels.seen(view, view.box, now, {})\nend }\n" })
-  files.write(folder .. "/cores/ungated.lua", { 'return require("mneme.core").preset("galite", { gate = "none", feature = "elu1" },\n',
-    '  { doc = "never forgets", source = "a test" })\n' })
-  local said, status = shell.run(folder, ("'%s' view mine out=mine.png at=1 2>&1"):format(shell.program))
-  t.eq(status, 0, said)
-  for _, note in ipairs { "the module mneme.scene is now mn.scene", "the module mneme.core is now mn.core", "mn.scene: task is now mn.scene: env",
-    "the panel seen is now explored" } do t.ok(said:find(note, 1, true), note .. " is not in " .. said) end
-  os.execute("rm -r '" .. folder .. "'")
 end)
 
 t.test("mn.names lists a kind, and refuses what is none", function()

@@ -1,8 +1,9 @@
 -- engine.lua -- the engine's C functions, declared from engine/mneme.h itself, and this process's context.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local meanings = require "mneme.base.meanings"
-local traps = require "mneme.base.lua_traps"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
+local traps = lazy "mneme.base.lua_traps"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 

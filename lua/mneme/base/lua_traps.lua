@@ -1,34 +1,15 @@
 -- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
 -- that begins at 0, `!=`, `+=`, a misspelt name.  Only errors ask: a line that works costs nothing.
-local nearest = require("mneme.base.nearest").one
+local errors = require "mneme.base.errors"
 
-local traps = { texts = {} }           -- texts: source of a chunk that is in no file ("=repl") -> its Lua
-
--- Sources below lua/mneme are ours.
-local here = debug.getinfo(1, "S").source:match "^(@.*)base/lua_traps%.lua$" or "@lua/mneme/"
-
----Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
----@param info table
----@return boolean
-function traps.ours(info) return info.what == "C" or info.source:sub(1, #here) == here end
+local traps = {}
 
 -- ---- looking at the code that failed ----
 
----The Lua of a chunk; "" where it cannot be read.
----@param source string as debug.getinfo has it
----@return string
-function traps.text_of(source)
-  local path = source:match "^@(.*)"
-  local f = path and io.open(path)
-  local text = f and f:read "*a" or traps.texts[source] or ""
-  if f then f:close() end
-  return text
-end
-
--- A line of it, or nil.
+-- A line of a chunk, or nil.
 local function line_of(source, n)
   local at = 0
-  for line in (traps.text_of(source) .. "\n"):gmatch "(.-)\n" do
+  for line in (errors.text_of(source) .. "\n"):gmatch "(.-)\n" do
     at = at + 1
     if at == n then return line end
   end
@@ -39,7 +20,7 @@ local function user_level()
   for level = 3, 200 do
     local info = debug.getinfo(level, "Sl")
     if not info then return nil end
-    if not traps.ours(info) and info.currentline > 0 then return level - 1, info end
+    if not errors.ours(info) and info.currentline > 0 then return level - 1, info end
   end
 end
 
@@ -176,10 +157,10 @@ function traps.global(name, level)
   if there then return "mn has torch's names: mn.zeros { 2, 3 }; ?NAME or mneme help tensor" end
   if foreign[name] then return "Lua writes " .. foreign[name] end
   local _, names = variables(level + 1)
-  for local_names in traps.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
+  for local_names in errors.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
-  local near = nearest(name, names)
+  local near = errors.nearest(name, names)
   if near == name then return ("'%s' is local elsewhere: in another block, or in a line that the next one, beginning with (, continues"):format(name) end
   return near and "did you mean '" .. near .. "'?"
 end
@@ -193,7 +174,7 @@ local function missing_field(line, name, found)
     if value ~= nil and field(value, name) == nil then
       if name == "forward" then return ("a module is called like a function: %s(x)"):format(path) end
       local keys = keys_of(value)
-      local near = nearest(name, keys)
+      local near = errors.nearest(name, keys)
       return near and ("did you mean '%s'?"):format(near) or list_text(keys)
     end
   end
@@ -208,7 +189,7 @@ function traps.nil_field()
   for path, name in line:gmatch "%f[%w_]([%a_][%w_.]*)%.([%a_][%w_]*)%f[^%w_]" do
     local value = resolve(path, found)
     if type(value) == "table" and field(value, name) == nil and rawget(value, name) ~= false then
-      local near = nearest(name, keys_of(value))
+      local near = errors.nearest(name, keys_of(value))
       return ("%s.%s is nil"):format(path, name) .. (near and ("; did you mean '%s'?"):format(near) or "")
     end
   end

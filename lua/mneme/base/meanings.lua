@@ -1,9 +1,8 @@
 -- meanings.lua -- what a name means: another program's word (field_words.lua), or one that was nearly typed.
 
-local meanings = {
-  about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
-}
+local errors = require "mneme.base.errors"
 
+local meanings = {}
 local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
@@ -51,7 +50,7 @@ end
 ---@param name string
 ---@return string
 function meanings.shown(what, name)
-  local text = meanings.about and meanings.about(what:find "^key of core " and "core setting" or kind_of(what), name)
+  local text = errors.about and errors.about(what:find "^key of core " and "core setting" or kind_of(what), name)
   return text and text ~= "" and (" (%s)"):format(text) or ""
 end
 

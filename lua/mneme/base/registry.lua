@@ -1,8 +1,9 @@
 -- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
-local renamed = require "mneme.base.renamed"
+local lazy = require "mneme.base.lazy"
 local source_files = require "mneme.base.source_files"
+local traps = lazy "mneme.base.lua_traps"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../", library = here }           -- library: lua/mneme/ itself
@@ -13,10 +14,6 @@ local inside = { cores = true, attentions = true, datasets = true, learners = tr
 ---The folders searched for one kind: the checkout's or the installation's, then the user's.
 local function folders(kind)
   local ours = inside[kind] and here .. kind or here .. "../../" .. kind
-  if kind == "datasets" and lfs.attributes("./tasks", "mode") == "directory" then      -- as the folder was called before
-    renamed.note("the folder ./tasks", "./datasets")
-    return { ours, "./" .. kind, "./tasks" }
-  end
   return { ours, "./" .. kind }
 end
 
@@ -36,6 +33,14 @@ function registry.names(kind, usable)
   end
   table.sort(names)
   return names
+end
+
+---Is there one of this name among Mneme's own?
+---@param kind string
+---@param name string
+---@return boolean
+function registry.is_ours(kind, name)
+  return lfs.attributes((inside[kind] and here or registry.root) .. kind .. "/" .. name .. ".lua", "mode") == "file"
 end
 
 ---The benchmarks of `mneme bench`: one for each file of commands/bench.
@@ -66,6 +71,30 @@ function registry.file(kind, name, word)
   end
   if found[1] then return found[1].path end
   errors.unknown(word, name, registry.names(kind))
+end
+
+-- ---- a user's file: a script, a core, a scene ----
+
+local loaded = {}                                  -- sources of chunks
+local may_be_absent = { arg = true, _ENV = true, utf8 = true, bit32 = true }       -- how programs ask which Lua this is
+
+-- Reads of globals that are there never come here.
+local function absent(_, name)
+  local info = debug.getinfo(2, "S")
+  if not info or not loaded[info.source] or may_be_absent[name] then return nil end
+  errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = traps.global(tostring(name), 2) })
+end
+
+---The file as a function.  A syntax error says what Lua writes instead, and a global variable that is not there is an error when it is
+---read, not nil.
+---@param path string
+---@return function run
+function registry.load(path)
+  local chunk, problem = source_files.load(path)
+  if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and traps.syntax(problem) or nil) end
+  loaded[debug.getinfo(chunk, "S").source] = true
+  if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end
+  return function(...) return errors.call(chunk, ...) end
 end
 
 return registry

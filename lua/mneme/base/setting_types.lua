@@ -2,7 +2,8 @@
 -- A setting has the type of its default: a number, boolean or string; a list; a named thing with options,
 -- { "gru", d_in = 16 }, whose first item is the name; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
-local meanings = require "mneme.base.meanings"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 

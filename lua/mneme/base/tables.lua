@@ -34,6 +34,14 @@ function tables.recent(list, most, is_it, make)
   return found
 end
 
+---@param list number[]
+---@return number their product: of a shape, how many numbers it holds
+function tables.product(list)
+  local product = 1
+  for _, factor in ipairs(list) do product = product * factor end
+  return product
+end
+
 ---What stands where a list was expected, in words: "a list of 3", "a list that begins at 0", "a table with x, y", "a number".
 ---@param t any
 ---@return string

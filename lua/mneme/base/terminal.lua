@@ -1,6 +1,8 @@
 -- terminal.lua -- the width of the terminal, and text cut between words so that no line is wider.
 -- The width is asked for whenever it is needed, so a window that was resized (SIGWINCH) counts from the next line on.
 local ffi = require "ffi"
+local lazy = require "mneme.base.lazy"
+local shell_word = lazy "mneme.base.shell_word"
 
 ffi.cdef [[
 typedef struct { unsigned short rows, columns, x, y; } mneme_window_size;
@@ -121,7 +123,7 @@ local program                                     -- as it was called, where tha
 ---The program was called by this name: commands in messages are printed with it, so that they can be pasted.
 ---@param name string? argv[0]
 function terminal.called(name)
-  if name and name ~= "mneme" then program = name:find "^[%w_./+-]+$" and name or require "mneme.base.shell_word"(name) end
+  if name and name ~= "mneme" then program = name:find "^[%w_./+-]+$" and name or shell_word(name) end
 end
 
 ---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
@@ -167,5 +169,34 @@ function terminal.fold_output()
     io.stdout:write(table.concat(list, "\t"), "\n")
   end
 end
+
+ffi.cdef "int isatty(int fd);"
+-- The last thing that a command prints, on stderr: the commands that one would type next.
+local next_step = { silent = false }             -- silent: this process is one of several
+
+---Name what comes next, also in a log.
+---@param ... string|string[] commands without "mneme"; a list is words that are quoted where a shell needs it
+function next_step.note(...)
+  if next_step.silent then return end
+  local list = {}
+  for i, command in ipairs { ... } do
+    if type(command) == "table" then
+      local words = {}
+      for k, word in ipairs(command) do words[k] = word:find "^[%w_./=:,+-]+$" and word or shell_word(word) end
+      command = table.concat(words, " ")
+    end
+    list[i] = "mneme " .. command
+  end
+  io.stdout:flush()
+  terminal.note("next: " .. table.concat(list, "  or  "))
+end
+
+---Name what comes next, to somebody at a terminal.
+---@param ... string|string[] as in note
+function next_step.say(...)
+  if ffi.C.isatty(2) == 1 then next_step.note(...) end
+end
+
+terminal.next_step = next_step
 
 return terminal

@@ -1,5 +1,5 @@
 -- text_places.lua -- where a file of the user's sets a key: errors about declarations name that line, not the one that begins the table.
-local traps = require "mneme.base.lua_traps"
+local errors = require "mneme.base.errors"
 
 local text_places = {}
 
@@ -12,7 +12,7 @@ function text_places.of_key(where, key, value)
   local path, from = (where or ""):match "^(.*):(%d+)$"
   if not path then return where end
   local pattern, line, first, at, of_value = "%f[%w_]" .. key:gsub("%p", "%%%0") .. "%f[^%w_]%s*=[^=]", 0, nil, nil, nil
-  for text in (traps.text_of("@" .. path) .. "\n"):gmatch "(.-)\n" do
+  for text in (errors.text_of("@" .. path) .. "\n"):gmatch "(.-)\n" do
     line = line + 1
     local code = text:gsub("%-%-.*", "") .. " "
     if code:find(pattern) then

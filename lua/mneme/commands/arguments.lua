@@ -4,7 +4,8 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local meanings = require "mneme.base.meanings"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 local options = require "mneme.commands.options"
 local terminal = require "mneme.base.terminal"
 

@@ -5,15 +5,16 @@ local source_files = require "mneme.base.source_files"
 source_files.install()                            -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local meanings = require "mneme.base.meanings"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local version = require "mneme.base.version"
 
 ffi.cdef "int ferror(void *stream);"
-meanings.about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
+errors.about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local cli = {}
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 
 -- A command that there is not: what was meant.
 local function unknown_command(name, rest, names)

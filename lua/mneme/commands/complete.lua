@@ -2,7 +2,7 @@
 -- A completion that ends with = needs a value.  They come from what commands declare, a script's settings, and the
 -- folders of experiments, environments, cores and runs.
 local catalogue = require "mneme.base.catalogue"
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 local files = require "mneme.base.files"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"

@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local luajit_pairs = require "mneme.base.luajit_pairs"
-local machine = require "mneme.base.machine"
+local resources = require "mneme.runs.resources"
 local version = require "mneme.base.version"
 
 local doctor = { name = "doctor", doc = "check this machine: what is installed, what is missing, how to install it" }
@@ -60,7 +60,7 @@ local function parts()
   local files_ok = pcall(require, "lfs") and "found"
   local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"
   local writable = os.execute "test -w ." == 0
-  local about, commit = machine.about(), ffi.string(C.mn_commit())
+  local about, commit = resources.machine(), ffi.string(C.mn_commit())
   local bf16 = ffi.string(C.mn_bf16_name "0")
   local gpu = output "nvidia-smi --query-gpu=name,memory.total --format=csv,noheader"
   local list = {
@@ -112,7 +112,7 @@ function doctor.run()
     io.stdout:write("\n", layout.columns(missing))
   end
   io.stdout:write(status == 0 and "\neverything required is installed\n" or "\nsomething required is missing\n")
-  require("mneme.base.next_step").say(status == 0 and "run demo" or "doctor")
+  require("mneme.base.terminal").next_step.say(status == 0 and "run demo" or "doctor")
   return status
 end
 

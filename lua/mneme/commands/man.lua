@@ -1,5 +1,5 @@
 -- man.lua -- `mneme help man`: the manual page in man(7) format, from the texts of `mneme help`.
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 local options = require "mneme.commands.options"
 local version = require "mneme.base.version"
 

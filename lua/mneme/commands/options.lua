@@ -1,7 +1,7 @@
 -- options.lua -- what commands declare: their options and arguments, read from a command line, shown by help and offered by completion.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = require "mneme.base.meanings"
+local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
@@ -373,5 +373,30 @@ function options.markdown(list)
   rows(stored_code)
   return (table.concat(out, "\n"):gsub("\n+$", "\n"))
 end
+
+-- ---- the commands of mneme, in the order of help ----
+
+local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "tune", "report", "compare",
+  "export", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
+local known = {}
+for _, name in ipairs(commands.names) do known[name] = true end
+
+---@param name string
+---@return Command? nil: there is none
+function commands.find(name) return known[name] and require("mneme.commands." .. name) or nil end
+
+---@param parts boolean? benchmarks, too, and what else is a part of a command
+---@return Command[]
+function commands.all(parts)
+  local list = {}
+  for _, name in ipairs(commands.names) do
+    local command = commands.find(name)
+    list[#list + 1] = command
+    for _, part in ipairs(parts and command.parts and command.parts() or {}) do list[#list + 1] = part end
+  end
+  return list
+end
+
+options.commands = commands
 
 return options

@@ -28,7 +28,7 @@ local NAME = "=repl"
 ---@return string? problem
 ---@return boolean? unfinished more lines may complete it
 function repl.read(text)
-  traps.texts[NAME] = text
+  errors.texts[NAME] = text
   local chunk, as_value = loadstring("return " .. text, NAME)
   -- As an argument it is no tail call, so that an error finds the call.
   if chunk then return loadstring("return (function(...) return ... end)(" .. text .. "\n)", NAME) or chunk end

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local catalogue = require "mneme.base.catalogue"
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 local config = lazy "mneme.runs.config"
 local core = lazy "mneme.models.core"
 local engine = require "mneme.base.engine"

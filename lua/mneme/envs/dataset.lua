@@ -17,7 +17,6 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.base.setting_types"
-local user_file = require "mneme.base.user_file"
 
 local splits = { train = true, valid = true, test = true }
 local common = { batch = 32, seed = 1 }
@@ -171,7 +170,7 @@ end
 
 local function definition(name)
   local path = registry.file("datasets", name, "dataset")
-  local d = user_file.load(path)()
+  local d = registry.load(path)()
   if type(d) ~= "table" or not d.build then
     errors.raise(path .. ": a data set's file returns { config = ..., build = ... }")
   end

@@ -11,17 +11,6 @@ decisions.reasons = {
 }
 for _, reason in ipairs(decisions.reasons) do decisions.reasons[reason[1]] = reason end
 
----A declared fact.  Kinds: "class", "number"; "action": a class that is the right action now, none where it is below 0; "action@FACT": the right
----action where FACT is 0, none elsewhere; there one may decide again until the episode ends, and the last decision counts.
----@param name string
----@param kind string
----@return table? fact { name, kind = "class"|"number", acts = it is the right action, when = FACT or nil }; nil: no such kind
-function decisions.fact(name, kind)
-  if kind == "class" or kind == "number" then return { name = name, kind = kind } end
-  local when = kind:match "^action@([%w_]+)$"
-  return (when or kind == "action") and { name = name, kind = "class", acts = true, when = when } or nil
-end
-
 ---The fact that is the right action.
 ---@param to_know table[] of an Env
 ---@return table? fact nil: this environment declares none

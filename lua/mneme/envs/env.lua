@@ -4,13 +4,12 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local horizon = require "mneme.envs.horizon"
 local native = require "mneme.envs.native"
 local lazy = require "mneme.base.lazy"
 local scripted = lazy "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local user_file = require "mneme.base.user_file"
+local registry = require "mneme.base.registry"
 
 local C, check, ctx, need_pointer = engine.C, engine.check, engine.ctx, tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
@@ -113,7 +112,7 @@ function envs.new(name, settings)
     if settings ~= nil and type(settings) ~= "table" then
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
-    if type(name) == "string" and name:find "%.lua$" then return envs.of_file(name, user_file.load(name)(), settings) end
+    if type(name) == "string" and name:find "%.lua$" then return envs.of_file(name, registry.load(name)(), settings) end
     world = native.new(name, overridden(settings or {}))
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
@@ -161,7 +160,7 @@ end
 ---The steps between an observation and its last use.
 ---@return integer? steps nil: the settings do not determine it
 ---@return string? words "the corridor is 200"
-function Env:horizon() return horizon.steps(self) end
+function Env:horizon() return native.horizon(self) end
 
 local function open(env)
   if not env.world then errors.raise(env.id .. ": this environment has been closed") end

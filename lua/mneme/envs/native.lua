@@ -1,14 +1,79 @@
 -- native.lua -- environments whose rules are a C file of engine/envs: their settings, and what each offers to env.lua.
 local ffi = require "ffi"
-local decisions = require "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local observation_names = require "mneme.envs.observation_names"
-local reference = require "mneme.envs.reference"
-local whole = require "mneme.envs.whole"
 
 local C, check = engine.C, engine.check
 local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
+
+-- ---- what the numbers of a flat observation are: "cue=down,up place[8] noise[*]" ----
+
+---@class ObservationGroup numbers of an observation that belong together
+---@field name string "place"
+---@field from integer the first, from 0
+---@field n integer
+---@field names string[] of each: "cue down", "place 3"; of one alone the group's
+
+-- The alternative for a dtype: "u8: a b f32: c"; a text without them holds for all.
+local function alternative(text, dtype)
+  if not text:find "%f[%w][uf]%d+:" then return text end
+  return text:match("%f[%w]" .. dtype .. ":([^:]*)%f[%w][uf]%d+:") or text:match("%f[%w]" .. dtype .. ":([^:]*)$") or ""
+end
+
+-- "view*view" with the settings of the environment; "*": what is left, "*-51": but for the last 51.
+local function size_of(what, text, settings, left)
+  if text == "*" then return left end
+  local last = text:match "^%*%-(%d+)$"
+  if last then return left - last end
+  local n = 1
+  for part in text:gmatch "[^*]+" do
+    local factor = tonumber(part) or tonumber(settings[part])
+    if not factor then errors.usage(("%s: observes has the size %s, expected integers and settings, with * between"):format(what, text)) end
+    n = n * factor
+  end
+  return n
+end
+
+---The groups of an observation.
+---@param what string the environment, for messages
+---@param text string? as declared; nil: nothing is known
+---@param space table { shape, dtype }
+---@param settings table<string, any>
+---@return ObservationGroup[] groups {} where nothing is declared, or the observation is not flat
+local function groups_of(what, text, space, settings)
+  local groups, at, total = {}, 0, space.shape[1]
+  if not text or #space.shape ~= 1 then return groups end
+  for word in alternative(text, space.dtype):gmatch "%S+" do
+    local name, size = word:match "^([%w_]+)%[([%w_*-]+)%]$"
+    local words = not name and word:match "^[%w_]+=([%w_,]+)$"
+    name = name or word:match "^([%w_]+)"
+    if not name or not (size or words or word == name) then
+      errors.usage(("%s: observes has '%s', expected name, name[8] or name=one,two"):format(what, word))
+    end
+    local group = { name = name, from = at, n = 0, names = {} }
+    for one in (words or ""):gmatch "[^,]+" do group.names[#group.names + 1] = name .. " " .. one end
+    group.n = words and #group.names or size and size_of(what, size, settings, total - at) or 1
+    for i = #group.names + 1, group.n do group.names[i] = group.n > 1 and name .. " " .. i - 1 or name end
+    if group.n > 0 then groups[#groups + 1] = group end
+    at = at + group.n
+  end
+  if at ~= total and #groups > 0 then
+    errors.usage(("%s: observes names %d numbers, but an observation has %d"):format(what, at, total), text)
+  end
+  return groups
+end
+
+-- Scores to compare with, of the engine.
+---@param filled ffi.cdata* mn_reference
+---@return ReferenceScores?
+local function reference_of(filled)
+  local r = {}
+  for _, name in ipairs { "chance", "memoryless", "best", "best_return" } do
+    if filled[name] == filled[name] then r[name] = filled[name] end
+  end
+  if filled.episodes > 0 then r.episodes = filled.episodes end
+  return next(r) and r or nil
+end
 
 -- ---- settings ----
 
@@ -83,10 +148,21 @@ local function facts(names)
   end
 end
 
--- What a memory may know, in the order of the declaration: "cue=action@distance position=number" (decisions.fact).
+---A declared fact.  Kinds: "class", "number"; "action": a class that is the right action now, none where it is below 0; "action@FACT": the right
+---action where FACT is 0, none elsewhere; there one may decide again until the episode ends, and the last decision counts.
+---@param name string
+---@param kind string
+---@return table? fact { name, kind = "class"|"number", acts = it is the right action, when = FACT or nil }; nil: no such kind
+local function fact_of(name, kind)
+  if kind == "class" or kind == "number" then return { name = name, kind = kind } end
+  local when = kind:match "^action@([%w_]+)$"
+  return (when or kind == "action") and { name = name, kind = "class", acts = true, when = when } or nil
+end
+
+-- What a memory may know, in the order of the declaration: "cue=action@distance position=number" (fact_of).
 local function read_to_know(text)
   local declared = {}
-  for name, kind in text:gmatch "([%w_]+)=([%w@_]+)" do declared[#declared + 1] = decisions.fact(name, kind) end
+  for name, kind in text:gmatch "([%w_]+)=([%w@_]+)" do declared[#declared + 1] = fact_of(name, kind) end
   return declared
 end
 
@@ -119,8 +195,8 @@ local function settings_of(what, params, given)
     if not found then errors.unknown("setting of " .. what .. ":", key, known) end
     settings[key] = given[key]
   end
-  whole(what, "num_envs", settings.num_envs, 1)
-  if settings.time_limit then whole(what, "time_limit", settings.time_limit, 0) end
+  errors.whole(what, "num_envs", settings.num_envs, 1)
+  if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
   if settings.facts == 1 or settings.facts == 0 then settings.facts = settings.facts == 1 end
   if settings.facts ~= nil and type(settings.facts) ~= "boolean" then
     errors.usage(("%s: facts=%s, expected 0 or 1"):format(what, tostring(settings.facts)))
@@ -163,13 +239,13 @@ local function new(name, given)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   local observes = not settings.facts and C.mn_env_observes(number) or nil     -- facts=1 adds others
-  world.groups = observation_names.groups(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
+  world.groups = groups_of(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
   local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
   for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another
   local rules, filled = C.mn_env_rules(number), ffi.new "mn_reference"
   C.mn_vec_reference(vec, filled)
-  world.rules, world.reference = rules ~= nil and ffi.string(rules) or nil, reference.of_engine(filled)
+  world.rules, world.reference = rules ~= nil and ffi.string(rules) or nil, reference_of(filled)
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
@@ -247,4 +323,43 @@ end
 
 function World:close() C.mn_vec_free(ffi.gc(self.vec, nil)) end
 
-return { new = new, list = list, facts = facts, number_of = number_of }
+-- ---- how many steps must be remembered ----
+
+local CARDS = 52
+local decks = { repeat_first = { easy = 1, medium = 8, hard = 16 }, autoencode = { easy = 1, medium = 2, hard = 3 } }
+local levels = { repeat_previous = { easy = 4, medium = 32, hard = 64 }, selective_copy = { easy = 20, medium = 72, hard = 272 } }
+
+local function corridor(s) return s.corridor, ("the corridor is %d"):format(s.corridor) end
+local function own_or(s, value, level) return value > 0 and value or level[s.level] end
+
+local horizons = {
+  tmaze = corridor, tmaze_bakker = corridor,
+  repeat_first = function(s)
+    local n = own_or(s, s.decks, decks.repeat_first) * CARDS - 1
+    return n, ("the first card is asked for %d steps later"):format(n)
+  end,
+  repeat_previous = function(s)
+    local n = own_or(s, s.k, levels.repeat_previous) - 1
+    return n, ("a card is asked for %d steps later"):format(n)
+  end,
+  autoencode = function(s)
+    local n = 2 * CARDS * own_or(s, s.decks, decks.autoencode)
+    return n, ("the first card is asked for %d steps later"):format(n)
+  end,
+  selective_copy = function(s)
+    local n = own_or(s, s.length, levels.selective_copy)
+    return n, ("the first symbol is asked for up to %d steps later"):format(n)
+  end,
+}
+
+---The steps between an observation and its last use.
+---@param env Env
+---@return integer? steps nil: the settings do not determine it
+---@return string? words "the corridor is 200"
+local function horizon(env)
+  local name = env.id:match "^(.-)%-v%d+$" or env.id
+  local f = horizons[name]
+  if f and env.world.vec ~= nil and C.mn_env_find(name) >= 0 then return f(env.settings) end
+end
+
+return { new = new, list = list, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of }

@@ -15,18 +15,6 @@ local reference = { names = { "chance", "memoryless", "best" } }
 -- At least one number, or nil.
 local function kept(r) return next(r) and r or nil end
 
----Of the engine.
----@param filled ffi.cdata* mn_reference
----@return ReferenceScores?
-function reference.of_engine(filled)
-  local r = {}
-  for _, name in ipairs { "chance", "memoryless", "best", "best_return" } do
-    if filled[name] == filled[name] then r[name] = filled[name] end
-  end
-  if filled.episodes > 0 then r.episodes = filled.episodes end
-  return kept(r)
-end
-
 ---Of a table that a script made: chance, memoryless and best, each a number or a function that returns one.
 ---@param spec table
 ---@return ReferenceScores?

@@ -2,7 +2,6 @@
 -- checkpoint could be resumed exactly, and the user would learn it much later.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local traps = require "mneme.base.lua_traps"
 
 local rehearsal = {}
 local BEFORE, STEPS = 16, 64           -- random steps before the save, and after it
@@ -14,7 +13,7 @@ local CAUSES = "does it keep something outside self (an upvalue or a global), dr
 local keep_value
 
 local function keep_function(f, kept)
-  if traps.ours(debug.getinfo(f, "S")) then return end
+  if errors.ours(debug.getinfo(f, "S")) then return end
   for i = 1, 255 do
     local name, value = debug.getupvalue(f, i)
     if not name then return end

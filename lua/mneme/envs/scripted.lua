@@ -4,19 +4,17 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local canvas = lazy "mneme.base.canvas"
-local decisions = lazy "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local source_files = require "mneme.base.source_files"
-local observation_names = require "mneme.envs.observation_names"
+local native = require "mneme.envs.native"
 local reference = require "mneme.envs.reference"
 local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local text_places = require "mneme.base.text_places"
 local setting_types = require "mneme.base.setting_types"
-local whole = require "mneme.envs.whole"
 
 local C = engine.C
 local world = {}
@@ -85,7 +83,7 @@ local function check_spec(spec)
     errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
   end
   for name, kind in pairs(type(spec.to_know) == "table" and spec.to_know or {}) do
-    if type(kind) ~= "string" or not decisions.fact(name, kind) then
+    if type(kind) ~= "string" or not native.fact(name, kind) then
       errors.usage(("env: to_know.%s is %s, expected \"class\", \"number\", \"action\" or \"action@FACT\""):format(tostring(name), tostring(kind)))
     end
   end
@@ -129,7 +127,7 @@ local function action_names(what, actions)
       type(actions) == "table" and tables.in_words(actions) or "continuous"),
       "an action is one whole number: number the pairs of several parts, or steps of a continuous one (docs/write-an-environment.md)")
   end
-  local n = type(actions) == "table" and #actions or whole(what, "actions", actions, 1)
+  local n = type(actions) == "table" and #actions or errors.whole(what, "actions", actions, 1)
   if n < 1 or n > MOST_ACTIONS then
     errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
   end
@@ -146,7 +144,7 @@ end
 -- What a memory may know, in the order of the names.
 local function read_to_know(list)
   local facts = {}
-  for i, name in ipairs(tables.keys(list)) do facts[i] = decisions.fact(name, list[name]) end
+  for i, name in ipairs(tables.keys(list)) do facts[i] = native.fact(name, list[name]) end
   return facts
 end
 
@@ -216,15 +214,15 @@ function world.new(spec)
   local name, size = spec.name or "lua", 1
   local names = action_names(name, spec.actions)
   for i, n in ipairs(spec.observation) do
-    size = size * whole(name, ("observation[%d]"):format(i - 1), n, 1)
+    size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
-  if spec.codes and (dtype ~= "u8" or whole(name, "codes", spec.codes, 1) > 256) then
+  if spec.codes and (dtype ~= "u8" or errors.whole(name, "codes", spec.codes, 1) > 256) then
     errors.usage(("%s: codes=%s, expected 1..256 with dtype = \"u8\""):format(name, tostring(spec.codes)))
   end
-  local n = whole(name, "num_envs", spec.num_envs or 8, 1)
-  local limit = whole(name, "time_limit", spec.time_limit or 0, 0)
+  local n = errors.whole(name, "num_envs", spec.num_envs or 8, 1)
+  local limit = errors.whole(name, "time_limit", spec.time_limit or 0, 0)
   if n > MOST_ENVS or n * size > MOST_NUMBERS then
     errors.usage(("%s: %d environments with %.0f observed values each, expected at most %d environments and %.0f values in all"):format(name,
       n, size, MOST_ENVS, MOST_NUMBERS))
@@ -240,7 +238,7 @@ function world.new(spec)
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
-  self.groups = observation_names.groups(name, spec.observes, self, settings)
+  self.groups = native.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do

@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 

@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
-local memory_resets = require "mneme.learn.memory_resets"
+local batch = require "mneme.learn.batch"
 local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
@@ -95,7 +95,7 @@ function stepper.new(env, agent, options)
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
   self.previous = agent:previous_leaves(self.rows, B)
-  self.memory_resets = memory_resets(B, memory.reset_on_done, memory.context)
+  self.memory_resets = batch.resets(B, memory.reset_on_done, memory.context)
   self.period, self.steps_taken = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31

@@ -3,7 +3,6 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local state_arrays = require "mneme.models.state_arrays"
-local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local trajectory = require "mneme.episodes.trajectory"
 
@@ -82,13 +81,6 @@ function Recording:internals(values)
       for i = 1, n do p[i - 1] = from[i] end
     else ffi.copy(to + f.at, from, n * kind.bytes) end
   end
-end
-
----The old name of internals.
----@param values table<string, ffi.cdata*|number[]>
-function Recording:think(values)
-  renamed.note("recording:think", "recording:internals")
-  self:internals(values)
 end
 
 ---The environment has made a step.

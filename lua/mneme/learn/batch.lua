@@ -2,6 +2,9 @@
 -- loss pays for nothing else; PPO's minibatches (learners/ppo.lua) have the same fields.
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
+local ffi = require "ffi"
+local ranks = require "mneme.tensor.ranks"
+local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
 ---@class Batch T steps of B environments; PPO's T and B are those of a minibatch
@@ -86,5 +89,186 @@ end
 ---@param fields table
 ---@return Batch
 function batches.of(fields) return setmetatable(fields, { __index = function(_, name) return missing(name) end }) end
+
+-- ---- what a rollout writes: observations, actions, rewards, ends, the outcomes of episodes ----
+
+---Pointers to every row of a [T,B,...] buffer: made once, so that stepping makes no garbage.
+---@param t Tensor
+---@param into table receives them from index `first` on
+---@param first integer? 0 by default
+---@return table into
+function batches.rows_of(t, into, first)
+  local count, p = t:shape()[1], t:data()
+  local stride = t:size() / count
+  for i = 0, count - 1 do into[(first or 0) + i] = p + i * stride end
+  return into
+end
+
+-- Buffers of a rollout, and pointers to their rows.
+local function make_buffers(self)
+  local T, B, space = self.T, self.B, self.env.observation_space
+  self.x = tensor.new { shape = { T + 1, B, unpack(space.shape) }, dtype = space.dtype, time = true }
+  self.inputs = self.norm_obs and tensor.new { shape = self.x:shape(), time = true } or self.x
+  self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
+  self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
+  self.previous = self.agent:previous_leaves(T + 1, B)
+  self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
+  for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
+  self.row = { action = {}, value = {}, reward = batches.rows_of(self.rewards, {}), played = batches.rows_of(self.played, {}),
+    x = batches.rows_of(self.x, {}), inputs = batches.rows_of(self.inputs, {}), done = batches.rows_of(self.done, {}), resets = batches.rows_of(self.resets, {}), previous = {} }
+  self.row.paid = self.row.reward            -- as the environment gave them
+  for name, t in pairs(self.previous or {}) do self.row.previous[name] = batches.rows_of(t, {}) end
+  self.row_bytes = self.x:size() / (T + 1) * (space.dtype == "u8" and 1 or 4)
+end
+
+-- What would have been seen next, had no time limit cut an episode off.
+local function make_peek(self)
+  local B, space = self.B, self.env.observation_space
+  return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype },
+    resets = tensor.new { shape = { 1, B }, dtype = "u8" }, previous = self.agent:previous_leaves(1, B) }
+end
+
+-- Where each step of the rollout leaves what came of it, without anybody looking: mn_rollout of engine/mneme.h.
+local function make_rollout(self)
+  local T, B, r = self.T, self.B, ffi.new "mn_rollout"
+  local previous = self.previous or {}
+  local peek = self.bootstrap_truncated and self.env.time_limit > 0 and make_peek(self) or nil
+  local function place(field, t) if t then r[field] = t:data() end end
+  self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
+    length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
+    cut = tensor.new { shape = { B }, dtype = "u8" } }
+  self.outcome_at = {}
+  for field, t in pairs(self.outcomes) do
+    place(field, t)
+    self.outcome_at[field] = t:data()
+  end
+  for field, t in pairs { obs = self.x, done = self.done, resets = self.resets, told_action = previous.action,
+    told_reward = previous.reward, played = self.played, reward = self.rewards, seen = self.memory_resets.seen } do
+    place(field, t)
+  end
+  if peek then
+    local told = peek.previous or {}
+    for field, t in pairs { obs = peek.x, resets = peek.resets, action = told.action, reward = told.reward } do
+      place("uncut_" .. field, t)
+    end
+  end
+  r.context, r.reset_on_done = self.context, self.reset_on_done
+  self.peek, self.buffers = peek, r
+end
+
+---Make the buffers of a learner (on_policy.lua), and what mn_rollout reads of them.
+---@param self OnPolicy with T, B, env and its settings
+function batches.make(self)
+  make_buffers(self)
+  make_rollout(self)
+end
+
+-- ---- resets of memories ----
+
+-- When the state of an environment is reset: flags that cores take as `done`.  A reset happens where an
+-- episode begins (unless reset_on_done = false), after `context` observations since the last reset (0: never), and
+-- where the learner asks for it (between rollouts, carry = false).
+---@class MemoryResets
+---@field seen Tensor [B] i32: observations that each environment's memory holds; saved with checkpoints
+local MemoryResets = {}
+MemoryResets.__index = MemoryResets
+
+---@param B integer environments
+---@param reset_on_done boolean
+---@param context integer
+function batches.resets(B, reset_on_done, context)
+  local seen = tensor.new { shape = { B }, dtype = "i32" }
+  return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, MemoryResets)
+end
+
+---Clear every environment's memory: `flags` (uint8_t[B]) of the observations that come next.
+function MemoryResets:all(flags)
+  ffi.fill(flags, self.B, 1)
+  ffi.fill(self.count, 4 * self.B)
+end
+
+---An observation was taken in and another comes, which starts an episode where `done` (uint8_t[B]) says so.
+function MemoryResets:step(done, flags)
+  local count, context = self.count, self.context
+  for b = 0, self.B - 1 do
+    count[b] = count[b] + 1
+    local clear = (self.reset_on_done and done[b] ~= 0) or (context > 0 and count[b] >= context)
+    flags[b] = clear and 1 or 0
+    if clear then count[b] = 0 end
+  end
+end
+
+-- ---- what a checkpoint holds of a learner that acts, and how training continues from it: methods of OnPolicy ----
+
+batches.checkpoint = {}
+
+-- The environments as one row of bytes each, zeros after the shorter ones.
+local function saved_worlds(env)
+  local saved, longest = {}, 1
+  for b = 0, env.num_envs - 1 do
+    saved[b] = env:save(b)
+    longest = math.max(longest, #saved[b])
+  end
+  longest = ranks.most(longest)
+  local t = tensor.new { shape = { env.num_envs, longest }, dtype = "u8" }
+  for b = 0, env.num_envs - 1 do ffi.copy(t:data() + b * longest, saved[b], #saved[b]) end
+  return t
+end
+
+-- The last row of a [T+1,B,...] buffer, from which training continues.
+local function last_row(t)
+  local shape = t:shape()
+  local at = t:size() / shape[1] * (shape[1] - 1)
+  table.remove(shape, 1)
+  return tensor.view(t, at, shape)
+end
+
+---All that a checkpoint holds: { name, tensor }, in order.
+---@return table[]
+function batches.checkpoint:contents()
+  local list = self.optimiser:contents()
+  local core = self.agent.core
+  local function add(name, t, batch_axis) list[#list + 1] = { name, t, batch_axis = batch_axis or 1 } end
+  for _, name in ipairs(core:state_names()) do add("state." .. name, self.next[name], core:batch_axis(name)) end
+  add("observation", last_row(self.x))
+  add("done", last_row(self.done))
+  add("resets", last_row(self.resets))
+  add("seen", self.memory_resets.seen)
+  for _, name in ipairs { "action", "reward" } do          -- in this order: equal runs give equal files
+    local t = self.previous and self.previous[name]
+    if t then add("previous." .. name, last_row(t)) end
+  end
+  list[#list + 1] = { "clock", self.clock }
+  self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
+  self.extra.module:each(function(name, t) list[#list + 1] = { "extra." .. name, t } end)
+  if self.normaliser then self.normaliser:contents(list) end
+  list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
+  list[#list + 1] = { "episodes", self.finished:running(), own = true, optional = true }
+  return list
+end
+
+---What a checkpoint holds besides tensors.
+---@return table
+function batches.checkpoint:counters() return { episodes = self.finished:counters() } end
+
+---Go on from a checkpoint, whose tensors are in place.
+---@param checkpoint table
+function batches.checkpoint:restored(checkpoint)
+  local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
+  local shape, all = worlds:shape(), self.env.num_envs * ranks.size
+  if worlds:dtype() ~= "u8" or #shape ~= 2 or shape[1] ~= all then
+    errors.fail(("%s: worlds is %s [%s], expected u8 [%d, bytes]"):format(checkpoint.path, worlds:dtype(), table.concat(shape, ","), all))
+  end
+  local bytes, n = shape[2], self.x:size() / (self.T + 1) / self.B
+  for b = 0, self.B - 1 do
+    self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
+  end
+  if self.normaliser then self.normaliser:restored(self) end
+  self.finished:restore(checkpoint.counters.episodes, checkpoint.path, checkpoint.tensors.episodes)
+  self.step = checkpoint.step
+  local told = self.agent.core.as_trained
+  if told and ranks.rank == 0 then terminal.note(("mneme: %s: %s"):format(self.cfg.resume, told)) end
+end
 
 return batches

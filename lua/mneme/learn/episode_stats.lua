@@ -108,12 +108,13 @@ function Episodes:score() return self.scored and mean(self.scores, math.min(self
 function Episodes:mean_return() return mean(self.returns, math.min(self.total, WINDOW)) end
 
 ---"score 0.970 over the last 100 episodes (no memory gives 0.5), return 3.88"
----@param guess string? what guessing gives
+---@param guess fun(): string? what guessing gives
 function Episodes:text(guess)
   local n = math.min(self.total, WINDOW)
   if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended" end
   if not self.scored then return ("return %.2f over the last %d episodes (no score is declared)"):format(self:mean_return(), n) end
-  return ("score %.3f over the last %d episodes%s, return %.2f"):format(self:score(), n, guess and " (" .. guess .. ")" or "", self:mean_return())
+  local words = guess()
+  return ("score %.3f over the last %d episodes%s, return %.2f"):format(self:score(), n, words and " (" .. words .. ")" or "", self:mean_return())
 end
 
 ---Means since the last call, as logged.

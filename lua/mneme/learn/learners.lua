@@ -1,10 +1,11 @@
 -- learners.lua -- learners by name: mn.learners, and the one that the setting learner= names.
 -- A learner is a file of lua/mneme/learners, of learners/ where you work, or an entry that the script puts into mn.learners.
 local errors = require "mneme.base.errors"
-local meanings = require "mneme.base.meanings"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local user_file = require "mneme.base.user_file"
+local learner_settings = require "mneme.runs.learner_settings"
 
 local learners = {}
 local list = {}                    -- mn.learners
@@ -19,7 +20,7 @@ local function named(class, name, where)
 end
 
 local function load(path, name)
-  local class = named(user_file.load(path)(), name, path)
+  local class = named(registry.load(path)(), name, path)
   rawset(list, name, class)
   return class
 end
@@ -87,6 +88,114 @@ function learners.new(cfg, env, agent, extra)
   errors.need("learner: settings", cfg, nil, "mn.config { learner = \"a2c\", ... }")
   if cfg.learner == nil then errors.usage("learner: the settings have no `learner`", "mn.config { learner = \"a2c\", ... }") end
   return learners.find(cfg.learner).new(cfg, env, agent, extra)
+end
+
+-- ---- mn.on_policy ----
+
+-- A learner that acts, from its settings and its loss.  A2C and PPO are made with it.
+--   local reinforce = mn.on_policy {
+--     doc = "policy gradients with a baseline", source = "Williams 1992",
+--     config = { num_steps = 128, lr = 1e-3 },
+--     loss = function(self, batch)
+--       local chosen = mn.pick(mn.log_softmax(batch.logits), batch.actions)
+--       local policy = -(chosen * (batch.returns - mn.detach(batch.values))):mean()
+--       local value = (batch.returns - batch.values):square():mean()
+--       return policy + self.value_coef * value, { policy_loss = policy, value_loss = value }
+--     end,
+--   }
+--   reinforce(cfg, env, agent):train()
+---@class Learner a kind of learner, such as mn.learners.ppo
+---@overload fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
+---@field name string?
+---@field defaults table<string, number|boolean|string> its settings
+---@field new fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
+
+local texts = { name = "string", doc = "string", source = "string", objective = "string", base = "table", config = "table", about = "table" }
+
+-- What a definition may hold: texts, settings, and methods of OnPolicy.
+local function check_definition(d, base)
+  errors.need("on_policy: a learner", d, nil, "{ config = { lr = 1e-3 }, loss = function(self, batch) ... end }")
+  if d.base ~= nil and (type(d.base) ~= "table" or type(d.base.defaults) ~= "table") then
+    errors.raise(("on_policy: base is %s, expected a learner such as mn.learners.ppo"):format(type(d.base) == "table" and "another table"
+      or "a " .. type(d.base)))
+  end
+  for key, value in pairs(d) do
+    local method = key == "loss" or type(base[key]) == "function" and key ~= "new"
+    local kind = texts[key] or method and "function"
+    if not kind then
+      local known = tables.keys(texts)
+      for _, word in ipairs { "loss", "setup", "update", "modules" } do known[#known + 1] = word end
+      errors.unknown("key of on_policy:", key, known)
+    end
+    if type(value) ~= kind then errors.raise(("on_policy: %s is a %s, expected a %s"):format(key, type(value), kind)) end
+  end
+  if not base.loss and not d.loss then errors.raise "on_policy: there is no loss, expected loss = function(self, batch) ... end" end
+end
+
+-- The base's settings with those of the definition over them; new ones become settings of scripts.
+local function settings_of(what, base, config, about)
+  local defaults = {}
+  for key, value in pairs(base.defaults) do defaults[key] = value end
+  for key, value in pairs(config) do defaults[key] = learner_settings.declare(what, key, value, about[key]) end
+  for key in pairs(about) do
+    if config[key] == nil then errors.unknown("setting in about of " .. what .. ":", key, tables.keys(config)) end
+  end
+  return defaults
+end
+
+---Define a learner that acts in environments and learns from its own rollouts.  It gets a run folder, a log, checkpoints, exact
+---resume, ranks, and the settings that A2C and PPO share (mneme help a2c); eval, view and intervene work on its runs.
+---@param d table
+---  loss = function(self, batch): returns a tensor of one element, and maybe { NAME = tensor of one element } to log as
+---  losses/NAME.  self has every setting (self.gamma) and the fields of OnPolicy, batch those of Batch;
+---  config = { NAME = default } its settings, over those that are shared; about = { NAME = "meaning" or { "meaning", range = {lo, hi},
+---  whole = true, choices = {...} } } of those that are its own alone;
+---  doc, source: texts for help; objective: what is minimised, with LaTeX equations, for reports;
+---  base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
+---  modules = function(self): { NAME = module, or leaf with a gradient } that are trained and saved besides the agent; in self.modules then;
+---  setup = function(self): runs once, when all buffers are there, after the base's; update = function(self): the update after each rollout, by default
+---  one step of the optimiser (self:optimiser_step()), returns false if a value is not finite; more methods of OnPolicy may be replaced
+---@return Learner learner called with (cfg, env, agent, extra) as mn.a2c is; `mn.learners.NAME = learner` makes it learner=NAME
+function learners.define(d)
+  local on_policy = require "mneme.learn.on_policy"
+  local base = type(d) == "table" and type(d.base) == "table" and d.base or on_policy
+  check_definition(d, base)
+  local class = {}
+  for key, value in pairs(d) do if key ~= "base" and key ~= "config" and key ~= "about" then class[key] = value end end
+  -- What a variant sets up comes after what its base does, which it may call itself, too: a class does it once for each learner.
+  if d.setup then
+    local own, before = d.setup, base.setup
+    function class.setup(self)
+      self.set_up = self.set_up or {}
+      if self.set_up[own] then return end
+      self.set_up[own] = true
+      before(self)
+      own(self)
+    end
+  end
+  if d.modules and base ~= on_policy then
+    function class.modules(self)
+      local all = {}
+      for _, part in ipairs { base.modules(self) or {}, d.modules(self) or {} } do
+        for name, one in pairs(part) do all[name] = one end
+      end
+      return all
+    end
+  end
+  class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {})
+  local instances = { __index = class }
+  ---A learner of this kind: mn.a2c is advantage actor-critic, mn.ppo proximal policy optimisation (mneme help a2c, mneme help ppo).
+  ---@param cfg table learner keys (docs/learners.md lists them) and the run's, as from mn.config
+  ---@param env Env
+  ---@param agent Agent
+  ---@param extra table? { aux = function(batch) or { NAME = function(batch) }, modules = { NAME = module } }: terms that are added to the loss
+  ---  with the weight aux_coef and logged as losses/NAME, and the modules that they train besides the agent
+  ---@return OnPolicy
+  function class.new(cfg, env, agent, extra)
+    local name = rawget(class, "name") or base.name and "variant of " .. base.name or "learner"          -- a variant is not its base
+    return on_policy.new(instances, name, cfg, env, agent, extra)
+  end
+  return setmetatable(class, { __index = base, __call = function(_, ...) return class.new(...) end })
 end
 
 return learners

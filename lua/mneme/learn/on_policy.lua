@@ -7,29 +7,26 @@
 --   context        it is reset after that many observations (0: never)
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 local ffi = require "ffi"
-local batches = require "mneme.learn.batch"
-local buffers = require "mneme.learn.rollout_buffers"
-local checkpoint_contents = require "mneme.learn.checkpoint_contents"
+local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
 local numbers = require "mneme.base.format"
 local extra_losses = require "mneme.learn.extra_losses"
-local memory_resets = require "mneme.learn.memory_resets"
 local learner_settings = require "mneme.runs.learner_settings"
-local normaliser = require "mneme.learn.normaliser"
+local lazy = require "mneme.base.lazy"
+local normaliser = lazy "mneme.learn.normaliser"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
-local reference = require "mneme.envs.reference"
-local schedule = require "mneme.tensor.lr_schedule"
-local lazy = require "mneme.base.lazy"
+local reference = lazy "mneme.envs.reference"
+local schedule = require("mneme.runs.learner_settings").schedule
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
-local reach_warning = require "mneme.learn.reach_warning"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
+local gate_start = require "mneme.models.gate_start"
 local C, ops = engine.C, tensor.ops
 local HEAVY = 2 ^ 30           -- bytes of state that are worth a word before they are filled
 local MOST_PIECES = 64             -- as many plans as one plan can depend on
@@ -112,8 +109,8 @@ local function piece_of(self, first, rows)
     return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
-  buffers.rows_of(piece.actions, self.row.action, first)
-  buffers.rows_of(piece.values, self.row.value, first)
+  batch.rows_of(piece.actions, self.row.action, first)
+  batch.rows_of(piece.values, self.row.value, first)
   return piece
 end
 
@@ -138,7 +135,7 @@ local function share(self, what, env)
 end
 
 ---Make a learner of a class.
----@param instances table the metatable of its learners; __index is the class: see learner_class.lua
+---@param instances table the metatable of its learners; __index is the class: see learners.define
 ---@param what string its name, for errors
 ---@param cfg table learner keys and the run's (see docs/learners.md)
 ---@param env Env
@@ -170,8 +167,8 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
-  self.memory_resets = memory_resets(self.B, self.reset_on_done, self.context)
-  self.normaliser = normaliser.of_learner(what, self)
+  self.memory_resets = batch.resets(self.B, self.reset_on_done, self.context)
+  self.normaliser = (self.norm_obs or self.norm_reward or self.clip_reward > 0 or agent.statistics) and normaliser.of_learner(what, self) or nil
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
   if bytes > HEAVY then
@@ -179,7 +176,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  buffers.make(self)
+  batch.make(self)
   self.optimiser = optim.adamw(self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
@@ -374,7 +371,7 @@ end
 
 ---A warning before training: the core forgets far sooner than the environment asks.
 ---@return string?
-function OnPolicy:warning() return reach_warning(self.agent.core, self.env) end
+function OnPolicy:warning() return gate_start.warning(self.agent.core, self.env) end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
 ---@param m table<string, number> to fill
@@ -421,12 +418,12 @@ end
 ---@return string
 ---@return table
 function OnPolicy:summary()
-  return self.finished:text(reference.text(self.env.reference)), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+  return self.finished:text(function() return reference.text(self.env.reference) end), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
 ---What the loss reads of the rollout that was just made.
 ---@return Batch
-function OnPolicy:batch() return batches.of_rollout(self) end
+function OnPolicy:batch() return batch.of_rollout(self) end
 
 ---What the update plan records.
 function OnPolicy:loss_and_step()
@@ -454,7 +451,7 @@ function OnPolicy:optimiser_step()
   return loss - loss == 0 and norm - norm == 0
 end
 
-for name, f in pairs(checkpoint_contents) do OnPolicy[name] = f end
+for name, f in pairs(batch.checkpoint) do OnPolicy[name] = f end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
 ---@return table { path, steps, score, mean_return }

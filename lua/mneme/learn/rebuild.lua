@@ -7,7 +7,7 @@ local envs = require "mneme.envs.env"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
-local user_file = require "mneme.base.user_file"
+local registry = require "mneme.base.registry"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
@@ -32,7 +32,7 @@ end
 ---@param field string? what the learner is wanted for: "agent" (default), "env", "model" of supervised learning
 ---@return table learner
 function rebuild.script(path, words, settings, field)
-  local chunk = user_file.load(path)
+  local chunk = registry.load(path)
   local arguments, script, learner, made_env = config.arguments, config.script, nil, nil
   config.arguments, config.script = words, path
   envs.override = settings

@@ -22,10 +22,11 @@
 --   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
 --   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
---   starts                set here where a resume changed the training's steps: see schedule.share of tensor/lr_schedule.lua
+--   starts                set here where a resume changed the training's steps: see schedule.share of learner_settings.lua
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
-local core_rehearsal = require "mneme.models.core_rehearsal"
+local lazy = require "mneme.base.lazy"
+local core_rehearsal = lazy "mneme.models.core_rehearsal"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -38,12 +39,13 @@ local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
-local reference = require "mneme.envs.reference"
-local rehearsal = require "mneme.envs.rehearsal"
+local reference = lazy "mneme.envs.reference"
+local registry = require "mneme.base.registry"
+local rehearsal = lazy "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run"
-local schedule = require "mneme.tensor.lr_schedule"
-local starts = require "mneme.runs.starts"
+local schedule = require("mneme.runs.learner_settings").schedule
+local starts = require("mneme.runs.folder").starts
 local C = engine.C
 
 ---@class Observer what watches a training; each method may be missing
@@ -167,9 +169,13 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
-  if learner.env then rehearsal.check(learner.env) end
+  if learner.env and learner.env.world.spec then rehearsal.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
-  if acts then core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0) end
+  local core = acts and acts.core
+  local own_core = core and (about.own_words or core.file or not registry.is_ours("cores", core.name))
+  if own_core or about.torso or about.policy or about.value then
+    core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0, own_core)
+  end
   if ranks.size > 1 then ranks.compare("training", run_folder.alike(cfg, about)) end
   local run, leads = run_folder.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()

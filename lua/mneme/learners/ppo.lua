@@ -5,7 +5,7 @@
 -- one: the ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
 local ffi = require "ffi"
 local batches = require "mneme.learn.batch"
-local define = require("mneme.learn.learner_class").define
+local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
 local numbers = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"

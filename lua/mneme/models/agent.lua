@@ -11,7 +11,6 @@ local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
 local nn_module = require "mneme.tensor.module"
 local registry = require "mneme.base.registry"
-local renamed = require "mneme.base.renamed"
 local tensor = require "mneme.tensor.tensor"
 local torsos = require "mneme.models.torso"
 local values = require "mneme.base.setting_types"
@@ -31,7 +30,7 @@ local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
 
-local known = { env = true, task = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true }
+local known = { env = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true }
 local theirs = { actor = "policy", critic = "value" }          -- the names that CleanRL has for heads
 
 -- "action,reward" as a set.
@@ -118,7 +117,7 @@ local function agent(options)
     if theirs[key] then errors.usage(("agent: %s is called %s here"):format(key, theirs[key])) end
     if not known[key] then errors.unknown("key of agent:", key, tables.keys(known)) end
   end
-  local env, core = renamed.field(options, "env", "task", "mn.agent: %s"), options.core
+  local env, core = options.env, options.core
   if not env or not core then errors.raise "agent: expected { env = mn.env(...), core = mn.core(...) }" end
   errors.need("agent: env", env, "observation_space", "mn.env(...)")
   local hidden = options.hidden or 128

@@ -3,8 +3,8 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local core = require "mneme.models.core"
-local parameters = require "mneme.tensor.parameters"
-local reads = require "mneme.models.reads"
+local parameters = require("mneme.tensor.random").parameters
+local reads = require("mneme.models.core").reads
 local implicit_attention = require "mneme.models.implicit_attention"
 local nn = require "mneme.tensor.nn"
 local tensors = require "mneme.tensor.tensor"

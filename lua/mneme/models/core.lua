@@ -32,9 +32,35 @@ local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
-local user_file = require "mneme.base.user_file"
-local reads = require "mneme.models.reads"
 local tensor = require "mneme.tensor.tensor"
+
+-- How a core reads its memory, which it declares as `reads`; implicit_attention.lua explains each.
+local ways = {
+  gated = true, kept = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
+  softmax = true, frames = true, joint = true, vector = true, nothing = true,
+}
+local reads = {
+  known = ways,
+  with_weights = { "gated", "kept", "delta", "fastweight", "gated_delta", "bonus", "unlearned", "averages", "softmax" },       -- a step has one
+}
+
+---Refuse an unknown word; nil is allowed.
+---@param word string? a core's `reads`
+---@param core string its name, for the error
+---@param build function that gave it
+function reads.check(word, core, build)
+  if word ~= nil and not ways[word] then
+    errors.unknown(("core %s: reads ="):format(core), tostring(word), tables.keys(ways), nil, errors.position_of(build))
+  end
+end
+
+---Does a step of the past have a weight in this way of reading?
+---@param way string
+---@return boolean
+function reads.has_weights(way)
+  for _, one in ipairs(reads.with_weights) do if one == way then return true end end
+  return false
+end
 
 ---@class Core
 ---@field name string
@@ -292,7 +318,7 @@ local function definition(name)
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
-    local d = user_file.load(path)()
+    local d = registry.load(path)()
     if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
       errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
     end
@@ -460,6 +486,6 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
-return { new = new, block = block.frame, sizes = sizes, definition = definition,
+return { new = new, block = block.frame, sizes = sizes, definition = definition, reads = reads,
   preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
   stored_sees = stored_sees }

@@ -3,8 +3,6 @@
 -- would train without a word and act as another agent than the one that learned.  A part of the contract (contract.lua, mneme check
 -- core=FILE.lua), on the very core and in a tenth of a second.
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
-local registry = require "mneme.base.registry"
 local random = require "mneme.tensor.random"
 local lazy = require "mneme.base.lazy"
 local rig = lazy "mneme.models.contract_rig"
@@ -115,20 +113,16 @@ local function observations(space)
   return bytes
 end
 
--- Is a core, or one of its gates, decays and feature maps, the user's?
-local function is_own(c, about)
-  return about.own_words or c.file or not files.is_file(("%scores/%s.lua"):format(registry.library, c.name))
-end
-
 ---Run an agent's (or sequence model's) core for a few steps with an episode that begins among them, if the core, its gate, decay or feature
 ---map is the user's, and likewise an own torso and own heads; an error says what of `done`, steps and environments is not kept, and where it is
 ---written.  Parameters and random streams stay as they are.  What draws random numbers of its own is not compared.
 ---@param agent Agent|SequenceModel
 ---@param about table its description for config.json
 ---@param resets boolean? false: its memory is never to be cleared
-function rehearsal.check(agent, about, resets)
+---@param own_core boolean? is the core, or one of its gates, decays and feature maps, the user's?
+function rehearsal.check(agent, about, resets, own_core)
   local c = agent.core
-  local own, parts = c.forward and c.claims and is_own(c, about), about.torso or about.policy or about.value
+  local own, parts = c.forward and c.claims and own_core, about.torso or about.policy or about.value
   if not own and not parts then return end
   local drawn, quiet = random.state() and tensors.keep(random.state()), {}
   local function draws()

@@ -10,7 +10,6 @@
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local user_file = require "mneme.base.user_file"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -25,7 +24,7 @@ local definitions = {}
 function attention.definition(name)
   if not definitions[name] then
     local path = registry.file("attentions", name, "attention")
-    local d = user_file.load(path)()
+    local d = registry.load(path)()
     if type(d) ~= "table" or not d.build then
       errors.raise(path .. ": an attention's file returns { config = ..., build = ... }")
     end

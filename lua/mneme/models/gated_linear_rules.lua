@@ -12,12 +12,14 @@ local gates = require "mneme.models.axes.gates"
 
 local combinations = {}
 
--- Every file of forms/: name -> what it returns, whose `axis` names the setting that chooses it.
-local forms = {}
+-- Every file of forms/: name -> the setting that chooses it; each is loaded when it is used.
+local delta_rules = { delta = true, fastweight = true }
+local axis_of = {}
 for _, file in ipairs(files.list(registry.library .. "models/forms")) do
   local name = file:match "^(.+)%.lua$"
-  if name then forms[name] = require("mneme.models.forms." .. name) end
+  if name then axis_of[name] = delta_rules[name] and "update" or "approximation" end
 end
+local function form_of(name) return require("mneme.models.forms." .. name) end
 
 ---Settings of the family that are words, and the words; those that other cores have, too, are in core.lua.
 local words = {
@@ -25,11 +27,11 @@ local words = {
   decay = decays.list, query = { single = true, double = true },
   approximation = {}, update = { sum = true }, form = { code = true, paper = true, cossin = true },
 }
-for name, form in pairs(forms) do words[form.axis][name] = true end
+for name, axis in pairs(axis_of) do words[axis][name] = true end
 combinations.words = words
 
 ---How a configuration holds its memory: a file of forms/.
-function combinations.memory(cfg) return forms[cfg.update ~= "sum" and cfg.update or cfg.approximation] end
+function combinations.memory(cfg) return form_of(cfg.update ~= "sum" and cfg.update or cfg.approximation) end
 
 ---What the decay of a configuration keeps, with its gates; nil: its form has gates and a decay of its own.  Where the setting has no
 ---meaning it is separable.
@@ -53,7 +55,7 @@ end
 local function owners(key)
   local names = {}
   for name, f in pairs(feature_maps.list) do if lists(f.keys, key) then names[#names + 1] = "feature=" .. name end end
-  for name, form in pairs(forms) do if lists(form.keys, key) then names[#names + 1] = form.axis .. "=" .. name end end
+  for name, axis in pairs(axis_of) do if lists(form_of(name).keys, key) then names[#names + 1] = axis .. "=" .. name end end
   table.sort(names)
   return table.concat(names, " or ")
 end
@@ -165,8 +167,9 @@ function combinations.check(cfg, given, lenient)
   if problem then refuse("%s", problem) end
   if lenient then return end
   for _, rule in ipairs(rules) do
-    local key, why = rule[1], rule.why(x, rule[1])
-    if why and in_vain(rule, cfg, given) then refuse("%s=%s makes no difference: %s", key, tostring(cfg[key]), why) end
+    local key = rule[1]
+    local why = in_vain(rule, cfg, given) and rule.why(x, key)
+    if why then refuse("%s=%s makes no difference: %s", key, tostring(cfg[key]), why) end
   end
 end
 

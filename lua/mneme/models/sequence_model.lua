@@ -2,7 +2,6 @@
 local errors = require "mneme.base.errors"
 local match = require "mneme.models.match_parameters"
 local nn = require "mneme.tensor.nn"
-local renamed = require "mneme.base.renamed"
 local reader = require "mneme.models.encoder_core"
 
 ---@class SequenceModel
@@ -23,11 +22,11 @@ Model.__tostring = function(self) return tostring(self.module) end
 local function new(options)
   errors.need("sequence_model: what it is made of", options, nil, "{ dataset = mn.dataset(...), core = mn.core(...) }")
   for key in pairs(options) do
-    if key ~= "dataset" and key ~= "task" and key ~= "core" and key ~= "encoder" then
+    if key ~= "dataset" and key ~= "core" and key ~= "encoder" then
       errors.unknown("key of sequence_model", key, { "dataset", "core", "encoder" })
     end
   end
-  local dataset, core = renamed.field(options, "dataset", "task", "mn.sequence_model: %s"), options.core
+  local dataset, core = options.dataset, options.core
   if not dataset or (core == nil) == (options.encoder == nil) then
     errors.raise "sequence_model: expected { dataset = mn.dataset(...), core = mn.core(...) }, or encoder = mn.encoder {...} in place of the core"
   end

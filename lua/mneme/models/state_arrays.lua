@@ -1,6 +1,7 @@
 -- state_arrays.lua -- how a core's named state tensors divide into layers and heads: "layers.0.C" is kind "C" of layer 0, and
 -- its dimensions "HVK" say that its first axis counts heads.
 local ffi = require "ffi"
+local tables = require "mneme.base.tables"
 
 local state_arrays = {}
 
@@ -17,13 +18,7 @@ function state_arrays.parse(name)
 end
 
 ---How many numbers a shape holds.
----@param shape integer[]
----@return integer
-function state_arrays.size(shape)
-  local n = 1
-  for _, length in ipairs(shape) do n = n * length end
-  return n
-end
+state_arrays.size = tables.product
 
 local MOST = 2 ^ 31
 

@@ -2,7 +2,6 @@
 -- core.  A torso is a module (nn.lua) with a field `d_out`, the core's input size.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local state_arrays = require "mneme.models.state_arrays"
 local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -25,7 +24,7 @@ kinds.flat = {
   reads = "numbers (f32)", options = {},
   fits = function(space) return space.dtype ~= "u8" end,
   make = function(space)
-    return nn.module({ d_out = state_arrays.size(space.shape) }, function(_, x) return flattened(x) end)
+    return nn.module({ d_out = tables.product(space.shape) }, function(_, x) return flattened(x) end)
   end,
 }
 
@@ -33,7 +32,7 @@ kinds.linear = {
   reads = "numbers (f32)", options = { hidden = 128 },
   fits = kinds.flat.fits,
   make = function(space, o)
-    local layer = nn.linear(state_arrays.size(space.shape), o.hidden, { act = "relu" })
+    local layer = nn.linear(tables.product(space.shape), o.hidden, { act = "relu" })
     local m = nn.container({ { "0", layer } }, function(_, x) return layer(flattened(x)) end)
     m.d_out = o.hidden
     return m
@@ -68,7 +67,7 @@ kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
   fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
   make = function(space)
-    return nn.module({ d_out = state_arrays.size(space.shape) * space.codes }, function(_, x)
+    return nn.module({ d_out = tables.product(space.shape) * space.codes }, function(_, x)
       return flattened((ops.one_hot_codes(x, { codes = space.codes })))
     end)
   end,

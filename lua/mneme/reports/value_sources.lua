@@ -1,6 +1,6 @@
 -- value_sources.lua -- where the value of a setting in a run comes from: a source that the authors wrote for this very value, the study's
 -- quick=1, the command line, what is published for its core, the setting size=, or nobody has written it.  Runs write it when they begin
--- (runs/value_origins.lua); of those of earlier versions it is not known.
+-- (runs/published_values.lua); of those of earlier versions it is not known.
 local core = require "mneme.models.core"
 local files = require "mneme.base.files"
 local prose = require "mneme.study.report_texts"

@@ -3,7 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local lazy = require "mneme.base.lazy"
 local safetensors = lazy "mneme.tensor.safetensors"
 local terminal = require "mneme.base.terminal"

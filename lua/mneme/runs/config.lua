@@ -7,13 +7,11 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
-local next_step = require "mneme.base.next_step"
+local next_step = require("mneme.base.terminal").next_step
 local ranks = require "mneme.tensor.ranks"
 local source_files = require "mneme.base.source_files"
 local given_words = require "mneme.runs.given_words"
-local misspelt_keys = require "mneme.runs.misspelt_keys"
 local published_values = require "mneme.runs.published_values"
-local value_origins = require "mneme.runs.value_origins"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
@@ -65,9 +63,9 @@ local meta = setmetatable({}, { __mode = "k" })
 ---resumed = config.json of the run that is resumed }.
 function config.meta(cfg) return meta[cfg] end
 
----Where the values of a new run's settings came from: see value_origins.lua.
+---Where the values of a new run's settings came from: see published_values.lua.
 function config.origins(cfg)
-  local origins = value_origins.add_size(meta[cfg].origins, meta[cfg].core, cfg.core)
+  local origins = published_values.add_size(meta[cfg].origins, meta[cfg].core, cfg.core)
   for key in pairs(origins) do if cfg[key:match "^[^.]+"] == nil then origins[key] = nil end end       -- of another learner than the chosen one
   return origins
 end
@@ -176,7 +174,7 @@ local function check_spelling(own, about)
     if not known[key] then mine[#mine + 1] = key end
   end
   for _, key in ipairs(tables.keys(known)) do if not declares[key] then others[#others + 1] = key end end
-  misspelt_keys(mine, about, others)
+  if mine[1] then given_words.check_keys(mine, about, others) end
 end
 
 -- The arguments of this script: the command line's, unless another script is the program.
@@ -468,7 +466,7 @@ function config.new(defaults, about)
   given_words.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and value_origins.of(layers),
+  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and published_values.origins(layers),
     core = values.copy(cfg.core) }
   if config.survey then
     config.survey.published = published

@@ -10,7 +10,7 @@ local lfs = require "lfs"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local safetensors = require "mneme.tensor.safetensors"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 
 local ALTERED = ": was altered after it was written"

@@ -6,7 +6,7 @@
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run_folder = require "mneme.runs.folder"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 
 local outcome = {}
 local function file_of(path) return path .. "/outcome.json" end

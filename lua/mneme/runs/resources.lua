@@ -4,7 +4,8 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run_folder = require "mneme.runs.folder"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
+local ffi = require "ffi"
 
 local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
@@ -89,6 +90,27 @@ function Account:write(folder)
   used.of = nil
   start(self)
   return used
+end
+
+-- ---- the machine: times mean nothing without it, and another compiler or BLAS rounds differently ----
+
+-- What a pattern finds in a file; nil where there is no such file or nothing is found.
+local function found(path, pattern)
+  local f = io.open(path)
+  if not f then return nil end
+  local text = f:read "*a"
+  f:close()
+  return text and text:match(pattern)
+end
+
+---Describes this machine; fields that it does not report are missing.
+---@return table { processor, cores = processors that this process may use, memory_gib, system, compiler, blas, vectors, lua }
+function resources.machine()
+  local kb = tonumber(found("/proc/meminfo", "MemTotal:%s*(%d+)"))
+  local name, kernel = found("/etc/os-release", 'PRETTY_NAME="([^"\n]*)"'), found("/proc/sys/kernel/osrelease", "[^\n]+")
+  return { processor = found("/proc/cpuinfo", "model name%s*:%s*([^\n]*)") or jit.arch, cores = C.mn_cores(),
+    memory_gib = kb and math.floor(kb / 2 ^ 20 * 10 + 0.5) / 10, system = (name and name .. ", " or "") .. jit.os .. (kernel and " " .. kernel or ""),
+    compiler = ffi.string(C.mn_compiler()), blas = ffi.string(C.mn_blas()), vectors = ffi.string(C.mn_simd()), lua = jit.version }
 end
 
 return resources

@@ -9,20 +9,19 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.runs.folder"
 local tables = require "mneme.base.tables"
-local follower = require "mneme.runs.rank_run"
 local json = require "mneme.base.json"
 local log = require "mneme.runs.metrics_log"
-local machine = require "mneme.base.machine"
+local resources = require "mneme.runs.resources"
 local manifest = require "mneme.runs.manifest"
 local lazy = require "mneme.base.lazy"
 local new_folder = lazy "mneme.runs.new_folder"
 local outcome = require "mneme.runs.outcome"
-local next_step = require "mneme.base.next_step"
+local next_step = require("mneme.base.terminal").next_step
 local ranks = require "mneme.tensor.ranks"
 local run_sources = require "mneme.runs.run_sources"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local source_files = require "mneme.base.source_files"
-local starts = require "mneme.runs.starts"
+local starts = require("mneme.runs.folder").starts
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -35,6 +34,37 @@ local run = { finished_goes_on = false }     -- resuming a finished run: say so 
 ---@field before table? the outcome of the start before this one
 local Run = setmetatable({}, { __index = folder.Folder })
 Run.__index = Run
+
+-- ---- ranks but the first: they get the folder's path from rank 0, read the same checkpoint, and write nothing ----
+
+---@class Follower with the methods of a Run that the trainer calls
+local Follower = {}
+Follower.__index = Follower
+
+---What rank 0 sends when it has opened its run; without a run, that there is nothing to do.
+---@param opened Run?
+local function lead(opened)
+  ranks.tell(json.encode(opened and { path = opened.path, resumed = opened.resumed, step = opened.at and opened.at.step } or {}))
+end
+
+---What the others make of it.
+---@return Follower
+local function follow()
+  local told = json.decode(ranks.tell(), "the message of rank 0")
+  if not told.path then errors.stop(0) end
+  C.mn_watch_signals(true)
+  return setmetatable({ path = told.path, resumed = told.resumed, step = told.step, last_step = told.step or 0 }, Follower)
+end
+
+function Follower:latest() return self.step and folder.load(self.path):of_step(self.step) end
+function Follower.due() return false end
+function Follower.log() end
+function Follower:checkpoint(step) self.last_step = step end
+
+function Follower.close(_, status)
+  C.mn_watch_signals(false)
+  if status == 130 or status == 143 then errors.stop(status) end
+end
 
 -- ---- config.json ----
 
@@ -65,7 +95,7 @@ local made_at
 ---The host of everything that this process does and what machine that is, and the commit: that of the folder that we are in,
 ---where scripts are worked on, or else the program's, which is `program`: { commit, program, host, machine }; asked for once.
 function run.made_at()
-  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n", machine = machine.about() }
+  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n", machine = resources.machine() }
   return made_at
 end
 
@@ -216,7 +246,7 @@ local function old_run(cfg)
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on and not unplayed then
     terminal.note(("%s is finished: %.0f steps (steps=N goes further)"):format(self.path, self.at.step))
     next_step.say({ "view", self.path }, { "eval", self.path })
-    follower.lead(nil)
+    lead(nil)
     errors.stop(0)
   end
   local history = type(self.info.history) == "table" and self.info.history or {}
@@ -246,13 +276,13 @@ end
 ---@return Run
 function run.open(cfg, about)
   config.opened = true
-  if ranks.rank > 0 then return follower.open() end
+  if ranks.rank > 0 then return follow() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
   if self.at then manifest.write(self.path, self.info, nil, self.log_file:sum(), self.checkpoints[#self.checkpoints]) end
-  follower.lead(self)
+  lead(self)
   C.mn_watch_signals(true)
   return self
 end

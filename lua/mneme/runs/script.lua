@@ -6,10 +6,10 @@ local config = lazy "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
-local meanings = require "mneme.base.meanings"
+local meanings = lazy "mneme.base.meanings"
 local source_files = require "mneme.base.source_files"
+local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local user_file = require "mneme.base.user_file"
 local values = require "mneme.base.setting_types"
 
 local script = {}
@@ -45,7 +45,7 @@ end
 ---@param name string
 ---@return boolean
 function script.is_experiment(name)
-  for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then return true end end
+  for _, experiment in ipairs(registry.names "experiments") do if experiment == name then return true end end
   return false
 end
 
@@ -72,7 +72,6 @@ function script.locate(name)
   end
   if values.pair(name) == "env" then errors.usage("run: which script?", "mneme run train " .. name) end
   if name:find "%.%a[%w]*$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
-  local registry = require "mneme.base.registry"
   local function instead(hint) errors.usage(("unknown experiment '%s'"):format(name), hint) end
   if not script.is_experiment(name) and not errors.nearest(name, registry.names "experiments") then
     if source_files.exists(name .. ".lua") then instead(("did you mean the file %s.lua?"):format(name)) end
@@ -105,7 +104,7 @@ function script.peek(folder)
   local f = require("mneme.base.files").is_file(path) and io.open(path)
   local info = f and require("mneme.base.json").decode(f:read "*a")
   if f then f:close() end
-  if type(info) == "table" then require("mneme.base.sealed").need(folder .. "/config.json", info.format) end
+  if type(info) == "table" then require("mneme.base.json").sealed.need(folder .. "/config.json", info.format) end
   return type(info) == "table" and type(info.config) == "table" and info or { config = {} }
 end
 
@@ -118,6 +117,12 @@ local function open_context(words)
   require("mneme.base.engine").open(config.device, require("mneme.tensor.ranks").threads(threads and math.max(0, math.min(threads, 2 ^ 31 - 1)) or 0))
 end
 
+-- print of scripts: tables as mn.print shows them.
+local function shown(...)
+  for i = 1, select("#", ...) do if type((select(i, ...))) == "table" then return require("mneme.tensor.show").print(...) end end
+  lua_print(...)
+end
+
 ---Run a script.
 ---@param path string
 ---@param words string[] key=value
@@ -127,8 +132,8 @@ function script.run(path, words)
   open_context(words)
   local resumed = script.setting(words, "resume")
   if resumed and not source_files.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
-  if print == lua_print then print = require("mneme.tensor.show").print end      -- luacheck: ignore
-  local result = user_file.load(path)()
+  if print == lua_print then print = shown end      -- luacheck: ignore
+  local result = registry.load(path)()
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end
@@ -144,7 +149,7 @@ end
 ---@return table survey { cfg, schema, sizing = what the core's size is to be, axes = the lists among the words: { name, texts },
 ---  spec = what mn.study was given, or nil }
 function script.survey(path, words, one)
-  local chunk, survey = user_file.load(path), { axes = {}, one = one }
+  local chunk, survey = registry.load(path), { axes = {}, one = one }
   config.arguments, config.script, config.survey = words, path, survey
   local ok, problem = xpcall(chunk, function(e) return e == survey and e or errors.handler(e) end)
   config.arguments, config.script, config.survey = nil, nil, nil

@@ -9,7 +9,7 @@ local tables = require "mneme.base.tables"
 local grid = require "mneme.study.grid"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
-local sealed = require "mneme.base.sealed"
+local sealed = require("mneme.base.json").sealed
 local values = require "mneme.base.setting_types"
 
 local folder = {

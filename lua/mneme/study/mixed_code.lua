@@ -2,7 +2,7 @@
 -- way, several builds of Mneme, runs that kept no code; the settings that resumes changed, and the steps that their logs lack.
 local grid = require "mneme.study.grid"
 local run_sources = require "mneme.runs.run_sources"
-local starts = require "mneme.runs.starts"
+local starts = require("mneme.runs.folder").starts
 local tables = require "mneme.base.tables"
 
 local mixed = {}

@@ -25,7 +25,7 @@ local terminal = require "mneme.base.terminal"
 local text_places = require "mneme.base.text_places"
 local script = require "mneme.runs.script"
 local values = require "mneme.base.setting_types"
-local user_file = require "mneme.base.user_file"
+local registry = require "mneme.base.registry"
 
 local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
 
@@ -208,7 +208,7 @@ function study.new(spec)
     return result
   end
   if spec.of then
-    local result = user_file.load(script.locate(spec.of))()
+    local result = registry.load(script.locate(spec.of))()
     for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
     return trained(result)
   end

@@ -1,6 +1,6 @@
 -- sweep.lua -- run every point of a grid with every seed, each in its own process.
 local engine = require "mneme.base.engine"
-local next_step = require "mneme.base.next_step"
+local next_step = require("mneme.base.terminal").next_step
 local one_run = require "mneme.study.one_run"
 local check_declaration = require "mneme.study.check_declaration"
 local cluster = require "mneme.study.cluster"

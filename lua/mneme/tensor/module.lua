@@ -5,7 +5,8 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local torch_layout = require "mneme.tensor.torch_layout"
+local lazy = require "mneme.base.lazy"
+local torch_layout = lazy "mneme.tensor.torch_layout"
 
 ---@class Module
 local Module = {}
@@ -107,7 +108,7 @@ local function members(m)
   return found.leaves, found.named, found.children
 end
 
-torch_layout.members = members
+M.members = members
 
 ---What its forward computes.
 ---@param ... any tensors, for most

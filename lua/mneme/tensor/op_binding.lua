@@ -2,8 +2,10 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local renamed = require "mneme.tensor.renamed_arguments"
 local terminal = require "mneme.base.terminal"
+local tables = require "mneme.base.tables"
+local lazy = require "mneme.base.lazy"
+local torch = lazy "mneme.tensor.torch_names"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -148,7 +150,6 @@ function binding.bind(op)
     if a.domain == "any" then any[#any + 1] = i
     else type_of_number[i] = a.domain == "bit" and C.MN_U8 or C.MN_F32 end
   end
-  local todays = renamed.of[name]
 
   local function put(i, t)
     if type(t) == "number" and broadcasts then numbers[i], n_numbers = t, n_numbers + 1 return end
@@ -174,7 +175,6 @@ function binding.bind(op)
   end
 
   local function named(args)
-    if todays then args = todays(args) end
     for key, value in pairs(args) do
       if key == "keepdims" and s.options.keepdim then key = "keepdim" end          -- numpy's word
       if s.place[key] then put(s.place[key], value)
@@ -263,5 +263,44 @@ function binding.bind(op)
   end
   return name, apply, s
 end
+
+-- What an unknown name of mn, mn.nn or a tensor is answered with: what to write for a name of PyTorch (torch_names.lua),
+-- else the nearest names.
+local suggest = {}
+
+---Raise the error for an unknown name.
+---@param whose string "mn.", "mn.nn." or "x:", which stands before the name
+---@param name any
+---@param list table<string, table> of torch_names.lua
+---@param known string[] the names that there are
+function suggest.unknown(whose, name, list, known)
+  name = tostring(name)
+  local entry = list[name]
+  if entry and entry[1] then errors.usage(("there is no %s%s; write %s"):format(whose, name, entry[1]), entry[2]) end
+  if entry then errors.usage(("there is no %s%s; %s"):format(whose, name, entry[2])) end
+  local near = errors.closest(name, known, 3)
+  for i, other in ipairs(near) do near[i] = ("'%s%s'"):format(whose == "x:" and "" or whose, other) end
+  local last = table.remove(near)
+  local guess = last and ("; did you mean %s?"):format(#near > 0 and table.concat(near, ", ") .. " or " .. last or last) or ""
+  local what = whose == "x:" and "method or op '" or "name '" .. whose
+  errors.usage(("unknown %s%s'%s"):format(what, name, guess), not last and "mneme list ops, mneme help api" or nil)
+end
+
+---Give a table of public functions an error for every name that it does not have: nil would be a default somewhere.
+---@param whose string "mn.nn."
+---@param t table whose metatable, if it has one, stays
+---@param list table<string, table>? of torch_names.lua
+---@return table t
+function suggest.guard(whose, t, list)
+  local meta = getmetatable(t) or {}
+  meta.guarded, meta.__index = true, function(_, key) suggest.unknown(whose, key, list or {}, tables.keys(t)) end
+  return setmetatable(t, meta)
+end
+
+for _, names in ipairs { "functions", "nn", "init" } do
+  suggest[names] = setmetatable({}, { __index = function(_, name) return torch[names][name] end })
+end
+
+binding.suggest = suggest
 
 return binding

@@ -4,8 +4,9 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local binding = require "mneme.tensor.op_binding"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local C, ops, suggest = engine.C, tensor.ops, binding.suggest
 
 local random = {}
 
@@ -59,5 +60,143 @@ function random.dropout(x, p)
   return (ops.dropout(x, random.key(), p))
 end
 tensor.Tensor.dropout = random.dropout
+
+-- ---- what parameters of layers begin with (nn.init): a count, so that it depends on the seed and the order of creation alone ----
+
+local init = {}
+local parameters = { init = init }
+
+local first, stream = 0, 0             -- the seed of parameters, and the number of the next
+
+---Start all random numbers of scripts again: initial parameters, mn.randn and the like, dropout, samples of
+---distributions.
+---@param s integer
+function parameters.manual_seed(s)
+  if type(s) ~= "number" or s % 1 ~= 0 then errors.raise(("manual_seed: %s, expected a whole number"):format(tostring(s))) end
+  first, stream = s, 0
+  random.manual_seed(s)
+end
+
+local function normal(p, n)
+  C.mn_random_normal(first, stream, 1, p, n)
+  stream = stream + 1
+end
+
+---Where the random numbers of scripts are, to go on from there after something else has drawn some.
+---@return table
+function parameters.random_state()
+  local state = random.state()
+  return { seed = first, stream = stream, generator = state and tensor.keep(state) }
+end
+
+---Go on from there.
+---@param before table of random_state
+function parameters.restore_random(before)
+  random.manual_seed(before.seed)
+  first, stream = before.seed, before.stream
+  if before.generator then random.set_state(before.generator) end
+end
+
+local dry = false
+
+---Call f with matrices of weights left at zero, to count them or to ask for half-lives; random numbers go on from where they were.
+---@param f function called with what follows
+---@return any what it returns
+function parameters.dry(f, ...)
+  local before = stream
+  dry = true
+  local ok, result = pcall(f, ...)
+  dry, stream = false, before
+  if not ok then error(result, 0) end
+  return result
+end
+
+---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
+---@param gain number
+---@param groups integer? default 1
+---@return fun(p, rows, cols)
+function init.orthogonal(gain, groups)
+  return function(p, rows, cols)
+    if dry then stream = stream + 1 return end
+    groups = groups or 1
+    normal(p, rows * cols)
+    for g = 0, groups - 1 do engine.orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end
+  end
+end
+
+---Truncated normal with variance 1/fan_in (flax's lecun_normal).
+---@return fun(p, rows, cols)
+function init.lecun_normal()
+  return function(p, rows, cols)
+    if dry then stream = stream + 1 return end
+    local n, spare = rows * cols, ffi.new("float[?]", 4096)
+    local std, left = math.sqrt(1 / cols) / 0.87962566103423978, 0
+    normal(p, n)
+    for i = 0, n - 1 do
+      while math.abs(p[i]) > 2 do        -- draw again what lies beyond two standard deviations
+        if left == 0 then normal(spare, 4096) left = 4096 end
+        left = left - 1
+        p[i] = spare[left]
+      end
+      p[i] = p[i] * std
+    end
+  end
+end
+
+---Normal with a standard deviation (default 1).
+---@param std number?
+---@return fun(p, rows, cols)
+function init.normal(std)
+  return function(p, rows, cols)
+    if dry then stream = stream + 1 return end
+    normal(p, rows * cols)
+    for i = 0, rows * cols - 1 do p[i] = (std or 1) * p[i] end
+  end
+end
+
+---Uniform between -bound and bound.
+---@param bound number
+---@return fun(p, rows, cols)
+function init.uniform(bound)
+  return function(p, rows, cols)
+    C.mn_random_uniform(first, stream, 1, p, rows * cols)
+    stream = stream + 1
+    for i = 0, rows * cols - 1 do p[i] = bound * (2 * p[i] - 1) end
+  end
+end
+
+suggest.guard("mn.nn.init.", init, suggest.init)
+
+-- ---- making layers ----
+
+---A parameter of zeros.
+---@param shape integer[]
+---@return Tensor
+function parameters.new(shape) return tensor.new { shape = shape, grad = true } end
+
+---Options of a layer; a misspelt one would be none at all.
+function parameters.check_options(what, options, known)
+  errors.need("nn." .. what .. ": options", options, nil, "a table such as { act = \"relu\" }")
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("option of nn." .. what, key, tables.keys(known)) end
+  end
+  return options
+end
+
+---What fills a parameter: given, or the usual.
+function parameters.check_init(what, given, usual)
+  if given ~= nil and type(given) ~= "function" then
+    errors.raise(("nn.%s: init is a %s, expected a function such as nn.init.normal(1)"):format(what, type(given)))
+  end
+  return given or usual
+end
+
+function parameters.check_width(what, name, n)
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
+    errors.raise(("nn.%s: %s is %s, expected a whole number of at least 1"):format(what, name, tostring(n)))
+  end
+end
+
+random.parameters = parameters
 
 return random

@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local binding = require "mneme.tensor.op_binding"
-local suggest = require "mneme.tensor.suggest"
+local suggest = require("mneme.tensor.op_binding").suggest
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle, describe = ffi.typeof "mn_tensor", binding.describe
@@ -386,7 +386,7 @@ end
 
 ffi.metatype(handle, {
   __index = function(t, key)
-    if type(key) == "number" then return M.row(t, key) end                  -- row, assign: indexing.lua
+    if type(key) == "number" then return M.row(t, key) end                  -- row, assign: shapes.lua
     return Tensor[key]
   end,
   __newindex = function(t, key, value)
@@ -484,7 +484,7 @@ end
 
 -- ---- what is made of ops: mn.NAME and x:NAME(...) ----
 
-for _, part in ipairs { "functions", "shapes", "indexing" } do require("mneme.tensor." .. part)(M) end
+for _, part in ipairs { "functions", "shapes" } do require("mneme.tensor." .. part)(M) end
 for name, f in pairs(M.functions) do Tensor[name] = f end
 Tensor.cat, Tensor.stack = nil, nil                                 -- of lists
 suggest.guard("x:", Tensor, setmetatable({}, { __index = function(_, key)

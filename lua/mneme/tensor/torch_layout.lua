@@ -1,14 +1,16 @@
 -- torch_layout.lua -- the names and values of a module's state dict as torch has them, and back.  Two things differ: an activation is part
 -- of the layer before it, and takes a number of its own in torch's nn.Sequential; and modules with a field `packed` have
 -- tensors that torch packs into others, as torch.nn.GRU does: packed.to(dict) and packed.from(dict) give the others and the names that they used.
-local layout = { members = nil }       -- members: module.lua puts its function here
+local members = require("mneme.tensor.module").members
+
+local layout = {}
 
 -- The activation that is part of a layer, or nil.
 local function fused(m) return type(m.act) == "string" and m.act ~= "none" and m.act or nil end
 
 -- The children of a module as { name, module, name in torch }.
 local function children_of(m)
-  local list, _, _, children = {}, layout.members(m)
+  local list, _, _, children = {}, members(m)
   local more = 0
   for i, child in ipairs(children) do
     local numbered = m.kind == "sequential"
@@ -26,7 +28,7 @@ local function walk(m, prefix, theirs, renames, found)
     renames = {}
     found.renamed[#found.renamed + 1] = renames
   end
-  local _, named = layout.members(m)
+  local _, named = members(m)
   for _, p in ipairs(renames and named or {}) do renames[#renames + 1] = { prefix .. p[1], theirs .. p[1] } end
   for _, child in ipairs(children) do
     if child[2].each then walk(child[2], prefix .. child[1] .. ".", theirs .. child[3] .. ".", renames, found) end

@@ -7,9 +7,7 @@ local errors = require "mneme.base.errors"
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
-local renamed = require "mneme.base.renamed"
 local source_files = require "mneme.base.source_files"
-local user_file = require "mneme.base.user_file"
 local envs = require "mneme.envs.env"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)view/scene%.lua$" or "./lua/mneme/"
@@ -36,23 +34,17 @@ function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local result = user_file.load(path)()
+  local result = registry.load(path)()
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
   return result
 end
 
-local successors = { forgot = "contribution", retention = "contribution", seen = "explored" }
-
 ---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
 ---`panel(view, box, now, options)`.
 ---@type table<string, fun(view: Canvas, box: table, now: Frame|table, options: table?)>
 scene.panels = setmetatable({}, { __index = function(panels, name)
-  if successors[name] then
-    renamed.note("the panel " .. name, successors[name])
-    return panels[successors[name]]
-  end
   local path = registry.file("scenes/panels", name, "panel")
   local draw, about = run(path, "function"), catalogue.first_comment(path)
   panels[name] = function(view, box, ...)        -- the first sentence of its file explains a panel where the pointer is on its title
@@ -67,7 +59,7 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { env = true, task = true, core = true, draw = true, doc = true, shared = true }
+local known = { env = true, core = true, draw = true, doc = true, shared = true }
 
 ---@class SceneSpec
 ---@field draw fun(view: Canvas, now: Frame)
@@ -88,7 +80,6 @@ function scene.new(spec)
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
   end
-  spec.env = renamed.field(spec, "env", "task", "mn.scene: %s")
   return spec
 end
 

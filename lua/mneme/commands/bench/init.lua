@@ -1,7 +1,7 @@
 -- init.lua -- `mneme bench`: each benchmark is a file of this folder and declares its options.
 local arguments = require "mneme.commands.arguments"
 local errors = require "mneme.base.errors"
-local next_step = require "mneme.base.next_step"
+local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 

@@ -49,7 +49,6 @@ local function equations(gate, law, wave, read)
 end
 
 return {
-  axis = "approximation",
   doc = function(cfg, gate, law)
     return equations(gate, law, "cos(w_m tau)", "y = sum_m v_m (k_m.q) / den(D s.q)") .. "\n" .. frequencies[cfg.form]
   end,

@@ -8,7 +8,6 @@ local ops = tensor.ops
 local function one() return 1 end
 
 return {
-  axis = "update",
   doc = "C = (1-g) C + g b (v - C k) k^T,  s = (1-g) s + g b k,  y = C q / den(s.q),  k and q of length 1",
   gate = { beta = one, gamma = one, doc = "b = sigma(beta x),  g = sigma(gamma x), one value per head" },
   own_decay = "update=delta has a scalar decay",

@@ -9,7 +9,6 @@ local ops = tensor.ops
 local signed = { identity = true, rfa = true }
 
 return {
-  axis = "update",
   doc = "C = C + b (v - C k) k^T,  y = C q,  k and q of sum 1",
   gate = { beta = function() return 1 end, doc = "b = sigma(beta x), one value per head" },
   own_decay = "update=fastweight does not forget",

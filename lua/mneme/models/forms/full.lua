@@ -27,7 +27,6 @@ end
 local recurrences = setmetatable({}, { __mode = "k" })
 
 return {
-  axis = "approximation",
   doc = function(_, gate, law) return equations(gate, law) .. ",  y = C q / den(s.q)" end,
   any_decay = true, rescales = true,
   states = function(cfg) return { C = "[B,H,V,K]", s = cfg.normalise and "[B,H,K]" or nil } end,

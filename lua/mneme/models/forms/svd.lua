@@ -6,7 +6,6 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 return {
-  axis = "approximation",
   doc = function(_, gate, law)
     local b, g, of_keys = gate.beta and "b", gate.gamma and "g", law.k or law.head
     if not g and gate.beta ~= true then b, g = nil, b end           -- one number a head: a gate of keys
