@@ -223,6 +223,21 @@ t.test("mneme view out=FILE.html", function()
   t.ok(not files.read(folder .. "/third.html"):find("erase all", 1, true))
 end)
 
+t.test("keys go to steps, play, pause and turn the theme", function()
+  if not node then t.skip "no node is installed (apt-get install nodejs)" end
+  local data = episode_data.of(shown_of({ "tmaze", corridor = 6 }, { "gru", d_model = 8 }, nil, "world"), { most = 20, open = 3, width = 640, height = 400 })
+  files.write(folder .. "/played.html", { episode_page.whole(data) })
+  local said = shell.run(folder, ("%s %s/tests/support/play_page.js played.html Escape Home ArrowRight PageDown ArrowLeft t Home ' ' tick ' ' End"):format(node,
+    shell.root))
+  local lines = {}
+  for line in said:gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line) or error(said) end
+  for i, step in ipairs { 3, 0, 1, 11, 10, 10, 0, 0 } do t.eq(lines[i].step, step) end
+  t.ok(lines[5].theme == "dark" and lines[6].theme == "light" and lines[8].playing, "t, and space")
+  t.ok(lines[9].step > 0 and lines[9].playing and not lines[10].playing, "it plays, and pauses")
+  t.eq(lines[11].step, #data.steps - 1)
+  t.eq(lines[11].said, ("step %d of %d – %s"):format(#data.steps - 1, #data.steps - 1, data.steps[#data.steps]))
+end)
+
 t.test("a report has an episode of its best run, and episode=0 leaves it out", function()
   local best, most = nil, -1
   for seed = 1, 2 do
