@@ -7,7 +7,6 @@ local mn = require "mneme"
 local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local rig = require "mneme.models.contract_rig"
-local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.view.episode_data"
 local episode_page = require "mneme.view.episode_page"
@@ -118,14 +117,13 @@ local function check(shown, options, name)
   options.seconds = 1e6
   local data, path = episode_data.of(shown, options), folder .. "/page.html"
   files.write(path, { episode_page.whole(data) })
-  local painter, from, asked, told = scene.painter(nil, { theme = name.theme }), nil, {}, {}
+  local painter, from, asked, told = scene.painter(nil, { theme = name.theme }), shown:episode(), {}, {}
   local width, height = options.width or 1280, options.height or 800
   local function draw(slot)
     shown:seek(slot)
     local what, frame = shown:page()
     painter:draw(what, frame, width, height)
   end
-  from = shown:episode()
   local pages = {}
   for step = 0, #data.steps - 1 do
     draw(from + step)

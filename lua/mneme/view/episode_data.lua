@@ -349,13 +349,13 @@ function episode_data.of(shown, options)
   for slot = from, to do
     draw(slot)
     pages:add()
-    local words = {}
+    local told_of = {}
     for k, track in ipairs(shown.tracks) do
       local frame = shown:frame(k)
-      words[k] = sentence(frame, track.name)
+      told_of[k] = sentence(frame, track.name)
       data.outcomes[k] = frame.outcome and (track.name and track.name .. ": " or "") .. ended(frame.outcome) or data.outcomes[k]
     end
-    data.steps[#data.steps + 1] = table.concat(words, " | ")
+    data.steps[#data.steps + 1] = table.concat(told_of, " | ")
     if options.on then options.on(slot - from + 1, to - from + 1) end
   end
   data.open = math.max(0, math.min(open, #data.steps - 1))
