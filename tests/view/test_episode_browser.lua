@@ -2,7 +2,6 @@
 -- data say, nothing is loaded, and themes and motion are as the reader prefers.
 local t = require "tests.harness"
 local chromium = require "tests.support.chromium"
-local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()

@@ -7,7 +7,6 @@ local mn = require "mneme"
 local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local rig = require "mneme.models.contract_rig"
-local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.view.episode_data"
 local episode_page = require "mneme.view.episode_page"
@@ -118,14 +117,13 @@ local function check(shown, options, name)
   options.seconds = 1e6
   local data, path = episode_data.of(shown, options), folder .. "/page.html"
   files.write(path, { episode_page.whole(data) })
-  local painter, from, asked, told = scene.painter(nil, { theme = name.theme }), nil, {}, {}
+  local painter, from, asked, told = scene.painter(nil, { theme = name.theme }), shown:episode(), {}, {}
   local width, height = options.width or 1280, options.height or 800
   local function draw(slot)
     shown:seek(slot)
     local what, frame = shown:page()
     painter:draw(what, frame, width, height)
   end
-  from = shown:episode()
   local pages = {}
   for step = 0, #data.steps - 1 do
     draw(from + step)
@@ -221,6 +219,21 @@ t.test("mneme view out=FILE.html", function()
   said, status = shell.mneme(folder, "view tmaze seed=4 episodes=3 wait=0 out=third.html")
   t.eq(status, 0, said)
   t.ok(not files.read(folder .. "/third.html"):find("erase all", 1, true))
+end)
+
+t.test("keys go to steps, play, pause and turn the theme", function()
+  if not node then t.skip "no node is installed (apt-get install nodejs)" end
+  local data = episode_data.of(shown_of({ "tmaze", corridor = 6 }, { "gru", d_model = 8 }, nil, "world"), { most = 20, open = 3, width = 640, height = 400 })
+  files.write(folder .. "/played.html", { episode_page.whole(data) })
+  local said = shell.run(folder, ("%s %s/tests/support/play_page.js played.html Escape Home ArrowRight PageDown ArrowLeft t Home ' ' tick ' ' End"):format(node,
+    shell.root))
+  local lines = {}
+  for line in said:gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line) or error(said) end
+  for i, step in ipairs { 3, 0, 1, 11, 10, 10, 0, 0 } do t.eq(lines[i].step, step) end
+  t.ok(lines[5].theme == "dark" and lines[6].theme == "light" and lines[8].playing, "t, and space")
+  t.ok(lines[9].step > 0 and lines[9].playing and not lines[10].playing, "it plays, and pauses")
+  t.eq(lines[11].step, #data.steps - 1)
+  t.eq(lines[11].said, ("step %d of %d – %s"):format(#data.steps - 1, #data.steps - 1, data.steps[#data.steps]))
 end)
 
 t.test("a report has an episode of its best run, and episode=0 leaves it out", function()

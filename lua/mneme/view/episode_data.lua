@@ -321,7 +321,7 @@ end
 ---@param shown Viewer without controls
 ---@param options table? { open = the step to show first, 0; most = steps, of a longer episode the first ones, 2000; share = 1: of the cells of
 ---  heat maps; seconds = 0: that panels may compute in all; width, height of the page, theme of its picture, on = function(i, n): after each step }
----@return table data { title, source, story, steps = sentences, outcomes, width, height, left_out, most_steps, open, picture, packed = text in base64, shapes }
+---@return table data { title, source, story, steps = sentences, outcomes, width, height, left_out, most_steps, open, picture, packed = what painter.js reads }
 function episode_data.of(shown, options)
   options = options or {}
   local most, deadline = options.most or MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
@@ -349,13 +349,13 @@ function episode_data.of(shown, options)
   for slot = from, to do
     draw(slot)
     pages:add()
-    local said = {}
+    local told_of = {}
     for k, track in ipairs(shown.tracks) do
       local frame = shown:frame(k)
-      said[k] = sentence(frame, track.name)
+      told_of[k] = sentence(frame, track.name)
       data.outcomes[k] = frame.outcome and (track.name and track.name .. ": " or "") .. ended(frame.outcome) or data.outcomes[k]
     end
-    data.steps[#data.steps + 1] = table.concat(said, " | ")
+    data.steps[#data.steps + 1] = table.concat(told_of, " | ")
     if options.on then options.on(slot - from + 1, to - from + 1) end
   end
   data.open = math.max(0, math.min(open, #data.steps - 1))
@@ -364,10 +364,9 @@ function episode_data.of(shown, options)
   data.title, data.source, data.picture = shown:frame(1).title or "", now.source, picture(painter)
   local themes, ramps = episode_data.colours()
   local head = json.encode { width = width, height = height, open = data.open, steps = data.steps, themes = themes, ramps = ramps,
-    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7), shapes = columns(pages.shapes.list, 8),
-    numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
-  data.raw = head .. "\0" .. table.concat(pages.bytes)
-  data.packed = base64(compressed(data.raw))
+    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7),
+    shapes = columns(pages.shapes.list, 8), numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
+  data.packed = base64(compressed(head .. "\0" .. table.concat(pages.bytes)))
   return data
 end
 

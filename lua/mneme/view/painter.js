@@ -163,7 +163,8 @@ class Player {
     const keys = [["space", "play or pause"], ["← →", "one step"], ["PgUp PgDn", "ten steps"], ["Home End", "first, last step"],
       ...this.alone ? [["t", "dark or light"]] : [], ["pointer", "what a part is"], ["click", "on a curve: go to a step"]];
     root.querySelector(".mn-body").replaceChildren(
-      make("div", { className: "mn-controls" }, button("❚◀", "first step (Home)", to(() => 0)), button("◁", "previous step (←)", to(() => this.step - 1)),
+      make("div", { className: "mn-controls" }, button("❚◀", "first step (Home)", to(() => 0)),
+        button("◁", "previous step (←)", to(() => this.step - 1)),
         this.play, button("▷", "next step (→)", to(() => this.step + 1)), this.slider, this.speed),
       this.say, make("div", { className: "mn-scroll" }, this.canvas),
       make("p", { className: "mn-dim mn-help" }, ...keys.flatMap(([k, what]) => [make("kbd", { textContent: k }), " " + what + "   "])), this.tip);
