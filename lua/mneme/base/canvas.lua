@@ -449,7 +449,7 @@ end
 ---A sentence in the place of a panel's contents.
 ---@param box table of card
 ---@param text string
-function methods:say(box, text) return self:paragraph(text, box.x, box.y + 16 * self.unit, 12, self.theme.dim, box.w) end
+function methods:say(box, text) self:paragraph(text, box.x, box.y + 16 * self.unit, 12, self.theme.dim, box.w) end
 
 ---Axes with grid lines and tick labels.
 ---@param box table { x, y, w, h }

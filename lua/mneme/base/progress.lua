@@ -199,6 +199,25 @@ function Progress:finish(step, values)
   if self.tty then self.out:write "\n" end
 end
 
+---A place where a job in small pieces may stop until it is called again.
+---@param job table { deadline }
+function progress.pause(job)
+  if C.mn_clock(false) > job.deadline then coroutine.yield() end
+end
+
+---A piece of such a job: what its method work() does.
+---@param job table { routine = coroutine that gets the job, done = boolean }
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function progress.piece(job, deadline)
+  job.deadline = deadline or math.huge
+  if job.done then return true end
+  local ok, problem = coroutine.resume(job.routine, job)
+  if not ok then error(problem, 0) end
+  job.done = coroutine.status(job.routine) == "dead"
+  return job.done
+end
+
 ---Work in small pieces until it is done or a signal comes, with a bar once it has taken a second.
 ---@param job table work(deadline) -> done; progress() -> count, of how many (nil: not known yet); done
 ---@param unit string what is counted

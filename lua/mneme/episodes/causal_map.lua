@@ -9,10 +9,10 @@ local errors = require "mneme.base.errors"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
 local part_map = require "mneme.episodes.part_map"
-local pieces = require "mneme.base.pieces"
+local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 
-local C, pause = engine.C, pieces.pause
+local C, pause = engine.C, progress.pause
 local causal_map = {}
 local COARSE = 4                   -- every fourth column is measured first
 local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
@@ -280,7 +280,7 @@ end
 function Map:work(deadline)
   repeat
     local begun = C.mn_clock(false)
-    pieces.work(self, deadline)
+    progress.piece(self, deadline)
     self.spent = self.spent + C.mn_clock(false) - begun
   until deadline or self.done
   return self.done

@@ -6,13 +6,13 @@ local ffi = require "ffi"
 local interventions = require "mneme.episodes.interventions"
 local memory_rows = require "mneme.episodes.memory_rows"
 local part_map = require "mneme.episodes.part_map"
-local pieces = require "mneme.base.pieces"
+local progress = require "mneme.base.progress"
 local plan = require "mneme.tensor.plan"
 local state_arrays = require "mneme.models.state_arrays"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local pause = pieces.pause
+local pause = progress.pause
 local contributions = {}
 local COLUMNS = 32                 -- steps in which parts are changed, of a longer episode
 local MOST_ROWS = 64               -- parts: of more, whole layers
@@ -230,7 +230,10 @@ local function work(self)
   for _, i in ipairs(order_of(self.columns)) do column(self, all, i, mine, others) end
 end
 
-Job.work = pieces.work
+---Work until the deadline, or to the end.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Job:work(deadline) return progress.piece(self, deadline) end
 
 ---How much is done.
 ---@return integer columns

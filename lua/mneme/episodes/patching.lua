@@ -5,11 +5,11 @@ local contributions = require "mneme.episodes.contributions"
 local frames = require "mneme.episodes.frames"
 local interventions = require "mneme.episodes.interventions"
 local part_map = require "mneme.episodes.part_map"
-local pieces = require "mneme.base.pieces"
+local progress = require "mneme.base.progress"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
-local pause = pieces.pause
+local pause = progress.pause
 local patching = {}
 local COLUMNS, PATHS = 24, 8       -- steps at most, of a longer episode; rows for the strongest paths
 local TINY, LEAST_SCALE = 1e-300, 0.2
@@ -165,7 +165,10 @@ local function work(self)
   add_paths(self)
 end
 
-Job.work = pieces.work
+---Work until the deadline, or to the end.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Job:work(deadline) return progress.piece(self, deadline) end
 
 ---What the memory of one episode does to a decision of another one, not measured yet: call work().
 ---@param agent Agent? nil: a problem

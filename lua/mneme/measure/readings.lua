@@ -8,13 +8,13 @@ local errors = require "mneme.base.errors"
 local contributions = require "mneme.episodes.contributions"
 local interventions = require "mneme.episodes.interventions"
 local part_map = require "mneme.episodes.part_map"
-local pieces = require "mneme.base.pieces"
+local progress = require "mneme.base.progress"
 local ridge = require "mneme.measure.ridge"
 local samples = require "mneme.measure.reading_samples"
 local tables = require "mneme.base.tables"
 local wilson = require("mneme.stats").wilson
 
-local pause = pieces.pause
+local pause = progress.pause
 -- Episodes where no number is given, and at most: inner products of all with all take memory by the square, and time by the cube.
 local readings = { episodes = 256, most = 2048 }
 local STEPS = 32                   -- that are read, of longer episodes
@@ -300,7 +300,10 @@ local function work(self)
   end)
 end
 
-Job.work = pieces.work
+---Work until the deadline, or to the end.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Job:work(deadline) return progress.piece(self, deadline) end
 
 ---How much is done.
 ---@return integer parts of the memory that are read, over all steps

@@ -37,7 +37,7 @@ end
 
 ---Says of failed episodes whether the memory had what they needed, where that is asked and read by then.
 ---@param now Frame
----@param episodes table[] of Viewer:episodes_of
+---@param episodes table[] of a window's episodes_of
 ---@param deadline number? see job
 ---@return Readings? unfinished
 ---@return string? problem why there are no readings
