@@ -122,7 +122,7 @@ local function numbers(device, op, case, large)
       if not large then put_gradients(ctx, op, case, 1, all) end
       put_gradients(ctx, op, case, 2, all)
     end
-    local steps = not shape and {} or not large and { 1, 2, 17 } or shape[1] > 40 and { 17 } or { 1, 17 }
+    local steps = not shape and {} or not large and { 1, 2, 17 } or shape[1] * (shape[2] or 1) > 100 and { 17 } or { 1, 17 }
     for _, step in ipairs(steps) do put_rows(ctx, op, case, shape, step, all) end
   end)
   if not ok and gpu.emulated then plugin.mn_emu_forget() end
