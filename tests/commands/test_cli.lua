@@ -269,7 +269,7 @@ t.test("an error of the library points at the user's line", function()
   local _, plain = xpcall(function() error "oops" end, errors.handler)
   t.ok(errors.is(plain) and tostring(plain):find "test_cli.lua:%d+: oops$")
   local _, inside = xpcall(function() errors.nearest("a", nil) end, errors.handler)
-  t.ok(tostring(inside):find "test_cli.lua:%d+: .*nearest.lua:%d+: ", tostring(inside))
+  t.ok(tostring(inside):find "test_cli.lua:%d+: .*errors.lua:%d+: ", tostring(inside))
 end)
 
 t.test("progress: one line that renews itself on a terminal, plain lines elsewhere", function()

@@ -3,7 +3,7 @@
 local export = require "mneme.commands.export"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local layout = require "mneme.tensor.torch_layout"
+local layout = require("mneme.tensor.module").torch_layout()
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"

@@ -23,7 +23,7 @@ local function variant(name, from, to, from2, to2)
   files.write(("%s/cores/%s.lua"):format(folder, name), { text })
   return ("%s/cores/%s.lua"):format(folder, name)
 end
-local function check(core, own, resets) return rehearsal.check({ core = core, module = core.module }, {}, resets, own) end
+local function check(core, own, resets) return rehearsal.check({ core = core, module = core.module }, {}, resets, own or core.file) end
 local function built(path, settings)
   settings = settings or {}
   settings.d_in = 6

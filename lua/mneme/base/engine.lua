@@ -3,7 +3,6 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local meanings = lazy "mneme.base.meanings"
-local traps = lazy "mneme.base.lua_traps"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
@@ -63,7 +62,7 @@ function engine.check(result)
   if result == nil or result == -1 then
     local message = ffi.string(C.mn_error(engine.ctx))
     local odd = message:find "%] is NaN" or message:find "is %-?nan, expected a number"     -- as debug says it
-    errors.raise(message, { status = odd and 3 or nil, hint = message:find " is missing$" and traps.nil_field() or nil })
+    errors.raise(message, { status = odd and 3 or nil, hint = message:find " is missing$" and errors.traps.nil_field() or nil })
   end
   return result
 end

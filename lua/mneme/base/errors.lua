@@ -2,7 +2,6 @@
 -- An error raised inside this library names the line of the user's script that led to it, because that
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
 local lazy = require "mneme.base.lazy"
-local traps = lazy "mneme.base.lua_traps"
 local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 
@@ -10,6 +9,13 @@ local errors = {
   texts = {},              -- source of a chunk that is in no file ("=repl") -> its Lua
   about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
 }
+
+-- What was probably meant, where code fails as it does for those who come from Python or C: lua_traps.lua, once an error asks.
+local traps = setmetatable({}, { __index = function(t, key)
+  for name, f in pairs(require("mneme.base.lua_traps")(errors)) do t[name] = f end
+  return rawget(t, key)
+end })
+errors.traps = traps
 
 -- Sources below lua/mneme are ours.
 local library = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or "@lua/mneme/"
@@ -179,7 +185,7 @@ function errors.unknown(what, name, known, others, where)
   local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
   if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = meanings.hint(what, head) end
   local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil
-  local guess = near and ("; did you mean '%s'%s?"):format(near, meanings.shown(what, near)) or ""
+  local guess = near and ("; did you mean '%s'%s?"):format(near, meanings.shown(what, near, errors.about)) or ""
   local of, thing = what:match "^(.*: )(.+)$"
   errors.raise(("%sunknown %s '%s'%s"):format(of or "", thing or what, name, guess), { status = 2, where = where,
     hint = field or not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })

@@ -1,6 +1,6 @@
 -- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
 -- that begins at 0, `!=`, `+=`, a misspelt name.  Only errors ask: a line that works costs nothing.
-local errors = require "mneme.base.errors"
+local errors                 -- errors.lua, which hands itself over
 
 local traps = {}
 
@@ -271,4 +271,4 @@ function traps.syntax(problem, typed)
   return "a syntax error: on this line or shortly before"
 end
 
-return traps
+return function(of) errors = of return traps end

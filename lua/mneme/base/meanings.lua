@@ -1,7 +1,5 @@
 -- meanings.lua -- what a name means: another program's word (field_words.lua), or one that was nearly typed.
 
-local errors = require "mneme.base.errors"
-
 local meanings = {}
 local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
@@ -48,9 +46,10 @@ end
 ---" (steps of a rollout)": what a name means that is suggested; "" where it is not known.
 ---@param what string as for errors.unknown
 ---@param name string
+---@param about function? errors.about
 ---@return string
-function meanings.shown(what, name)
-  local text = errors.about and errors.about(what:find "^key of core " and "core setting" or kind_of(what), name)
+function meanings.shown(what, name, about)
+  local text = about and about(what:find "^key of core " and "core setting" or kind_of(what), name)
   return text and text ~= "" and (" (%s)"):format(text) or ""
 end
 

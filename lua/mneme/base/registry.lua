@@ -1,9 +1,7 @@
 -- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
-local lazy = require "mneme.base.lazy"
 local source_files = require "mneme.base.source_files"
-local traps = lazy "mneme.base.lua_traps"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../", library = here }           -- library: lua/mneme/ itself
@@ -82,7 +80,7 @@ local may_be_absent = { arg = true, _ENV = true, utf8 = true, bit32 = true }    
 local function absent(_, name)
   local info = debug.getinfo(2, "S")
   if not info or not loaded[info.source] or may_be_absent[name] then return nil end
-  errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = traps.global(tostring(name), 2) })
+  errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = errors.traps.global(tostring(name), 2) })
 end
 
 ---The file as a function.  A syntax error says what Lua writes instead, and a global variable that is not there is an error when it is
@@ -91,7 +89,7 @@ end
 ---@return function run
 function registry.load(path)
   local chunk, problem = source_files.load(path)
-  if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and traps.syntax(problem) or nil) end
+  if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and errors.traps.syntax(problem) or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end
   return function(...) return errors.call(chunk, ...) end

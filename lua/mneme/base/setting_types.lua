@@ -56,7 +56,7 @@ local booleans = { ["1"] = true, ["true"] = true, yes = true, on = true,
 local function meant(key, text)
   local own = key:match "^core%.(.*)"
   if text:find("..", 1, true) then return "several values, with commas between, are for mneme sweep, a range for mneme tune" end
-  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key):match "^ %((.*)%)$"
+  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
 end
 
 local function bad(key, text, expected, hint)

@@ -10,7 +10,8 @@ local normaliser = lazy "mneme.learn.normaliser"
 local registry = require "mneme.base.registry"
 local run_sources = lazy "mneme.runs.run_sources"
 local cores = lazy "mneme.models.core"
-local layout = lazy "mneme.tensor.torch_layout"
+local modules = lazy "mneme.tensor.module"
+local layout = setmetatable({}, { __index = function(_, name) return modules.torch_layout()[name] end })
 local safetensors = lazy "mneme.tensor.safetensors"
 local stepper = lazy "mneme.episodes.stepper"
 local stored = lazy "mneme.learn.stored_parameters"
@@ -95,7 +96,7 @@ local function export_run(o)
     local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
     module, about = made.agent.module, about_agent(made.agent, made.env, info)
   end
-  local list, torch = {}, layout.to_torch(module, dict)
+  local list, torch = {}, modules.torch_layout().to_torch(module, dict)
   for i, name in ipairs(tables.keys(torch)) do list[i] = { name, torch[name] } end
   local core = info.core or {}
   local metadata = { format = "pt", core = tostring(core.name), config = json.encode(core.config or {}), step = ("%.0f"):format(checkpoint.step),

@@ -4,7 +4,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local tables = require "mneme.base.tables"
-local traps = require "mneme.base.lua_traps"
 local new_line = lazy "mneme.commands.line_editor"
 local show = lazy "mneme.tensor.show"
 local tensor = lazy "mneme.tensor.tensor"
@@ -158,7 +157,7 @@ function repl.run()
       local chunk, problem, unfinished = repl.read((text:gsub("^%s*=", "")))
       if chunk or not unfinished then
         line:keep(text)
-        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), " (", traps.syntax(problem, more), ")\n") end
+        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), " (", errors.traps.syntax(problem, more), ")\n") end
         fine = chunk and repl.execute(chunk) and fine or false
         text = nil
       end

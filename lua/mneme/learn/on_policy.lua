@@ -418,7 +418,8 @@ end
 ---@return string
 ---@return table
 function OnPolicy:summary()
-  return self.finished:text(function() return reference.text(self.env.reference) end), { score = self.finished:score(), mean_return = self.finished:mean_return() }
+  local function guess() return reference.text(self.env.reference) end
+  return self.finished:text(guess), { score = self.finished:score(), mean_return = self.finished:mean_return() }
 end
 
 ---What the loss reads of the rollout that was just made.

@@ -10,7 +10,6 @@ local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
 
 local checkpoints = {}
-checkpoints.KEPT = 3               -- newest ones, besides the best, unless keep_checkpoints says otherwise
 
 -- ---- writing ----
 

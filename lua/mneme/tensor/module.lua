@@ -5,8 +5,6 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local lazy = require "mneme.base.lazy"
-local torch_layout = lazy "mneme.tensor.torch_layout"
 
 ---@class Module
 local Module = {}
@@ -108,7 +106,8 @@ local function members(m)
   return found.leaves, found.named, found.children
 end
 
-M.members = members
+---@return table torch_layout.lua
+function M.torch_layout() return require("mneme.tensor.torch_layout")(members) end
 
 ---What its forward computes.
 ---@param ... any tensors, for most
@@ -253,7 +252,7 @@ function Module:load_state_dict(dict, options)
     if type(value) ~= "boolean" then errors.raise(("load_state_dict: strict is %s, expected true or false"):format(tostring(value))) end
   end
   errors.need("load_state_dict", dict, nil, "tensors by name")
-  return M.load("load_state_dict", self:state_dict(), torch_layout.from_torch(self, dict), not options or options.strict ~= false)
+  return M.load("load_state_dict", self:state_dict(), M.torch_layout().from_torch(self, dict), not options or options.strict ~= false)
 end
 
 -- ---- as text ----

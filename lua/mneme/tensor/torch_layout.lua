@@ -1,7 +1,7 @@
 -- torch_layout.lua -- the names and values of a module's state dict as torch has them, and back.  Two things differ: an activation is part
 -- of the layer before it, and takes a number of its own in torch's nn.Sequential; and modules with a field `packed` have
 -- tensors that torch packs into others, as torch.nn.GRU does: packed.to(dict) and packed.from(dict) give the others and the names that they used.
-local members = require("mneme.tensor.module").members
+local members                -- of module.lua, which hands it over
 
 local layout = {}
 
@@ -125,4 +125,4 @@ function layout.has_code(about)
   return false
 end
 
-return layout
+return function(of) members = of return layout end
