@@ -488,9 +488,7 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
     local x, text = place(value, y0), labels.tick_text(value, x_step)
     self:line(x, top, x, bottom, self.theme.grid)
-    if not low and x + self:text_width(text, size) / 2 < clear then
-      self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center")
-    end
+    if not low and x + self:text_width(text, size) / 2 < clear then self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center") end
   end
   if low then return place end
   self:text(x_name, right, bottom + 15 * u, size, self.theme.dim, "right")

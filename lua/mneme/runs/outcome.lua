@@ -22,7 +22,8 @@ function outcome.write(path, ended, step, results, fresh)
     for name, value in pairs(t) do if type(value) == "number" and value - value == 0 then kept[name] = value end end
     return kept
   end
-  files.write(file_of(path), { sealed.encode { of = run_folder.whose_is(path), ended = ended, step = step, results = finite(results), fresh = fresh and finite(fresh) } })
+  files.write(file_of(path), { sealed.encode { of = run_folder.whose_is(path), ended = ended, step = step, results = finite(results),
+    fresh = fresh and finite(fresh) } })
 end
 
 ---Training goes on: what it came to is not known any more.
