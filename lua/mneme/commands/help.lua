@@ -422,7 +422,8 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
-      or "pages and their sections: mneme help docs; topics: config, supervised, torso, " .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
+      or "pages and their sections: mneme help docs; topics: config, supervised, torso, "
+      .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
   end
   local texts = {}
   if tensor.signatures[topic] then texts[1] = api.text("mn." .. topic) end        -- mn.adam, and its op
