@@ -5,7 +5,7 @@ local lazy = require "mneme.base.lazy"
 local api = lazy "mneme.commands.api"
 local attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local commands = require "mneme.commands.command_table"
+local commands = require("mneme.commands.options").commands
 local core = lazy "mneme.models.core"
 local core_settings = lazy "mneme.models.core_settings"
 local nn = lazy "mneme.tensor.nn"
@@ -15,7 +15,7 @@ local envs = lazy "mneme.envs.env"
 local files = lazy "mneme.base.files"
 local reference = lazy "mneme.envs.reference"
 local meanings = require "mneme.base.meanings"
-local next_step = require "mneme.base.next_step"
+local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -422,8 +422,8 @@ function help.text(topic, kind, words)
     if text then return fold(text) end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
-      or "pages and their sections: mneme help docs; topics: config, supervised, torso, "
-      .. table.concat(catalogue.kinds, ", ") .. ", the names that these list, and settings")
+      or ("pages and their sections: mneme help docs; topics: config, supervised, torso, %s, the names that these list, and settings")
+        :format(table.concat(catalogue.kinds, ", ")))
   end
   local texts = {}
   if tensor.signatures[topic] then texts[1] = api.text("mn." .. topic) end        -- mn.adam, and its op
