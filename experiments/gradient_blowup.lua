@@ -1,5 +1,5 @@
 -- When does a memory that only adds break?   mneme sweep experiments/gradient_blowup.lua quick=1
--- Models learn to say the bit of some steps before, in one endless stream (lua/mneme/measure/endless_stream.lua): norms of state and
+-- Models learn to say the bit of some steps before, in one endless stream (lua/mneme/insight/measure/endless_stream.lua): norms of state and
 -- gradient are followed until one of them is no number.
 local mn = require "mneme"
 

@@ -4,7 +4,6 @@ local pairs = require("mneme.base.luajit_pairs").pairs      -- first: the files 
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 require("mneme.base.errors").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require("mneme.tensor.op_binding").suggest
-local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 require "mneme.tensor.random"                     -- x:dropout(p)
 
@@ -38,7 +37,6 @@ local parts = {
   normal = { "mneme.tensor.distributions", "normal" },
   kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
-  scene = { "mneme.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
   core = { "mneme.models.core", call = "new", fields = { "block", "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
@@ -63,45 +61,10 @@ local parts = {
   dataset = { "mneme.envs.dataset", "new" },
   sequence_model = { "mneme.models.sequence_model", "new" },
   supervised = { "mneme.learn.supervised", "new" },
-  trajectory = { "mneme.episodes.trajectory", "read" },
-  recording = { "mneme.episodes.trajectory_writer" },
-  replay = { "mneme.episodes.trajectory_replay" },
-  study = { "mneme.study.study", "new" },
   sized = { "mneme.models.match_parameters", "sized" },
-  interventions = { "mneme.episodes.interventions" },
-  causal_map = { "mneme.episodes.causal_map", "new" },
   stats = { "mneme.stats" },
-  figures = { "mneme.figures" },
-  svg = { group = { new = { "mneme.figures.svg_writer", "new" }, css = { "mneme.figures.style", "css" },
-    color = { "mneme.figures.style", "color" } } },
-  stepper = { "mneme.episodes.stepper", fields = { "from_run", "new" } },
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
     state_dict = { "mneme.learn.stored_parameters", "state_dict" }, step_unit = { "mneme.runs.metrics_reader", "unit" } } },
-  inspect = { group = {
-    implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },
-    state_arrays = { "mneme.models.state_arrays",
-      fields = { "count", "grid", "owners", "parse", "size", "slice", "summary" } },
-    contributions = { "mneme.episodes.contributions", fields = { "LITTLE", "new", "of_frame" } },
-    patching = { "mneme.episodes.patching", fields = { "new", "of_frames", "play" } },
-    heads = { "mneme.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
-    attention_history = { "mneme.view.attention_history" } } },
-  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "number", "theme" } },
-    keyboard = { "mneme.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
-    hatch = { "mneme.view.hatch" }, selection = { "mneme.view.selection" }, step_heatmap = { "mneme.view.step_heatmap" },
-    words = { "mneme.figures.text", "words" } } },
-  measure = { group = { credit = { "mneme.measure.credit", fields = { "map", "play", "view" } },
-    credit_of_frame = { "mneme.measure.credit_of_frame", fields = { "row" } },
-    learning_speed = { "mneme.measure.learning_speed", "of" },
-    costs = { "mneme.models.costs", fields = { "attention" } },
-    denominators = { "mneme.measure.denominators" }, endless_stream = { "mneme.measure.endless_stream" },
-    gradient_error = { "mneme.measure.gradient_error", fields = { "of", "watch" } },
-    gradient_reach = { "mneme.measure.gradient_reach", fields = { "measure" } },
-    linear_probes = { "mneme.measure.linear_probes", fields = { "agent", "examine", "of_state" } },
-    readings = { "mneme.measure.readings", fields = { "new" } },
-    readings_in_words = { "mneme.measure.readings_in_words", fields = { "of", "why" } },
-    readings_of_frame = { "mneme.measure.readings_of_frame", fields = { "answers", "episode", "job", "map", "settle", "worth" } },
-    timing = { "mneme.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
-    weight_transplant = { "mneme.measure.weight_transplant" } } },
   manual_seed = { "mneme.tensor.nn", "manual_seed" },
   zeros = { "mneme.tensor.constructors", "zeros" }, ones = { "mneme.tensor.constructors", "ones" },
   empty = { "mneme.tensor.constructors", "empty" }, full = { "mneme.tensor.constructors", "full" },
@@ -111,7 +74,6 @@ local parts = {
   randperm = { "mneme.tensor.constructors", "randperm" }, zeros_like = { "mneme.tensor.constructors", "zeros_like" },
   ones_like = { "mneme.tensor.constructors", "ones_like" }, full_like = { "mneme.tensor.constructors", "full_like" },
   rand_like = { "mneme.tensor.constructors", "rand_like" }, randn_like = { "mneme.tensor.constructors", "randn_like" },
-  plot = { "mneme.view.plot" },
   print = { "mneme.tensor.show", "print" },
 }
 
@@ -122,25 +84,27 @@ function mn.names(kind)
   if kind ~= nil then return require("mneme.base.catalogue").names(kind) end
   local names, own = {}, { ops = true }
   for name in pairs(mn) do own[name] = own[name] or not rawget(tensor.ops, name) and "own" end
-  for name in pairs(parts) do own[name] = "own" end
+  for _, list in ipairs { parts, require("mneme.insight").parts, require("mneme.lab").parts } do
+    for name in pairs(list) do own[name] = "own" end
+  end
   for name in pairs(tensor.functions) do own[name] = own[name] or not rawget(tensor.ops, name) and "own" end
   for name, whose in pairs(own) do if whose == "own" then names[#names + 1] = name end end
   table.sort(names)
   return names
 end
 
--- What earlier rooms need of later ones is passed here, when a script first uses the part: the observers of a training and
--- its fresh episodes, each loaded if it is needed, and the text of --help.
+-- The other houses.  A door of theirs lists `parts` in the same form; it is loaded when a name is asked for that the library lacks.
+local houses = { "mneme.insight", "mneme.lab" }
+
+-- What the library needs of later houses is passed here, when a script first uses the part: what watches a training, its fresh episodes and
+-- the map of its memory, each loaded if it is needed, and the text of --help.
 local function learner()
   local trainer = require "mneme.learn.trainer"
-  trainer.fresh = function(...) return require("mneme.episodes.fresh_episodes").of_learner(...) end
-  trainer.map = function(...) return require("mneme.episodes.causal_map_file").keep(...) end
   trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
-    function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.episodes.training_recorder").open(l, ...) end end,
-    function(l, ...) if l.cfg.view then return require("mneme.episodes.live_publisher").open(l, ...) end end,
     function(l, ...) if l.cfg.threads == 0 then return require("mneme.learn.thread_choice").open(l, ...) end end,
   }
+  require("mneme.insight").watch(trainer)
 end
 local function settings()
   require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
@@ -187,9 +151,12 @@ return setmetatable(mn, { __index = function(_, key)
   if not part then
     local value = tensor.functions[key] or rawget(tensor.ops, key)
     if value ~= nil then return value end
-    local known = {}
-    for _, list in ipairs { mn, parts, tensor.functions, tensor.ops } do for name in pairs(list) do known[name] = true end end
-    suggest.unknown("mn.", key, suggest.functions, tables.keys(known))
+    for _, house in ipairs(houses) do part = part or require(house).parts[key] end
+  end
+  if not part then
+    local known = mn.names()
+    for name in pairs(tensor.ops) do known[#known + 1] = name end
+    suggest.unknown("mn.", key, suggest.functions, known)
   end
   if hand_over[key] then hand_over[key]() end
   local value = load(part)

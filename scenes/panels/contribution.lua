@@ -1,6 +1,6 @@
 -- contribution.lua -- what each part of the memory contributes at each step to what the agent does from then on: how much of its policy's probability
 -- moves, at the later step that depends most on the memory, when that part is swapped there with the memory of an episode of another cue
--- (episodes/contributions.lua), or, with a step selected, when it is as if that step had not been observed.  One scale for all parts and all episodes.
+-- (insight/episodes/contributions.lua), or, with a step selected, when it is as if that step had not been observed.  One scale for all parts and all episodes.
 local mn = require "mneme"
 local contributions, selection = mn.inspect.contributions, mn.ui.selection
 local panels = mn.scene.panels

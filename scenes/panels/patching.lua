@@ -1,5 +1,5 @@
 -- patching.lua -- what the memory of the episode next to this one does to a decision of this one: each part of it (a row) put in here before each
--- step (a column), and the strongest ways, through one other part alone (episodes/patching.lua).
+-- step (a column), and the strongest ways, through one other part alone (insight/episodes/patching.lua).
 local mn = require "mneme"
 local panels = mn.scene.panels
 

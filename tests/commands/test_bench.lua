@@ -5,7 +5,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
-local stopwatch = require "mneme.measure.stopwatch"
+local stopwatch = require "mneme.insight.measure.stopwatch"
 
 local csv, svg = os.tmpname() .. ".csv", os.tmpname() .. ".svg"
 

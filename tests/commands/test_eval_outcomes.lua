@@ -1,7 +1,7 @@
 -- test_eval_outcomes.lua -- `mneme eval ... outcomes=1`: what episodes reached, of a run and of a study, with intervals; its mistakes.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local outcomes = require "mneme.reports.outcomes_table"
+local outcomes = require "mneme.lab.reports.outcomes_table"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
 

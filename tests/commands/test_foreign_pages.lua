@@ -3,9 +3,9 @@
 local C = require("mneme.base.engine").C
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
-local latex = require "mneme.figures.latex"
-local data = require "mneme.figures.data"
-local mathml = require "mneme.reports.page.mathml"
+local latex = require "mneme.insight.figures.latex"
+local data = require "mneme.insight.figures.data"
+local mathml = require "mneme.lab.reports.page.mathml"
 local shell = require "tests.support.shell"
 local t = require "tests.harness"
 

@@ -2,7 +2,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = require "mneme.insight.episodes.trajectory"
 
 local dir = shell.folder()
 local SMALL = "tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1"

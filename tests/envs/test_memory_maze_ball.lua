@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 local stepping = require "tests.support.env_rig"
 
 local C, rig = engine.C, stepping.rig

@@ -1,9 +1,9 @@
 -- test_contributions.lua -- what the page says of a memory's contributions is so: it is what interventions do, in every core.  What it
 -- says of agents that learned: test_one_truth.lua.
 local t = require "tests.harness"
-local contributions = require "mneme.episodes.contributions"
-local frames = require "mneme.episodes.frames"
-local interventions = require "mneme.episodes.interventions"
+local contributions = require "mneme.insight.episodes.contributions"
+local frames = require "mneme.insight.episodes.frames"
+local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
 local rig = require "tests.support.core_rig"
 

@@ -1,8 +1,8 @@
 -- test_credit.lua -- mn.measure.credit: the gradients of an episode run as a sequence are those of what the agent did, for every core.
 local t = require "tests.harness"
-local credit = require "mneme.measure.credit"
-local credit_of_frame = require "mneme.measure.credit_of_frame"
-local frames = require "mneme.episodes.frames"
+local credit = require "mneme.insight.measure.credit"
+local credit_of_frame = require "mneme.insight.measure.credit_of_frame"
+local frames = require "mneme.insight.episodes.frames"
 local files = require "mneme.base.files"
 local mn = require "mneme"
 local shell = require "tests.support.shell"
@@ -170,7 +170,7 @@ end)
 
 -- `mneme credit` with a signal during its third episode.
 local STOPS = [[
-local credit, ffi = require "mneme.measure.credit", require "ffi"
+local credit, ffi = require "mneme.insight.measure.credit", require "ffi"
 ffi.cdef "int getpid(void); int kill(int pid, int signal);"
 local play, n = credit.play, 0
 function credit.play(...)

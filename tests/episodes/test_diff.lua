@@ -5,9 +5,9 @@ local arguments = require "mneme.commands.arguments"
 local diff = require "mneme.commands.diff"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
-local trajectory_writer = require "mneme.episodes.trajectory_writer"
+local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 local single = require "mneme.envs.single"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()

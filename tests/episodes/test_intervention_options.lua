@@ -9,13 +9,13 @@ local engine = require "mneme.base.engine"
 local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local state_arrays = require "mneme.models.state_arrays"
-local paired_episodes = require "mneme.episodes.paired_episodes"
-local interventions = require "mneme.episodes.interventions"
+local paired_episodes = require "mneme.insight.episodes.paired_episodes"
+local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
-local intervention_options = require "mneme.episodes.intervention_options"
-local stepper = require "mneme.episodes.stepper"
+local intervention_options = require "mneme.insight.episodes.intervention_options"
+local stepper = require "mneme.insight.episodes.stepper"
 local print_of = require "tests.support.frame_text"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local viewer_rig = require "tests.support.viewer_rig"
 
@@ -221,7 +221,7 @@ t.test("what is written is lived through again, with what was done, and compared
   r.v:look_ahead(math.huge)
   for k = 0, a.steps - 1 do                             -- what it had in mind is that of the frames
     local frame = r.v.tracks[1].timeline:frame(r.v.tracks[1].timeline.ticks[r.v.slots[r.v.at][1]].start + k)
-    t.eq(require("mneme.episodes.trajectory").recorded(a, k, "value")[0], frame.value)
+    t.eq(require("mneme.insight.episodes.trajectory").recorded(a, k, "value")[0], frame.value)
   end
 end)
 
@@ -351,7 +351,7 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   r.click(viewer_rig.spot_of_key "1")
   t.eq(#r.v.tracks, 2) t.eq(r.v.menu, nil)
   r.paint()
-  local divergence = require "mneme.episodes.divergence"
+  local divergence = require "mneme.insight.episodes.divergence"
   local text, since = divergence(r.v:frame(1), r.v:frame(2))
   t.ok(since == 3 and text:find "^differ since step 3: value [+−]", text)
   r.press(LEFT)

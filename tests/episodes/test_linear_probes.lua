@@ -4,8 +4,8 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
-local probing = require "mneme.measure.linear_probes"
+local stepper = require "mneme.insight.episodes.stepper"
+local probing = require "mneme.insight.measure.linear_probes"
 
 local function noise(n, stream)
   local x = ffi.new("float[?]", n)

@@ -5,12 +5,12 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
-local live_channel = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.insight.episodes.live_channel"
 local mn = require "mneme"
 local implicit_attention = require "mneme.models.implicit_attention"
-local frames = require "mneme.episodes.frames"
+local frames = require "mneme.insight.episodes.frames"
 local shell = require "tests.support.shell"
-local live_publisher = require "mneme.episodes.live_publisher"
+local live_publisher = require "mneme.insight.episodes.live_publisher"
 
 local folder = shell.folder()
 

@@ -1,14 +1,14 @@
 -- test_memory_story.lua -- which part lost the cue, and when, in words: right for agents of four cores whose memory was damaged in a known
 -- part at a known step; and where it cannot be decided, it says so.
 local t = require "tests.harness"
-local causal_map = require "mneme.episodes.causal_map"
+local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local damaged_agent = require "tests.support.damaged_agent"
-local in_words = require "mneme.measure.readings_in_words"
+local in_words = require "mneme.insight.measure.readings_in_words"
 local learn = require "tests.support.learn_rig"
-local memory_story = require "mneme.episodes.memory_story"
+local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
-local readings = require "mneme.measure.readings"
+local readings = require "mneme.insight.measure.readings"
 
 local EPISODES, READ, SEED = 32, 128, 12345
 

@@ -1,15 +1,15 @@
 -- test_one_truth.lua -- one part, one verdict: of four agents of different cores that fail in some episodes, the part that erasing names is the one that can be
 -- read, the one that the contributions show over the strip of episodes, and the one that every page and sentence shows as used.
 local t = require "tests.harness"
-local causal_map = require "mneme.episodes.causal_map"
-local contributions = require "mneme.episodes.contributions"
-local frames = require "mneme.episodes.frames"
-local in_words = require "mneme.measure.readings_in_words"
+local causal_map = require "mneme.insight.episodes.causal_map"
+local contributions = require "mneme.insight.episodes.contributions"
+local frames = require "mneme.insight.episodes.frames"
+local in_words = require "mneme.insight.measure.readings_in_words"
 local learn = require "tests.support.learn_rig"
-local memory_story = require "mneme.episodes.memory_story"
+local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
-local readings = require "mneme.measure.readings"
-local of_frame = require "mneme.measure.readings_of_frame"
+local readings = require "mneme.insight.measure.readings"
+local of_frame = require "mneme.insight.measure.readings_of_frame"
 
 local EPISODES, READ, STRIP, SEED, APART = 96, 160, 12, 12345, 0.05
 

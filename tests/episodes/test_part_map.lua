@@ -1,11 +1,11 @@
 -- test_part_map.lua -- one rule for what is painted of a map of parts by steps, in tables, figures, panels and pages: what is not measured is never a value,
 -- what is within the noise has no colour, what can be read and is not used looks different from what is used.
 local t = require "tests.harness"
-local causal_map = require "mneme.episodes.causal_map"
+local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local mn = require "mneme"
-local part_map = require "mneme.episodes.part_map"
-local scene = require "mneme.view.scene"
+local part_map = require "mneme.insight.episodes.part_map"
+local scene = require "mneme.insight.view.scene"
 
 local rows = { { word = "all", text = "all" }, { word = "layers.0.head.0", text = "layer 0, head 0", layer = 0, head = 0 },
   { word = "layers.0.head.1", text = "layer 0, head 1", layer = 0, head = 1 } }

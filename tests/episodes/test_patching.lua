@@ -1,12 +1,12 @@
 -- test_patching.lua -- paths between two episodes: with all of A's memory at the decision B decides as A, with none of it as itself; the part that
 -- carries the cue carries the decision and no other does; in a linear memory the paths add up to the whole; every core, one layer and several.
 local t = require "tests.harness"
-local contributions = require "mneme.episodes.contributions"
+local contributions = require "mneme.insight.episodes.contributions"
 local cue_agent = require "tests.support.cue_agent"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local patching = require "mneme.episodes.patching"
+local patching = require "mneme.insight.episodes.patching"
 local rig = require "tests.support.core_rig"
 local shell = require "tests.support.shell"
 

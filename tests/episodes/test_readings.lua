@@ -6,8 +6,8 @@ local cholesky = require "mneme.stats.cholesky"
 local draws = require "mneme.envs.example_random"
 local envs = require "mneme.envs.env"
 local mn = require "mneme"
-local readings = require "mneme.measure.readings"
-local ridge = require "mneme.measure.ridge"
+local readings = require "mneme.insight.measure.readings"
+local ridge = require "mneme.insight.measure.ridge"
 local shell = require "tests.support.shell"
 
 local B = 128

@@ -4,11 +4,11 @@ local t = require "tests.harness"
 local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
-local playback = require "mneme.episodes.playback"
-local stepper = require "mneme.episodes.stepper"
+local playback = require "mneme.insight.episodes.playback"
+local stepper = require "mneme.insight.episodes.stepper"
 local print_of = require "tests.support.frame_text"
 local rig = require "mneme.models.contract_rig"
-local timeline = require "mneme.episodes.timeline"
+local timeline = require "mneme.insight.episodes.timeline"
 
 -- A small agent that has not learnt; the same each time.
 local function source_of(core, options)

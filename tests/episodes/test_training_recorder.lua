@@ -2,16 +2,16 @@
 -- and what the agent had in mind.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local episode_recorder = require "mneme.episodes.episode_recorder"
-local training_recorder = require "mneme.episodes.training_recorder"
+local episode_recorder = require "mneme.insight.episodes.episode_recorder"
+local training_recorder = require "mneme.insight.episodes.training_recorder"
 local envs = require "mneme.envs.env"
-local fresh_episodes = require "mneme.episodes.fresh_episodes"
+local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
-local trajectory_replay = require "mneme.episodes.trajectory_replay"
+local stepper = require "mneme.insight.episodes.stepper"
+local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
 local stepping = require "tests.support.env_rig"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()

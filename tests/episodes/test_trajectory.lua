@@ -5,10 +5,10 @@ local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local trajectory_writer = require "mneme.episodes.trajectory_writer"
-local trajectory_replay = require "mneme.episodes.trajectory_replay"
+local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
+local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
 local stepping = require "tests.support.env_rig"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
 local rig, seen, step = stepping.rig, stepping.seen, stepping.step

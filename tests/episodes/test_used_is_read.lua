@@ -1,11 +1,11 @@
 -- test_used_is_read.lua -- in every core: a part of a memory whose erasing costs beyond the noise is one from which the cue is read at that step.  Cores with
 -- random weights carry a cue for a few steps; a policy head that is fitted to their output uses it.
 local t = require "tests.harness"
-local causal_map = require "mneme.episodes.causal_map"
+local causal_map = require "mneme.insight.episodes.causal_map"
 local mn = require "mneme"
-local readings = require "mneme.measure.readings"
+local readings = require "mneme.insight.measure.readings"
 local rig = require "tests.support.core_rig"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 
 local CORRIDOR, ENVS, READ, SEED, RIGHT = 3, 80, 256, 40, 3
 

@@ -1,15 +1,15 @@
 -- test_why_it_fails.lua -- five agents that fail for five reasons, each known from its weights: the right action is drawn against, the cue fades, is
 -- never stored, is stored and not used, is overwritten.  What the pages say is the reason, and holding or erasing agrees.
 local t = require "tests.harness"
-local causal_map = require "mneme.episodes.causal_map"
+local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local decisions = require "mneme.envs.decisions"
-local in_words = require "mneme.measure.readings_in_words"
-local memory_story = require "mneme.episodes.memory_story"
-local readings = require "mneme.measure.readings"
-local readings_of_frame = require "mneme.measure.readings_of_frame"
-local scene = require "mneme.view.scene"
-local viewer = require "mneme.view.viewer"
+local in_words = require "mneme.insight.measure.readings_in_words"
+local memory_story = require "mneme.insight.episodes.memory_story"
+local readings = require "mneme.insight.measure.readings"
+local readings_of_frame = require "mneme.insight.measure.readings_of_frame"
+local scene = require "mneme.insight.view.scene"
+local viewer = require "mneme.insight.view.viewer"
 
 local EPISODES, READ, SEED, CHANNEL = 64, 128, 12345, "layers.0.channels.0-0"
 

@@ -3,14 +3,14 @@
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local ffi = require "ffi"
 local mn = require "mneme"
-local causal_map_file = require "mneme.episodes.causal_map_file"
+local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
-local live_channel = require "mneme.episodes.live_channel"
-local live_publisher = require "mneme.episodes.live_publisher"
-local trajectory_writer = require "mneme.episodes.trajectory_writer"
+local live_channel = require "mneme.insight.episodes.live_channel"
+local live_publisher = require "mneme.insight.episodes.live_publisher"
+local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 

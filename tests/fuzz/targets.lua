@@ -13,10 +13,10 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
-local trajectory_replay = require "mneme.episodes.trajectory_replay"
+local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
-local trajectory = require "mneme.episodes.trajectory"
+local trajectory = require "mneme.insight.episodes.trajectory"
 
 local C = engine.C
 local targets = {}

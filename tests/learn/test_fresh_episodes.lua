@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local checkpoints = require "mneme.runs.checkpoints"
 local files = require "mneme.base.files"
-local fresh_episodes = require "mneme.episodes.fresh_episodes"
+local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local outcome = require "mneme.runs.outcome"
 local shell = require "tests.support.shell"
 

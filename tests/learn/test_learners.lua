@@ -6,7 +6,7 @@ local t = require "tests.harness"
 local rig = require "tests.support.learner_rig"
 local mn = require "mneme"
 local actor = require "mneme.learn.on_policy"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 local schedule = require("mneme.runs.learner_settings").schedule
 
 local makers = { a2c = mn.a2c, ppo = mn.ppo }

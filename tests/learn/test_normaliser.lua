@@ -9,7 +9,7 @@ local normaliser = require "mneme.learn.normaliser"
 local rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 
 local dir = shell.folder()
 local both = { a2c = mn.a2c, ppo = mn.ppo }

@@ -6,11 +6,11 @@ local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local naive = require "tests.support.naive_weights"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 local implicit_attention = require "mneme.models.implicit_attention"
-local frames = require "mneme.episodes.frames"
+local frames = require "mneme.insight.episodes.frames"
 local rig = require "mneme.models.contract_rig"
-local shares = require "mneme.view.attention_history"
+local shares = require "mneme.insight.view.attention_history"
 
 -- ---- softmax: the weights of the definition ----
 

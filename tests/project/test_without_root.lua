@@ -176,7 +176,7 @@ t.test("make dist: a tarball runs where it is unpacked, with its own libraries, 
   t.eq(sh(("grep -rlF -e '%s' -e '%s/dist' '%s'"):format(home, dir, there)), "", "paths of the machine that built it")
   files.write(dir .. "/maps.lua", { [[
 local mn = require "mneme"
-require("mneme.view.scene").painter()
+require("mneme.insight.view.scene").painter()
 print(mn.tensor { 1, 2 }:sum():item())
 local f = io.open "/proc/self/maps" print(f:read "*a") f:close()
 ]] })

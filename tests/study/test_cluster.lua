@@ -1,10 +1,10 @@
 -- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines runs every open run once, on a Slurm
 -- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
-local one_run = require "mneme.study.one_run"
-local cluster = require "mneme.study.cluster"
+local one_run = require "mneme.lab.study.one_run"
+local cluster = require "mneme.lab.study.cluster"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local shell = require "tests.support.shell"
 local slurm_rig = require "tests.support.slurm_rig"
 

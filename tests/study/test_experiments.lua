@@ -1,14 +1,14 @@
 -- test_experiments.lua -- the scripts in experiments/: each is short, declares what it asks, has quick values, and lives;
 -- of studies, what figures, claims and references name is there in what a run gives.
 local t = require "tests.harness"
-local claims = require "mneme.study.claims"
+local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
-local sweep = require "mneme.study.sweep"
+local sweep = require "mneme.lab.study.sweep"
 
 local here = shell.folder()
 local MOST_LINES = 60

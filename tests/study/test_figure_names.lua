@@ -3,12 +3,12 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local figures = require "mneme.figures"
+local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local look = require "mneme.figures.style"
+local look = require "mneme.insight.figures.style"
 local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
-local text = require "mneme.figures.text"
+local text = require "mneme.insight.figures.text"
 
 local function color(style) return look.line(style).color end
 
@@ -16,7 +16,7 @@ t.test("every memory of the library has a line of its own, in a figure of any tw
   local names = registry.names "cores"
   local all, seen = look.styles(names), {}
   for i, name in ipairs(names) do
-    t.ok(look.is_memory(name), name .. " is not in the list of figures/style.lua: append it")
+    t.ok(look.is_memory(name), name .. " is not in the list of insight/figures/style.lua: append it")
     local line = look.line(all[name])
     local drawn = ("%s %s"):format(line.color, line.dash or "-")
     t.ok(not seen[drawn], ("%s is drawn like %s"):format(name, tostring(seen[drawn])))
@@ -108,10 +108,10 @@ t.test("ten intervals through one another are a panel each; few of them, or narr
 end)
 
 t.test("a share has one colour: in the window's light page, in a figure, on the page of an episode; more is darker", function()
-  local scene = require "mneme.view.scene"
+  local scene = require "mneme.insight.view.scene"
   local painter = scene.painter(nil, { theme = "light" })
   local last = math.huge
-  local light = select(2, require("mneme.view.episode_data").colours())[1][2]
+  local light = select(2, require("mneme.insight.view.episode_data").colours())[1][2]
   for i = 0, 8 do
     local shade = look.shade(i / 8)
     t.eq(light[i + 1], shade)

@@ -3,10 +3,10 @@
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local ffi = require "ffi"
-local figures = require "mneme.figures"
-local export = require "mneme.figures.export"
+local figures = require "mneme.insight.figures"
+local export = require "mneme.insight.figures.export"
 local files = require "mneme.base.files"
-local look = require "mneme.figures.style"
+local look = require "mneme.insight.figures.style"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -94,7 +94,7 @@ t.test("for a paper: width, letters, no title and note, panels; the numbers as a
   figures.export(all.lines, here .. "/table.tex")
   local tex = files.read(here .. "/table.tex")
   t.ok(tex:find("\\begin{tabular}{lrrrr}", 1, true) and tex:find("gru & 0.1 & 0.2 & 0.3 & 0.25 \\\\", 1, true) and tex:find "\\bottomrule", tex)
-  t.eq(require("mneme.figures.latex").escape "a_b & 50 % of {x} ≥ 3", "a\\_b \\& 50 \\% of \\{x\\} $\\ge$ 3")
+  t.eq(require("mneme.insight.figures.latex").escape "a_b & 50 % of {x} ≥ 3", "a\\_b \\& 50 \\% of \\{x\\} $\\ge$ 3")
 end)
 
 files.remove_folder(here)

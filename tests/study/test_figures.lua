@@ -1,12 +1,12 @@
 -- test_figures.lua -- figures: drawings are well-formed, no text leaves the page or lies on another, numbers are told as
 -- people and programs expect them, files are what their names say, and what is no figure is refused.
 local t = require "tests.harness"
-local figures = require "mneme.figures"
+local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
 local numbers = require "mneme.base.format"
-local scale = require "mneme.figures.scale"
+local scale = require "mneme.insight.figures.scale"
 local shell = require "tests.support.shell"
-local text = require "mneme.figures.text"
+local text = require "mneme.insight.figures.text"
 
 local here = shell.folder()
 

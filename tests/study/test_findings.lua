@@ -1,6 +1,6 @@
 -- test_findings.lua -- docs/findings.md says what the runs in docs/results say: seeds that solve a task, means and ratios, worked out again.
 local t = require "tests.harness"
-local archive = require "mneme.study.result_archive"
+local archive = require "mneme.lab.study.result_archive"
 local files = require "mneme.base.files"
 
 local page = (files.read "docs/findings.md"):gsub("%s+", " ")

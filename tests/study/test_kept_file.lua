@@ -2,7 +2,7 @@
 -- helpful error where they do not say it; every file of docs/results is a report.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local kept_file = require "mneme.reports.kept_file"
+local kept_file = require "mneme.lab.reports.kept_file"
 local shell = require "tests.support.shell"
 local source_files = require "mneme.base.source_files"
 

@@ -1,15 +1,15 @@
 -- test_report.lua -- verdicts on numbers whose answer is known; the page of a study, whole, unfinished and without its
 -- script: well formed, escaped, the same bytes each time, in English and German; the example of docs/studies.md.
 local t = require "tests.harness"
-local claims = require "mneme.study.claims"
+local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local prose = require "mneme.study.report_texts"
+local prose = require "mneme.lab.study.report_texts"
 local shell = require "tests.support.shell"
-local words = require "mneme.reports.report_strings"
+local words = require "mneme.lab.reports.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +47,7 @@ t.test("what ten thousand runs took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.reports.report_method").resources(out, { runs = runs }, words)
+  require("mneme.lab.reports.report_method").resources(out, { runs = runs }, words)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -125,7 +125,7 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
 end)
 
 t.test("numbers with one end: an interval is cut off there, and nothing else changes", function()
-  local seeds, positive, list = require "mneme.study.aggregate", { 0, math.huge }, { 1, 2, 30 }
+  local seeds, positive, list = require "mneme.lab.study.aggregate", { 0, math.huge }, { 1, 2, 30 }
   local mean, low, high = seeds.interval(list, "mean", positive)
   local of_student, below, above = mn.stats.t_interval(list)
   t.eq(mean, of_student) t.ok(below < 0) t.eq(low, 0) t.eq(high, above)
@@ -337,7 +337,7 @@ t.test("an unfinished study says so on top, and names what failed", function()
 end)
 
 t.test("published values beside ours; was it replicable, from the verdicts of others' claims", function()
-  local blocks, front, results = require "mneme.reports.page.blocks", require "mneme.reports.report_front", require "mneme.reports.report_results"
+  local blocks, front, results = require "mneme.lab.reports.page.blocks", require "mneme.lab.reports.report_front", require "mneme.lab.reports.report_results"
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
   results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
     { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" },

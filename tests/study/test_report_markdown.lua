@@ -3,14 +3,14 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local folder = require "mneme.study.folder"
-local prose = require "mneme.study.report_texts"
-local report = require "mneme.reports.report"
+local folder = require "mneme.lab.study.folder"
+local prose = require "mneme.lab.study.report_texts"
+local report = require "mneme.lab.reports.report"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
-local sweep = require "mneme.study.sweep"
-local words = require "mneme.reports.report_strings"
-local written = require "mneme.reports.report_markdown"
+local sweep = require "mneme.lab.study.sweep"
+local words = require "mneme.lab.reports.report_strings"
+local written = require "mneme.lab.reports.report_markdown"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -53,7 +53,7 @@ t.test("a study's own words, then those beside it, then those of its experiment"
   elsewhere.elsewhere = true
   r = written.of({}, { elsewhere })
   t.eq(r.data, "of the environment") t.eq(r.model, nil, "what its authors write of theirs") t.eq(#r.hyperparameters, 1)
-  local declared = require "mneme.study.declared"
+  local declared = require "mneme.lab.study.declared"
   write("far.lua", 'return require("mneme").study { title = "far", of = "tmaze", axes = { core = { "gru" } } }')
   t.eq(declared.by(path "far.lua").texts[1].elsewhere, true) t.eq(declared.by("experiments/gate_start.lua").texts[2].elsewhere, false)
 end)
@@ -157,7 +157,7 @@ t.test("claims of which a study has no runs stand in one line, the others are ju
 end)
 
 t.test("equations as MathML: every tag closes, what is not known is refused; all that texts here have", function()
-  local mathml = require "mneme.reports.page.mathml"
+  local mathml = require "mneme.lab.reports.page.mathml"
   t.eq(mathml.html "a_t", "<math><mrow><msub><mi>a</mi><mi>t</mi></msub></mrow></math>")
   t.eq(mathml.html "x^{10} - 2", "<math><mrow><msup><mi>x</mi><mrow><mn>10</mn></mrow></msup><mo>−</mo><mn>2</mn></mrow></math>")
   t.ok(mathml.html("\\frac{a}{b}"):find("<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>", 1, true))

@@ -2,15 +2,15 @@
 -- another run, damaged or another study's is refused.  Numbers that a study measures of finished runs, and two such
 -- measures: what linear memories divide by, and what the same weights say with other options.
 local t = require "tests.harness"
-local denominators = require "mneme.measure.denominators"
+local denominators = require "mneme.insight.measure.denominators"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
-local kept = require "mneme.study.result_archive"
+local kept = require "mneme.lab.study.result_archive"
 local mn = require "mneme"
-local report_episode = require "mneme.reports.report_episode"
-local stepper = require "mneme.episodes.stepper"
-local weight_transplant = require "mneme.measure.weight_transplant"
+local report_episode = require "mneme.lab.reports.report_episode"
+local stepper = require "mneme.insight.episodes.stepper"
+local weight_transplant = require "mneme.insight.measure.weight_transplant"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -174,7 +174,7 @@ t.test("a report plays no checkpoint that lies in an imported run's folder", fun
   local book = { n = 0, of_run = { [run.path] = 1 } }              -- its episode stands with claim 1
   local function of_claim()
     report_episode.of_claim(book, { paragraphs = function() said = said + 1 end }, { runs = { run } }, 2, { test = { "better", metric = "score", a = {} } },
-      require "mneme.reports.report_strings")
+      require "mneme.lab.reports.report_strings")
   end
   t.ok(run.kept) of_claim() t.eq(said, 0)
   run.kept = nil
@@ -258,9 +258,9 @@ end)
 
 local learned = write("learned.lua", [[
 local mn = require "mneme"
-local denominators = require "mneme.measure.denominators"
-local stepper = require "mneme.episodes.stepper"
-local same_weights = require "mneme.measure.weight_transplant"
+local denominators = require "mneme.insight.measure.denominators"
+local stepper = require "mneme.insight.episodes.stepper"
+local same_weights = require "mneme.insight.measure.weight_transplant"
 return mn.study {
   title = "learned", of = "tmaze", axes = { core = { { "galite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16, label = "galite" } } },
   settings = { steps = 4e5, num_envs = 16, num_steps = 16, hidden = 16, corridor = 3, threads = 1, lr = 1e-3 }, seeds = { 1 },

@@ -1,15 +1,15 @@
 -- test_same_values.lua -- a value is one value in whatever way it is written: of every setting of every experiment, on axes, in only=, in
 -- claims and figures, where a sweep or a tuning goes on, where finished runs are imported; and what no double holds is refused.
 local t = require "tests.harness"
-local claims = require "mneme.study.claims"
-local folder = require "mneme.study.folder"
-local grid = require "mneme.study.grid"
+local claims = require "mneme.lab.study.claims"
+local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
-local select_runs = require "mneme.study.select"
+local select_runs = require "mneme.lab.study.select"
 local shell = require "tests.support.shell"
-local space = require "mneme.search.space"
-local sweep = require "mneme.study.sweep"
+local space = require "mneme.lab.search.space"
+local sweep = require "mneme.lab.study.sweep"
 local values = require "mneme.base.setting_types"
 
 local here = shell.folder()

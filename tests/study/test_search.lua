@@ -2,12 +2,12 @@
 -- closed forms; ranges; the schedule of a budget; and that it finds more than random search does.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local gp = require "mneme.search.gaussian_process"
-local improvement = require "mneme.search.improvement"
+local gp = require "mneme.lab.search.gaussian_process"
+local improvement = require "mneme.lab.search.improvement"
 local json = require "mneme.base.json"
-local schedule = require "mneme.search.schedule"
-local sobol = require "mneme.search.sobol"
-local space = require "mneme.search.space"
+local schedule = require "mneme.lab.search.schedule"
+local sobol = require "mneme.lab.search.sobol"
+local space = require "mneme.lab.search.space"
 local special = require "mneme.stats.special"
 
 local want = json.decode((files.read "tests/fixtures/search.json"))

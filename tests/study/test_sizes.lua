@@ -6,7 +6,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
-local sweep = require "mneme.study.sweep"
+local sweep = require "mneme.lab.study.sweep"
 
 local here = shell.folder()
 files.write(here .. "/own.lua", { [[

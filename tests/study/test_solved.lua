@@ -1,11 +1,11 @@
 -- test_solved.lua -- seeds that solve their task or do not: statistics against scipy, and verdicts from them.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local aggregate = require "mneme.study.aggregate"
-local claims = require "mneme.study.claims"
-local folder = require "mneme.study.folder"
-local power = require "mneme.study.power"
-local solved_curves = require "mneme.study.solved_curves"
+local aggregate = require "mneme.lab.study.aggregate"
+local claims = require "mneme.lab.study.claims"
+local folder = require "mneme.lab.study.folder"
+local power = require "mneme.lab.study.power"
+local solved_curves = require "mneme.lab.study.solved_curves"
 local stats = require("mneme").stats
 
 t.test("Fisher's and Boschloo's tests: scipy 1.x's values", function()
@@ -242,7 +242,7 @@ t.test("counts of seeds that solve it, and their curve, take a run that failed a
     r.name = ("core=long,seed=%d"):format(r.seed)
     point[i] = folder.run(r)
   end
-  local words = require "mneme.study.figure_texts"
+  local words = require "mneme.lab.study.figure_texts"
   t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")
   t.eq(aggregate.solved_of({}, {}, 0.97), nil)
   local missing = {}
@@ -253,7 +253,7 @@ t.test("counts of seeds that solve it, and their curve, take a run that failed a
 end)
 
 t.test("a report says how many runs of which side failed", function()
-  local words, sections = require "mneme.reports.report_strings", require "mneme.reports.report_claims"
+  local words, sections = require "mneme.lab.reports.report_strings", require "mneme.lab.reports.report_claims"
   local function told(v)
     local said = {}
     sections.section({ heading = function() end, paragraphs = function(_, text) said[#said + 1] = text end }, v, 1, {}, nil, words)

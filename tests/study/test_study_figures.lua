@@ -1,11 +1,11 @@
 -- test_study_figures.lua -- from a study on disk to its figures: numbers are those of mn.stats over seeds, and notes say
 -- how many there were, which interval was taken, and what is missing.
 local t = require "tests.harness"
-local figure = require "mneme.study.figure"
-local figure_rows = require "mneme.study.figure_rows"
-local figures = require "mneme.figures"
+local figure = require "mneme.lab.study.figure"
+local figure_rows = require "mneme.lab.study.figure_rows"
+local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
@@ -350,7 +350,7 @@ t.test("what is 0 has no place on a logarithmic axis, and the note says so", fun
 end)
 
 t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
-  local seeds, of = require "mneme.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
+  local seeds, of = require "mneme.lab.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
   local runs = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
   local line, n = seeds.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)

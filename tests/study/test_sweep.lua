@@ -3,12 +3,12 @@
 local lfs = require "lfs"
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
-local grid = require "mneme.study.grid"
+local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local mn = require "mneme"
 local resources = require "mneme.runs.resources"
 local shell = require "tests.support.shell"
-local sweep = require "mneme.study.sweep"
+local sweep = require "mneme.lab.study.sweep"
 local C = require("mneme.base.engine").C
 
 local here = shell.folder()
@@ -377,7 +377,7 @@ t.test("an estimate comes first: runs are tried for a moment, and leave nothing 
 end)
 
 t.test("an estimate counts no more processes than there are runs, and one of a thing", function()
-  local estimate, pool = require "mneme.study.estimate", require "mneme.study.process_pool"
+  local estimate, pool = require "mneme.lab.study.estimate", require "mneme.lab.study.process_pool"
   t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 1 }, 1, 8), "1 run in 1 process: about 1:00, up to 9 MiB each (1 kind was tried)")
   t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 2 }, 5, 3), "5 runs in 3 processes: about 1:00, up to 9 MiB each (2 kinds were tried)")
   t.eq(estimate.text({ tried = 1 }, 1, 8), "1 run: how long it takes is not known before")
@@ -426,7 +426,7 @@ local function shown(runs, jobs, waiting)
   local said, stderr = {}, io.stderr
   io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
   local ok, problem = pcall(function()
-    local it = require("mneme.study.progress_table").new({ runs = runs, cfg = { steps = 1e6 } }, { run = path "shown", jobs = jobs },
+    local it = require("mneme.lab.study.progress_table").new({ runs = runs, cfg = { steps = 1e6 } }, { run = path "shown", jobs = jobs },
       { done = 0, failed = 0, all = 3 }, { tty = true })
     it:update({ { job = runs[1], since = C.mn_clock(false) } }, waiting)
   end)

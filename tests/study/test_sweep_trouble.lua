@@ -2,7 +2,7 @@
 -- nothing that was there is lost.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
+local folder = require "mneme.lab.study.folder"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()

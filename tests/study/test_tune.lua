@@ -2,12 +2,12 @@
 -- fresh; a study that tunes; and what cannot be tuned.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
-local journal = require "mneme.study.tuning_journal"
+local folder = require "mneme.lab.study.folder"
+local journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
-local tuning = require "mneme.study.tuning"
+local tuning = require "mneme.lab.study.tuning"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end

@@ -1,11 +1,11 @@
 -- test_verdicts.lua -- docs/results/README.md says "holds", "does not hold" and "undecided" where the kept runs say it: every claim of every
 -- file is judged again.
 local t = require "tests.harness"
-local claims = require "mneme.study.claims"
+local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
-local folder = require "mneme.study.folder"
-local kept_file = require "mneme.reports.kept_file"
-local report = require "mneme.reports.report"
+local folder = require "mneme.lab.study.folder"
+local kept_file = require "mneme.lab.reports.kept_file"
+local report = require "mneme.lab.reports.report"
 
 -- The section that links to a file.
 local page = files.read "docs/results/README.md"

@@ -1,7 +1,7 @@
 -- cue_agent.lua -- an agent made by hand whose one memory is the cue: channel 0 of its gru keeps it, channel 1 says in each step
 -- whether this is the junction, and remembers nothing.
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 
 local cue_agent = { corridor = 12 }
 

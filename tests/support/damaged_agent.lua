@@ -1,6 +1,6 @@
 -- damaged_agent.lua -- a trained agent with a known damage: a stepper whose memory is changed before one step of every episode, as if the
 -- agent were so itself.
-local interventions = require "mneme.episodes.interventions"
+local interventions = require "mneme.insight.episodes.interventions"
 
 local damaged_agent = {}
 

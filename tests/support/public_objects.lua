@@ -18,7 +18,7 @@ return function()
   local map = mn.causal_map(stepper, mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 2 }), agent))
   local readings = mn.measure.readings.new(mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 64 }), agent))
   local one = mn.env("tmaze", { corridor = 5, num_envs = 1 })
-  local credit = require("mneme.measure.credit").new(agent, one.observation_space, mn.measure.credit.play(mn.stepper.new(one, agent), 4))
+  local credit = require("mneme.insight.measure.credit").new(agent, one.observation_space, mn.measure.credit.play(mn.stepper.new(one, agent), 4))
   local function played(seed) return (mn.inspect.patching.play(mn.stepper.new(one, agent, { seed = seed, seeded = true }), 6)) end
   local patched = mn.inspect.patching.new(agent, played(1), played(2), { decision = 2 })
   patched:work()

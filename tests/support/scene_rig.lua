@@ -3,8 +3,8 @@
 local ffi = require "ffi"
 local canvas = require "mneme.base.canvas"
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
-local frames = require "mneme.episodes.frames"
+local stepper = require "mneme.insight.episodes.stepper"
+local frames = require "mneme.insight.episodes.frames"
 
 local C = require("mneme.base.engine").C
 local rig = {}

@@ -1,7 +1,7 @@
 -- viewer_rig.lua -- a viewer without a window, for tests that press its keys and click on its page.
 local ffi = require "ffi"
-local scene = require "mneme.view.scene"
-local viewer = require "mneme.view.viewer"
+local scene = require "mneme.insight.view.scene"
+local viewer = require "mneme.insight.view.viewer"
 
 local rig = { width = 1280, height = 800, painter = scene.painter() }
 local W, H, painter = rig.width, rig.height, rig.painter

@@ -1,11 +1,11 @@
 -- test_attached.lua -- a window on a run that somebody else trains follows its newest checkpoint; a part under the pointer is marked in every panel; what
 -- is said goes with its reason.
 local t = require "tests.harness"
-local background_effect = require "mneme.view.background_effect"
+local background_effect = require "mneme.insight.view.background_effect"
 local cue_agent = require "tests.support.cue_agent"
 local engine = require "mneme.base.engine"
-local scene = require "mneme.view.scene"
-local selection = require "mneme.view.selection"
+local scene = require "mneme.insight.view.scene"
+local selection = require "mneme.insight.view.selection"
 local viewer_rig = require "tests.support.viewer_rig"
 
 -- A run whose checkpoints are the list, each the agent made by hand.

@@ -2,11 +2,11 @@
 -- themselves, and one that says the opposite nowhere on them.
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
-local frames = require "mneme.episodes.frames"
+local frames = require "mneme.insight.episodes.frames"
 local mn = require "mneme"
-local part_map = require "mneme.episodes.part_map"
-local scene = require "mneme.view.scene"
-local stepper = require "mneme.episodes.stepper"
+local part_map = require "mneme.insight.episodes.part_map"
+local scene = require "mneme.insight.view.scene"
+local stepper = require "mneme.insight.episodes.stepper"
 local readings = mn.measure.readings_of_frame
 
 -- A frame of a scene's environment after some steps, as if it were of a run.

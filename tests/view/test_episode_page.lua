@@ -8,17 +8,17 @@ local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local rig = require "mneme.models.contract_rig"
 local engine = require "mneme.base.engine"
-local episode_data = require "mneme.view.episode_data"
-local episode_page = require "mneme.view.episode_page"
+local episode_data = require "mneme.insight.view.episode_data"
+local episode_page = require "mneme.insight.view.episode_page"
 local files = require "mneme.base.files"
-local intervention_options = require "mneme.episodes.intervention_options"
+local intervention_options = require "mneme.insight.episodes.intervention_options"
 local json = require "mneme.base.json"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
-local viewer = require "mneme.view.viewer"
+local viewer = require "mneme.insight.view.viewer"
 
 ffi.cdef "typedef struct mn_image { int rows, cols; const uint8_t *rgb; } mn_image; mn_image mn_canvas_image_at(const mn_canvas *c, int text);"
 local C = engine.C
@@ -138,7 +138,7 @@ local function check(shown, options, name)
     end
   end
   files.write(folder .. "/asked", { table.concat(asked, "\n") })
-  local said = shell.run(folder, ("%s %s/tests/support/record_painter.js %s/lua/mneme/view/painter.js page.html %s < asked"):format(node, shell.root,
+  local said = shell.run(folder, ("%s %s/tests/support/record_painter.js %s/lua/mneme/insight/view/painter.js page.html %s < asked"):format(node, shell.root,
     shell.root, name.theme or "dark"))
   local lines = {}
   for line in said:gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line) or error(line) end

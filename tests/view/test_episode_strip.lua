@@ -3,13 +3,13 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
-local interventions = require "mneme.episodes.interventions"
+local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
-local paired_episodes = require "mneme.episodes.paired_episodes"
-local scene = require "mneme.view.scene"
-local stepper = require "mneme.episodes.stepper"
+local paired_episodes = require "mneme.insight.episodes.paired_episodes"
+local scene = require "mneme.insight.view.scene"
+local stepper = require "mneme.insight.episodes.stepper"
 local viewer_rig = require "tests.support.viewer_rig"
-local keys = require "mneme.view.keyboard"
+local keys = require "mneme.insight.view.keyboard"
 
 local rig, find_spot, spot_of_key, view = viewer_rig.new, viewer_rig.find_spot, viewer_rig.spot_of_key, viewer_rig.painter.view
 

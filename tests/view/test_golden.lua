@@ -7,7 +7,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local rig = require "tests.support.scene_rig"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 
 local C, painter = engine.C, scene.painter()
 local W, H, BLOCK, LIFE = 1280, 800, 20, 60           -- the frame is the LIFEth of an agent that has not learnt

@@ -4,9 +4,9 @@ local t = require "tests.harness"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
-local frames = require "mneme.episodes.frames"
-local scene = require "mneme.view.scene"
+local stepper = require "mneme.insight.episodes.stepper"
+local frames = require "mneme.insight.episodes.frames"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 
 -- ---- what was measured ----

@@ -3,14 +3,14 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
-local games = require "mneme.view.game"
-local ghost = require "mneme.episodes.ghost"
+local games = require "mneme.insight.view.game"
+local ghost = require "mneme.insight.episodes.ghost"
 local json = require "mneme.base.json"
-local keyboard = require "mneme.view.keyboard"
+local keyboard = require "mneme.insight.view.keyboard"
 local rig = require "tests.support.scene_rig"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
-local stepper = require "mneme.episodes.stepper"
+local stepper = require "mneme.insight.episodes.stepper"
 
 local TAB = keyboard.TAB
 local painter = scene.painter()

@@ -7,10 +7,10 @@ local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local game = require "mneme.view.game"
+local game = require "mneme.insight.view.game"
 local mn = require "mneme"
 local rig = require "tests.support.scene_rig"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 
 local C, LINE = engine.C, 3
 local LEAST = 9

@@ -10,13 +10,13 @@ local fake = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local state_arrays = require "mneme.models.state_arrays"
-local frames = require "mneme.episodes.frames"
+local frames = require "mneme.insight.episodes.frames"
 local rig = require "tests.support.scene_rig"
-local scene = require "mneme.view.scene"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
-local viewer = require "mneme.view.viewer"
+local viewer = require "mneme.insight.view.viewer"
 
 local C = engine.C
 local folder = shell.folder()

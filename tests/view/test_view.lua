@@ -5,15 +5,15 @@ local files = require "mneme.base.files"
 local lfs = require "lfs"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local live_channel = require "mneme.episodes.live_channel"
+local live_channel = require "mneme.insight.episodes.live_channel"
 local mn = require "mneme"
-local frames = require "mneme.episodes.frames"
-local scene = require "mneme.view.scene"
+local frames = require "mneme.insight.episodes.frames"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local arguments = require "mneme.commands.arguments"
 local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
-local viewer = require "mneme.view.viewer"
+local viewer = require "mneme.insight.view.viewer"
 
 local C = engine.C
 local folder = shell.folder()
@@ -47,7 +47,7 @@ local function trajectory_file(steps, fields)
   local stepping = require "tests.support.env_rig"
   local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
   r.env:reset_raw(r.obs, 3)
-  local rec = require("mneme.episodes.trajectory_writer").new(r.env, 1, { fields = fields, about = { title = "a walk" } })
+  local rec = require("mneme.insight.episodes.trajectory_writer").new(r.env, 1, { fields = fields, about = { title = "a walk" } })
   rec:begin(r.obs + r.size)
   for k = 1, steps do
     if fields then rec:internals { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
@@ -64,7 +64,7 @@ t.test("a trajectory is shown to its end, and again", function()
     if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
   end
   t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
-  local source = require("mneme.episodes.trajectory_replay").new(require("mneme.episodes.trajectory").read(path "walk.mnt"))
+  local source = require("mneme.insight.episodes.trajectory_replay").new(require("mneme.insight.episodes.trajectory").read(path "walk.mnt"))
   local p = viewer.new { { source = source, scene = scene.load "world" } }
   for clock = 1, 400 do p:tick(clock / 10) end
   t.eq(#p.slots, 60 + 1 + ends, "a slot for each observation and each outcome")

@@ -4,8 +4,8 @@ local lfs = require "lfs"
 local t = require "tests.harness"
 local fake = require "tests.support.random_stepper"
 local mn = require "mneme"
-local stepper = require "mneme.episodes.stepper"
-local scene = require "mneme.view.scene"
+local stepper = require "mneme.insight.episodes.stepper"
+local scene = require "mneme.insight.view.scene"
 local scene_rig = require "tests.support.scene_rig"
 local shell = require "tests.support.shell"
 local viewer_rig = require "tests.support.viewer_rig"
@@ -31,7 +31,7 @@ local function track(seed)
   end }
 end
 
-local keys = require "mneme.view.keyboard"
+local keys = require "mneme.insight.view.keyboard"
 local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN, ESCAPE = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN, keys.ESCAPE
 
 t.test("keys: play, step, step back, speed, help, quit", function()
@@ -363,8 +363,8 @@ end)
 
 -- ---- the map of the memory ----
 
-local background_map = require "mneme.view.background_map"
-local causal_map = require "mneme.episodes.causal_map"
+local background_map = require "mneme.insight.view.background_map"
+local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local engine = require "mneme.base.engine"
 

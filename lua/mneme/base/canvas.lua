@@ -34,7 +34,7 @@ local methods = {}
 canvas.metatable = { __index = methods }
 
 ---A page to draw on.
----@param raster table what measures and paints text: see view/scene.lua
+---@param raster table what measures and paints text: see insight/view/scene.lua
 ---@param width integer in pixels
 ---@param height integer in pixels
 ---@param look table? { theme = "dark"|"light", scale = pixels of the screen for one of the design, 1 }

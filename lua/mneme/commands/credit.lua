@@ -2,16 +2,16 @@
 local lazy = require "mneme.base.lazy"
 local arguments = require "mneme.commands.arguments"
 local options = require "mneme.commands.options"
-local credit = lazy "mneme.measure.credit"
+local credit = lazy "mneme.insight.measure.credit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local figures = lazy "mneme.figures"
+local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local stats = lazy "mneme.stats"
-local stepper = lazy "mneme.episodes.stepper"
+local stepper = lazy "mneme.insight.episodes.stepper"
 local C = engine.C
 
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,

@@ -1,7 +1,7 @@
 -- diff.lua -- `mneme diff`: find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
-local settings = lazy "mneme.study.settings_diff"
+local settings = lazy "mneme.lab.study.settings_diff"
 local lfs = require "lfs"
 local checkpoints = lazy "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
@@ -10,10 +10,10 @@ local tables = require "mneme.base.tables"
 local state_arrays = lazy "mneme.models.state_arrays"
 local next_step = require("mneme.base.terminal").next_step
 local json = require "mneme.base.json"
-local trajectory_replay = lazy "mneme.episodes.trajectory_replay"
+local trajectory_replay = lazy "mneme.insight.episodes.trajectory_replay"
 local run = lazy "mneme.runs.folder"
 local safetensors = lazy "mneme.tensor.safetensors"
-local trajectory = lazy "mneme.episodes.trajectory"
+local trajectory = lazy "mneme.insight.episodes.trajectory"
 local columns = require("mneme.base.layout").table
 
 local diff = { name = "diff", doc = "find the first step at which two trajectories or runs differ", loads = true,

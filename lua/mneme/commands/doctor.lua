@@ -54,8 +54,8 @@ local programs = {
 local function parts()
   local C = engine.C
   local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
-  local view = pcall(function() return require("mneme.view.scene").library() end)
-  local painted = view and pcall(function() return require("mneme.view.scene").painter() end)
+  local view = pcall(function() return require("mneme.insight.view.scene").library() end)
+  local painted = view and pcall(function() return require("mneme.insight.view.scene").painter() end)
   local jansson = loads "libjansson.so.4" and "found"
   local files_ok = pcall(require, "lfs") and "found"
   local free = output "df -Pk . | tail -1":match "^%S+%s+%d+%s+%d+%s+(%d+)"

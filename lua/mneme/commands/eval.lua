@@ -4,8 +4,8 @@ local arguments = require "mneme.commands.arguments"
 local options = require "mneme.commands.options"
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
-local memory_story = lazy "mneme.episodes.memory_story"
-local fresh_episodes = lazy "mneme.episodes.fresh_episodes"
+local memory_story = lazy "mneme.insight.episodes.memory_story"
+local fresh_episodes = lazy "mneme.insight.episodes.fresh_episodes"
 local core = lazy "mneme.models.core"
 local validation = lazy "mneme.learn.validation"
 local rebuild = lazy "mneme.learn.rebuild"
@@ -14,12 +14,12 @@ local run_sources = lazy "mneme.runs.run_sources"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
 local sequence_model = lazy "mneme.models.sequence_model"
 local dataset = lazy "mneme.envs.dataset"
-local stepper = lazy "mneme.episodes.stepper"
+local stepper = lazy "mneme.insight.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local numbers = require "mneme.base.format"
 local outcome = lazy "mneme.runs.outcome"
-local outcomes_table = lazy "mneme.reports.outcomes_table"
+local outcomes_table = lazy "mneme.lab.reports.outcomes_table"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local run_folder = lazy "mneme.runs.folder"
@@ -177,7 +177,7 @@ function eval.run(o)
   arguments.check_run(eval, o, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = env })
-  local album = o.record and require("mneme.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
+  local album = o.record and require("mneme.insight.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
   if not o.record then C.mn_lose_nothing() end

@@ -13,10 +13,10 @@ local cores = lazy "mneme.models.core"
 local modules = lazy "mneme.tensor.module"
 local layout = setmetatable({}, { __index = function(_, name) return modules.torch_layout()[name] end })
 local safetensors = lazy "mneme.tensor.safetensors"
-local stepper = lazy "mneme.episodes.stepper"
+local stepper = lazy "mneme.insight.episodes.stepper"
 local stored = lazy "mneme.learn.stored_parameters"
 local tables = require "mneme.base.tables"
-local trajectory = lazy "mneme.episodes.trajectory"
+local trajectory = lazy "mneme.insight.episodes.trajectory"
 
 local export = { name = "export", doc = "export parameters for PyTorch, or trajectories for NumPy", loads = true, about = [[
 Names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are

@@ -1,12 +1,12 @@
 -- patching.lua -- mneme intervene RUN patch=A:B: which part of episode A's memory, before which step, changes a decision of episode B, and through
 -- which other part it does.  As a table, and as JSON, CSV or SVG.
-local contributions = require "mneme.episodes.contributions"
+local contributions = require "mneme.insight.episodes.contributions"
 local errors = require "mneme.base.errors"
-local figures = require "mneme.figures"
+local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local patching = require "mneme.episodes.patching"
-local stepper = require "mneme.episodes.stepper"
+local patching = require "mneme.insight.episodes.patching"
+local stepper = require "mneme.insight.episodes.stepper"
 
 local command = {}
 local LONGEST = 2000               -- steps of an episode

@@ -1,4 +1,4 @@
--- report.lua -- `mneme report`: what reports/report.lua takes on the command line.
+-- report.lua -- `mneme report`: what lab/reports/report.lua takes on the command line.
 local options = require "mneme.commands.options"
 
 return { name = "report", doc = "write a report of a sweep or of runs: claims and verdicts, figures, settings, resources", loads = true,
@@ -15,4 +15,4 @@ worth; then results, method, settings and runs.  The page of an unfinished study
     { "export", "also write the finished runs to this file, which mneme sweep SCRIPT import=FILE takes", type = "text", example = "runs.jsonl" },
     unpack(options.drawing),
   },
-  run = function(o) return require("mneme.reports.report").main(o) end }
+  run = function(o) return require("mneme.lab.reports.report").main(o) end }

@@ -1,4 +1,4 @@
--- sweep.lua -- `mneme sweep SCRIPT`: what study/sweep.lua takes on the command line.
+-- sweep.lua -- `mneme sweep SCRIPT`: what lab/study/sweep.lua takes on the command line.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local ranks = lazy "mneme.tensor.ranks"
@@ -44,7 +44,7 @@ function sweep.run(o)
     errors.usage(("sweep: mpirun started %d processes, but a sweep starts its own"):format(ranks.size),
       "mneme sweep ... jobs=N; for several machines see docs/clusters.md")
   end
-  return require("mneme.study.sweep").main(o)
+  return require("mneme.lab.study.sweep").main(o)
 end
 
 return sweep

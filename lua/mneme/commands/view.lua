@@ -7,18 +7,18 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
-local intervention_args = lazy "mneme.episodes.intervention_args"
-local live_channel = lazy "mneme.episodes.live_channel"
-local map_file = lazy "mneme.episodes.causal_map_file"
+local intervention_args = lazy "mneme.insight.episodes.intervention_args"
+local live_channel = lazy "mneme.insight.episodes.live_channel"
+local map_file = lazy "mneme.insight.episodes.causal_map_file"
 local nn = lazy "mneme.tensor.nn"
-local intervention_options = lazy "mneme.episodes.intervention_options"
-local episode_data = lazy "mneme.view.episode_data"
-local episode_page = lazy "mneme.view.episode_page"
-local readings = lazy "mneme.measure.readings_of_frame"
-local scene = lazy "mneme.view.scene"
+local intervention_options = lazy "mneme.insight.episodes.intervention_options"
+local episode_data = lazy "mneme.insight.view.episode_data"
+local episode_page = lazy "mneme.insight.view.episode_page"
+local readings = lazy "mneme.insight.measure.readings_of_frame"
+local scene = lazy "mneme.insight.view.scene"
 local terminal = require "mneme.base.terminal"
-local viewer = lazy "mneme.view.viewer"
-local window = lazy "mneme.view.window"
+local viewer = lazy "mneme.insight.view.viewer"
+local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
 local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page", loads = true,
@@ -80,9 +80,9 @@ local function checkpoints_of(run)
   return steps
 end
 
--- How a track loads its agent: see episodes/playback.lua.  For a run, the checkpoint shown last.
+-- How a track loads its agent: see insight/episodes/playback.lua.  For a run, the checkpoint shown last.
 local function opener(o, run, what)
-  local stepper, shown = require "mneme.episodes.stepper", o.checkpoint
+  local stepper, shown = require "mneme.insight.episodes.stepper", o.checkpoint
   return function(given)
     if given == "checkpoints" then return run and checkpoints_of(run) or {} end
     local wanted = { seed = o.seed, greedy = o.greedy, seeded = true, episode = given.episode }
@@ -98,9 +98,9 @@ local function opener(o, run, what)
   end
 end
 
--- The map of a checkpoint of a run: see episodes/causal_map.lua.  It is of the agent, whichever episode is shown.
+-- The map of a checkpoint of a run: see insight/episodes/causal_map.lua.  It is of the agent, whichever episode is shown.
 local function map_of(o, run)
-  local stepper, causal_map = require "mneme.episodes.stepper", require "mneme.episodes.causal_map"
+  local stepper, causal_map = require "mneme.insight.episodes.stepper", require "mneme.insight.episodes.causal_map"
   return function(step, test)
     local function agent()
       return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = step })
@@ -114,7 +114,7 @@ end
 -- The agent of a checkpoint in many environments, to count what an intervention does.
 local function many_of(o, run)
   return function(step)
-    return require("mneme.episodes.stepper").from_run(run, { num_envs = map_file.episodes, seed = o.seed or map_file.seed, greedy = o.greedy,
+    return require("mneme.insight.episodes.stepper").from_run(run, { num_envs = map_file.episodes, seed = o.seed or map_file.seed, greedy = o.greedy,
       checkpoint = step })
   end
 end
@@ -129,9 +129,9 @@ end
 -- One thing to view, as a track.
 local function track_of(o, thing)
   if thing:find "%.mnt$" then
-    local t = require("mneme.episodes.trajectory").read(thing)
+    local t = require("mneme.insight.episodes.trajectory").read(thing)
     local name = o.scene or (#t.fields > 0 and scene.for_env(t.env) or "world")
-    return { source = require("mneme.episodes.trajectory_replay").new(t, o.env), scene = scene.load(name) }
+    return { source = require("mneme.insight.episodes.trajectory_replay").new(t, o.env), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env

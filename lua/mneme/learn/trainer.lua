@@ -19,8 +19,8 @@
 --   summary()             a text, and a table of the same results
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
 --   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
---   agent, env, watch     if it can be watched (view=1): see episodes/live_publisher.lua
---   agent, env, T, row    if its episodes can be recorded: see episodes/training_recorder.lua
+--   agent, env, watch     if it can be watched (view=1): see insight/episodes/live_publisher.lua
+--   agent, env, T, row    if its episodes can be recorded: see insight/episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 --   starts                set here where a resume changed the training's steps: see schedule.share of learner_settings.lua
 local checkpoints = require "mneme.runs.checkpoints"
@@ -56,8 +56,8 @@ local C = engine.C
 
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
-  fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes of an agent (episodes/fresh_episodes.lua); from the door, too
-  map = nil,                       -- fun(run, seconds: number?) stores the map of its memory (episodes/causal_map_file.lua); from the door, too
+  fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes (insight/episodes/fresh_episodes.lua); from the door, too
+  map = nil,                       -- fun(run, seconds: number?) stores the map of its memory (insight/episodes/causal_map_file.lua); from the door, too
   fresh_episodes = 500,            -- of a training that stops at its stop_score; 0: none
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
   instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua

@@ -109,7 +109,7 @@ end
 ---Adds what was altered, removed or added since a run's last start ended, or since its last checkpoint.
 ---@param path string of the run
 ---@param info table its config.json
----@param found Findings see reports/integrity.lua
+---@param found Findings see lab/reports/integrity.lua
 function manifest.check(path, info, found)
   local history = type(info.history) == "table" and info.history or {}
   local first = type(history[1]) == "table" and history[1] or {}

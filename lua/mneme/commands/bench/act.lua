@@ -4,8 +4,8 @@ local engine = require "mneme.base.engine"
 local mn = lazy "mneme"
 local progress = require "mneme.base.progress"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
-local stepper = lazy "mneme.episodes.stepper"
-local stopwatch = lazy "mneme.measure.stopwatch"
+local stepper = lazy "mneme.insight.episodes.stepper"
+local stopwatch = lazy "mneme.insight.measure.stopwatch"
 
 local act = { name = "bench act", doc = "how long one step of acting takes, of agents of the published sizes, one environment, one thread, from Lua" }
 

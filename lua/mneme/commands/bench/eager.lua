@@ -3,7 +3,7 @@ local lazy = require "mneme.base.lazy"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local mn = lazy "mneme"
-local stopwatch = lazy "mneme.measure.stopwatch"
+local stopwatch = lazy "mneme.insight.measure.stopwatch"
 local progress = require "mneme.base.progress"
 
 local options = require "mneme.commands.options"

@@ -4,7 +4,7 @@ local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local kernels = lazy "mneme.commands.bench.parts.kernels"
 local mn = lazy "mneme"
-local stopwatch = lazy "mneme.measure.stopwatch"
+local stopwatch = lazy "mneme.insight.measure.stopwatch"
 local progress = require "mneme.base.progress"
 
 local options = require "mneme.commands.options"

@@ -3,10 +3,10 @@ local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local learning_speed = lazy "mneme.measure.learning_speed"
+local learning_speed = lazy "mneme.insight.measure.learning_speed"
 local progress = require "mneme.base.progress"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
-local stopwatch = lazy "mneme.measure.stopwatch"
+local stopwatch = lazy "mneme.insight.measure.stopwatch"
 local C = engine.C
 
 local train = { name = "bench train",

@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local mn = require "mneme"
-local stopwatch = require "mneme.measure.stopwatch"
+local stopwatch = require "mneme.insight.measure.stopwatch"
 local tables = require "mneme.base.tables"
 local C, median, timed = engine.C, stopwatch.lower_median, stopwatch.timed
 

@@ -3,12 +3,12 @@
 -- updates with and without snapshots (the window then waits), since the speed of machines drifts.
 local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
-local live_channel = require "mneme.episodes.live_channel"
-local scene = require "mneme.view.scene"
-local stopwatch = require "mneme.measure.stopwatch"
-local viewer = require "mneme.view.viewer"
-local live_publisher = require "mneme.episodes.live_publisher"
-local window = require "mneme.view.window"
+local live_channel = require "mneme.insight.episodes.live_channel"
+local scene = require "mneme.insight.view.scene"
+local stopwatch = require "mneme.insight.measure.stopwatch"
+local viewer = require "mneme.insight.view.viewer"
+local live_publisher = require "mneme.insight.episodes.live_publisher"
+local window = require "mneme.insight.view.window"
 
 local C = engine.C
 local cost = {}

@@ -1,0 +1,385 @@
+-- causal_map.lua -- where is it remembered?  What an agent loses when each part of its memory is erased at each step; or where was it
+-- forgotten: what it gains when each part keeps, from each step on, what it holds there.  The same episodes with the same random numbers, and
+-- each continues from the state kept at that step.  It is measured in small pieces, so that a window can work on it between two frames, and
+-- column by column, so that a half-done map can be stored.
+local ffi = require "ffi"
+local decisions = require "mneme.envs.decisions"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local interventions = require "mneme.insight.episodes.interventions"
+local memory_rows = require "mneme.insight.episodes.memory_rows"
+local part_map = require "mneme.insight.episodes.part_map"
+local progress = require "mneme.base.progress"
+local stats = require "mneme.stats"
+
+local C, pause = engine.C, progress.pause
+local causal_map = {}
+local COARSE = 4                   -- every fourth column is measured first
+local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
+local LEAST = 0.5                  -- of the episodes reach the last of them
+
+---@class CausalMap
+---@field rows MemoryRow[] the parts
+---@field test_of string "erase" or "hold"
+---@field steps integer[]? in which they are erased or held from, ascending; nil until the episodes without any intervention are over
+---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
+---  loss = { [row] = what each of them loses, of hold: gains } }
+---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
+---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
+---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
+---@field coarse boolean columns over all steps are done, if not all; work() returns once when they are
+---@field done boolean
+local Map = {}
+Map.__index = Map
+
+-- ---- episodes ----
+
+-- Runs the episodes of some environments to their ends.
+---@param watch fun(out: table)? called between forward() and step()
+---@param before fun(k: integer)? called before step k of these
+local function finish(self, p, envs, watch, before)
+  local out, left, k = {}, #envs, 0
+  while left > 0 do
+    if before then before(k) end
+    k = k + 1
+    p:forward()
+    if watch then watch(out) end
+    p:step()
+    for _, b in ipairs(envs) do
+      if not out[b] and p.done[b] ~= 0 then
+        out[b], left = p.env:outcome(b), left - 1
+      end
+    end
+    pause(self)
+  end
+  return out
+end
+
+local function begin(self, p)
+  local seeds = {}
+  for b = 0, p.num_envs - 1 do seeds[b + 1] = (self.seed + b) % 2 ^ 53 end
+  p:restart(seeds, self.seed)
+end
+
+-- Between forward() and step(): each action is the likeliest one in place of the one drawn.
+local function take_likeliest(p)
+  local A = p.env.action_space.n
+  return function()
+    local actions, logits = p.actions:data() + p.row * p.num_envs, p.logits:data() + p.row * p.num_envs * A
+    for b = 0, p.num_envs - 1 do
+      local best = 0
+      for a = 1, A - 1 do if logits[b * A + a] > logits[b * A + best] then best = a end end
+      actions[b] = best
+    end
+  end
+end
+
+-- The same episodes with the likeliest action at each step, where some fail: what fails in them without a draw.
+local function survey_greedy(self)
+  local p, envs, failed = self.carrier, {}, false
+  for b, o in ipairs(self.outcomes) do envs[b], failed = b - 1, failed or o.score < 1 end
+  if not failed or p.greedy ~= 0 then return end
+  begin(self, p)
+  local out = finish(self, p, envs, take_likeliest(p))
+  for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
+end
+
+local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear = count.wrong, count.drawn, count.clear end
+
+-- The episodes as they are: how they end says what can be measured, and at which steps.
+local function survey(self)
+  local p, envs, lengths, graded = self.carrier, {}, {}, false
+  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
+  begin(self, p)
+  local counter = decisions.counter(p)
+  local out = finish(self, p, envs, counter and function(ended)
+    for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
+    counter.note()
+  end)
+  for i, b in ipairs(envs) do
+    if counter and not out[b].wrong then put(out[b], counter.take(b)) end
+    self.outcomes[i], lengths[i] = out[b], out[b].length
+    if self.measure == "success" and not out[b].score then p.env:refuse_score "measure=success" end
+    graded = graded or out[b].score ~= 0 and out[b].score ~= 1
+  end
+  self.measure = self.measure or graded and "return" or "success"
+  if self.measure == "success" then survey_greedy(self) end
+  if self.steps then return end
+  table.sort(lengths)
+  local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
+  local every = self.every or math.max(1, math.ceil(last / COLUMNS))
+  self.steps = {}
+  for at = last, 1, -every do table.insert(self.steps, 1, at) end
+end
+
+-- ---- one column ----
+
+-- What is called before each step of a cell, from step `at` on.  Held parts are put back at each of them, so the plan restarts there in the
+-- episodes without it, too (no environments).
+local function change(self, word, at, envs)
+  local list = interventions.new(self.worker, { { kind = self.test_of, what = word, at = at } })
+  return function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, envs) end end
+end
+
+local function value_of(self, outcome) return self.measure == "success" and outcome.score or outcome.ret end
+
+-- Logarithms of the probabilities of n actions.
+local function log_policy(logits, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, logits[a]) end
+  for a = 0, n - 1 do sum = sum + math.exp(logits[a] - top) end
+  for a = 0, n - 1 do into[a] = logits[a] - top - math.log(sum) end
+end
+
+-- What the agent does without any intervention: the policy and action of every step.
+local function recorder(p, kept)
+  local B, A = p.num_envs, p.env.action_space.n
+  return function()
+    local step = { policy = ffi.new("double[?]", B * A), actions = ffi.new("int32_t[?]", B) }
+    local logits = p.logits:data() + p.row * B * A
+    for b = 0, B - 1 do log_policy(logits + b * A, A, step.policy + b * A) end
+    ffi.copy(step.actions, p.actions:data() + p.row * B, 4 * B)
+    kept[#kept + 1] = step
+  end
+end
+
+-- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
+local function comparer(p, kept, envs, total)
+  local B, A, k = p.num_envs, p.env.action_space.n, 0
+  local now = ffi.new("double[?]", A)
+  return function(out)
+    k = k + 1
+    local step, actions, logits = kept[k], p.actions:data() + p.row * B, p.logits:data() + p.row * B * A
+    for _, b in ipairs(envs) do
+      if not out[b] then
+        log_policy(logits + b * A, A, now)
+        local was, kl = step.policy + b * A, 0
+        for a = 0, A - 1 do kl = kl + math.exp(was[a]) * (was[a] - now[a]) end
+        total[b], actions[b] = (total[b] or 0) + math.max(0, kl), step.actions[b]
+      end
+    end
+  end
+end
+
+-- The column of a step: from the moment that the carrier is in.
+local function measure_column(self, at, envs)
+  local p, moment, kept = self.worker, self.carrier:branch(), {}
+  local by_policy = self.measure == "kl"
+  local held = self.test_of == "hold"
+  p:restore(moment)
+  local without = finish(self, p, envs, by_policy and recorder(p, kept), held and change(self, "all", at, {}) or nil)
+  local column = { at = at, envs = envs, base = {}, loss = {} }
+  for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
+  for r, row in ipairs(self.rows) do
+    local total, loss = {}, {}
+    p:restore(moment)
+    local with = finish(self, p, envs, by_policy and comparer(p, kept, envs, total), change(self, row.word, at, envs))
+    for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
+    column.loss[r] = loss
+    self.cells_done = self.cells_done + 1
+  end
+  return column
+end
+
+-- One pass over the steps: every `stride`th column that is missing, the last one among them.  The carrier plays the episodes once more, untouched; at
+-- each such step the worker takes over its state.
+local function pass(self, stride)
+  local p, n, step, envs = self.carrier, #self.steps, 0, {}
+  begin(self, p)
+  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
+  for column = n - math.floor((n - 1) / stride) * stride, n, stride do
+    while not self.columns[column] and step < self.steps[column] and #envs > 0 do
+      p:forward()
+      p:step()
+      local left = {}
+      for _, b in ipairs(envs) do if p.done[b] == 0 then left[#left + 1] = b end end
+      envs, step = left, step + 1
+      pause(self)
+    end
+    if not self.columns[column] then
+      self.columns[column] = #envs > 0 and measure_column(self, step, envs) or { at = self.steps[column], envs = {}, base = {}, loss = {} }
+      if #envs == 0 then self.cells_done = self.cells_done + #self.rows elseif self.on_column then self.on_column(self) end
+    end
+  end
+end
+
+-- The whole map, some columns of all steps first.
+local function run(self)
+  if #self.outcomes == 0 then survey(self) end
+  if #self.steps > 2 * COARSE then
+    pass(self, COARSE)
+    self.coarse = true
+    coroutine.yield()
+  end
+  pass(self, 1)
+  self.coarse, self.done = true, true
+end
+
+-- ---- a map ----
+
+local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true, test = true }
+local measures = { success = true, ["return"] = true, kl = true }
+
+---A map of an agent's memory, not measured yet: call work().
+---@param carrier Stepper plays the episodes, one for each of its environments
+---@param worker Stepper another one of the same agent, with equal settings
+---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
+---  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
+---  nil: about 24 columns; steps = those of another map, in place of every; on_column = function(map) called after each column }.
+---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
+---@return CausalMap
+function causal_map.new(carrier, worker, options)
+  errors.need("causal map: the carrier", carrier, "agent", "a Stepper")
+  errors.need("causal map: the worker", worker, "agent", "a Stepper")
+  options = options or {}
+  for key in pairs(options) do
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps", "test" }) end
+  end
+  if options.test and options.test ~= "erase" and options.test ~= "hold" then
+    errors.unknown("test of a causal map:", options.test, { "erase", "hold" })
+  end
+  if options.measure and not measures[options.measure] then
+    errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
+  end
+  if options.by and options.by ~= "head" and options.by ~= "layer" then
+    errors.unknown("rows of a causal map:", options.by, { "head", "layer" })
+  end
+  local every = options.every
+  if every and (type(every) ~= "number" or every % 1 ~= 0 or every < 1) then
+    errors.usage(("causal map: every=%s, expected a whole number of at least 1"):format(tostring(every)))
+  end
+  if carrier == worker or carrier.num_envs ~= worker.num_envs then
+    errors.raise("causal map: expected two steppers with the same number of environments")
+  end
+  local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
+    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
+    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, coarse = false, cells_done = 0,
+    spent = 0, deadline = math.huge }, Map)
+  self.routine = coroutine.create(run)
+  return self
+end
+
+---Takes over what was measured before, by a map of equal settings: see causal_map_file.lua.
+---@param steps integer[]
+---@param measure string
+---@param outcomes table[]
+---@param columns table[] some of them, in order
+function Map:take(steps, measure, outcomes, columns)
+  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, {}
+  local place = {}
+  for c, at in ipairs(steps) do place[at] = c end
+  for _, column in ipairs(columns) do self.columns[place[column.at]] = column end
+  self.cells_done = #columns * #self.rows
+  self.taken, self.done = self.cells_done, #columns == #steps
+  self.coarse = self.done
+end
+
+---Measures until the deadline, or all of it.
+---@param deadline number? of engine.C.mn_clock(false)
+---@return boolean done
+function Map:work(deadline)
+  repeat
+    local begun = C.mn_clock(false)
+    progress.piece(self, deadline)
+    self.spent = self.spent + C.mn_clock(false) - begun
+  until deadline or self.done
+  return self.done
+end
+
+---How much is done.
+---@return integer cells
+---@return integer? of how many; nil: not known yet
+---@return number? seconds of work for the others; nil: not known yet
+function Map:progress()
+  local of, here = self.steps and #self.steps * #self.rows, self.cells_done - (self.taken or 0)
+  return self.cells_done, of, of and here > 0 and self.spent / here * (of - self.cells_done) or nil
+end
+
+-- The columns that are done, in order.
+local function done_columns(self)
+  local list = {}
+  for c = 1, #(self.steps or {}) do if self.columns[c] and #self.columns[c].envs > 0 then list[#list + 1] = c end end
+  return list
+end
+
+-- The mean loss of one cell with its interval.
+local function estimate(self, base, loss)
+  if self.measure ~= "success" then
+    local mean, low, high = stats.t_interval(loss)
+    return mean, low and self.measure == "kl" and math.max(0, low) or low, high          -- a divergence is not negative
+  end
+  local both, first, second, neither = 0, 0, 0, 0
+  for i, lost in ipairs(loss) do
+    if lost > 0 then first = first + 1 elseif lost < 0 then second = second + 1
+    elseif base[i] > 0 then both = both + 1 else neither = neither + 1 end
+  end
+  return stats.paired_shares(both, first, second, neither)
+end
+
+---What is known: a cell for each row and each step, nil where it is not measured yet.
+---@return table[][] cells cells[row][step] = { loss, low, high: 95 %, n: episodes that reach the step }
+function Map:cells()
+  local cells = {}
+  for r = 1, #self.rows do
+    cells[r] = {}
+    for _, c in ipairs(done_columns(self)) do
+      local column = self.columns[c]
+      local loss, low, high = estimate(self, column.base, column.loss[r])
+      cells[r][c] = { loss = loss, low = low, high = high, n = #column.envs }
+    end
+  end
+  return cells
+end
+
+---Which cells stand out of the noise, all cells asked at once: fills p, noise and clear of each (stats.max_sign_test over episodes).
+---A divergence of policies is never negative and has no such test.
+---@param cells table[][] of Map:cells
+---@return table? test { threshold of the statistic, noise = the least loss that stood out, clear = how many do, of = how many cells }; nil: none
+function Map:test(cells)
+  local differences, at, columns = {}, {}, done_columns(self)
+  if self.measure == "kl" or #columns == 0 then return nil end
+  for r = 1, #self.rows do
+    for _, c in ipairs(columns) do
+      local column, list = self.columns[c], {}
+      for i, b in ipairs(column.envs) do list[b + 1] = column.loss[r][i] end
+      differences[#differences + 1], at[#at + 1] = list, cells[r][c]
+    end
+  end
+  local p, threshold = stats.max_sign_test(differences, self.carrier.num_envs, { seed = self.seed })
+  local test = { threshold = threshold, clear = 0, of = #at }
+  for k, cell in ipairs(at) do
+    local squares = 0
+    for _, d in pairs(differences[k]) do squares = squares + d * d end
+    cell.p, cell.noise = p[k], threshold * math.sqrt(squares) / cell.n
+    cell.clear = p[k] <= 0.05
+    if cell.clear then
+      test.clear, test.noise = test.clear + 1, math.min(test.noise or math.huge, math.abs(cell.loss))
+    end
+  end
+  return test
+end
+
+local kinds = {
+  erase = { name = "causes", title = "where it is remembered", at = "erased at step", verb = "lost", define = "when that part is erased at that step" },
+  hold = { name = "losses", title = "where it is lost", at = "kept as it is before step", verb = "gained",
+    define = "when that part keeps, from that step on, what it holds there" },
+}
+local LEAST_SCALE = 0.2            -- of success: the end of the colours at least
+
+---What is known so far, with its test once it is complete, as every panel, page, table and figure shows it.  Until then a cell whose interval has 0 is noise.
+---@return PartMap view with map = this one, and test = of Map:test, nil: not complete, or there is none
+function Map:view()
+  local cells, kind, by_policy = self:cells(), kinds[self.test_of], self.measure == "kl"
+  local test, done, of = self.coarse and self:test(cells) or nil, self:progress()
+  for _, row in ipairs(not test and not by_policy and cells or {}) do
+    for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
+  end
+  local value = by_policy and "change of the policy, in nats" or ("%s %s"):format(self.measure or "success", kind.verb)
+  return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
+    steps = self.steps or {}, cells = cells,
+    floor = self.measure == "success" and LEAST_SCALE or 1e-6, map = self, test = test, stands = "beyond the noise of all cells",
+    define = ("%s %s, over %d episodes; what does not stand out of the noise has no colour."):format(value, kind.define, #self.outcomes),
+    note = not self.done and ("%d of %s cells"):format(done, of or "?") or nil }
+end
+
+return causal_map

@@ -1,0 +1,140 @@
+-- causal_map_file.lua -- keeps a map of a run's memory in its folder, column by column, so that a map that was interrupted is resumed and one
+-- that is done is read: RUN/where/STEPS-CHECKSUM.json, by the checkpoint and by all that the map depends on.
+local bit = require "bit"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local layout = require "mneme.base.layout"
+local sealed = require("mneme.base.json").sealed
+local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
+
+local causal_map = require "mneme.insight.episodes.causal_map"
+local memory_story = require "mneme.insight.episodes.memory_story"
+local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.folder"
+local stepper = require "mneme.insight.episodes.stepper"
+
+local C = engine.C
+local map_file = { episodes = 64, seed = 12345 }                   -- defaults of mneme where and of the window
+local FORMAT, BEFORE = "mneme-where-2", "mneme-where-1"           -- 1 has no checksum
+
+-- Everything that the numbers depend on, as a text.
+local function key_of(map)
+  local p, crc, settings, words = map.carrier, 0, {}, {}
+  local dict = p.agent:state_dict()
+  for _, name in ipairs(tables.keys(dict)) do crc = engine.C.mn_crc32c(crc, dict[name]:data(), 4 * dict[name]:size()) end
+  for name, value in pairs(p.env.settings) do settings[name] = tostring(value) end
+  for i, row in ipairs(map.rows) do words[i] = row.word end
+  return json.encode { parameters = bit.tohex(crc), env = p.env.id, settings = settings, greedy = p.greedy, seed = map.seed,
+    rows = words, every = map.every or 0, steps = map.steps and json.array(map.steps) or "",
+    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece,
+    test = map.test_of ~= "erase" and map.test_of or nil }
+end
+
+-- A list of n numbers, whole ones where `most` is given, from 0.
+local function numbers(list, n, most)
+  if type(list) ~= "table" or #list ~= n then return false end
+  for i = 1, n do
+    local v = list[i]
+    if type(v) ~= "number" or v - v ~= 0 or most and (v % 1 ~= 0 or v < 0 or v > most) then return false end
+  end
+  return true
+end
+
+-- Does what a file holds fit this map?
+local function fits(map, got)
+  local envs = map.carrier.num_envs
+  if type(got.steps) ~= "table" or type(got.columns) ~= "table" or #got.columns > #got.steps or type(got.outcomes) ~= "table" then return false end
+  if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
+  for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
+  for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
+      + (o.greedy and 1 or 0)) or (o.wrong or o.drawn or o.clear) ~= nil and not numbers({ o.wrong, o.drawn, o.clear }, 3, 2 ^ 31) then return false end end
+  for _, o in ipairs(got.outcomes) do if got.measure == "success" and not o.score then return false end end
+  if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
+  local place = {}
+  for c, at in ipairs(got.steps) do place[at] = c end
+  for c, column in ipairs(got.columns) do
+    local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
+    if type(column) ~= "table" or not place[column.at]
+      or c > 1 and column.at <= got.columns[c - 1].at or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
+    if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
+    for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
+    for _, loss in ipairs(column.loss) do if not numbers(loss, n) then return false end end
+  end
+  return true
+end
+
+local function store(map, path, key)
+  local columns = json.array {}
+  for c = 1, #map.steps do columns[#columns + 1] = map.columns[c] end
+  files.write(path, { sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
+    outcomes = json.array(map.outcomes), columns = columns }, true) })
+end
+
+---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
+---@param map CausalMap not begun
+---@param folder string of the run
+---@param only_read boolean? store nothing
+---@return string path of the file
+---@return integer columns that were found
+function map_file.attach(map, folder, only_read)
+  local key = key_of(map)
+  local path = ("%s/where/%.0f-%s.json"):format(folder, map.carrier.steps or 0, bit.tohex(engine.C.mn_crc32c(0, key, #key)))
+  local got = files.is_file(path) and json.decode((files.read(path)), path)
+  if not only_read then
+    files.make_folder(folder .. "/where")
+    map.on_column = function() store(map, path, key) end
+  end
+  if not files.is_file(path) then return path, 0 end
+  local format = type(got) == "table" and tostring(got.format) or ""
+  sealed.need(path, tonumber(format:match "^mneme%-where%-(%d+)$"), 2)
+  if format ~= FORMAT and format ~= BEFORE or got.key ~= key or not fits(map, got) then
+    terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
+    return path, 0
+  end
+  map:take(got.steps, got.measure, got.outcomes, got.columns)
+  return path, #got.columns
+end
+
+---The map of erasing of an agent that plays as a command says, where a run's folder has it whole.
+---@param o table { folder, greedy, env_settings }
+---@param checkpoint integer
+---@return PartMap?
+function map_file.stored(o, checkpoint)
+  if not checkpoint or #files.list(run_folder.plain(o.folder) .. "/where") == 0 then return nil end
+  local function agent()
+    return stepper.from_run(o.folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = checkpoint,
+      settings = o.env_settings })
+  end
+  local map = causal_map.new(agent(), agent(), { seed = map_file.seed })
+  map_file.attach(map, run_folder.plain(o.folder), true)
+  return map.done and map:view() or nil
+end
+
+---Measures the maps of a run's newest checkpoint as the window and `mneme where` have them, and stores them: of erasing, and where episodes fail by
+---more than the draw of actions, of holding.  Columns over all steps first; prints what there is, and how long it took.
+---@param run string folder
+---@param seconds number? at most, of each; nil: all of them
+function map_file.keep(run, seconds)
+  local begun, texts, whole = C.mn_clock(false), {}, true
+  for _, test in ipairs { "erase", "hold" } do
+    local function agent() return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed }) end
+    local map = causal_map.new(agent(), agent(), { test = test, seed = map_file.seed })
+    map_file.attach(map, run_folder.plain(run))
+    local stop = C.mn_clock(false) + (seconds or math.huge)
+    progress.work({ work = function(_, deadline)
+      map:work(math.min(deadline, stop))
+      return map.done or C.mn_clock(false) >= stop
+    end, progress = function() return map:progress() end }, "cells", "")
+    local done, of = map:progress()
+    texts[#texts + 1] = ("%d of %s cells of %s"):format(done, of or "?", test == "erase" and "erasing" or "holding")
+    whole = whole and map.done
+    if not map.coarse or not memory_story.fails(map) or C.mn_interrupted() ~= 0 then break end
+  end
+  local text = ("%s: map of the memory: %s, in %.1f s"):format(run, table.concat(texts, ", "), C.mn_clock(false) - begun)
+  print(table.concat(layout.wrap(text, layout.width()), "\n"))
+  print(terminal.pasted(("%s: mneme where %s"):format(whole and "shown by" or "shown, and completed, by", run)))
+end
+
+return map_file

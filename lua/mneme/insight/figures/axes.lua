@@ -1,0 +1,78 @@
+-- axes.lua -- draws axes: lines, tick labels and names.
+local look = require "mneme.insight.figures.style"
+local scale = require "mneme.insight.figures.scale"
+local text = require "mneme.insight.figures.text"
+
+local axes = {}
+local SIZE = look.SMALL
+
+---A scale from left to right with as many ticks as there is room for.
+function axes.across(axis, low, high, left, right)
+  return scale.new(axis, low, high, left, right, { wanted = math.max(2, math.floor((right - left) / 70)),
+    fits = function(ticks, labels, at)
+      local last = -math.huge
+      for i, v in ipairs(ticks) do
+        local half = text.width(labels[i], SIZE) / 2
+        if at(v) - half < last then return false end
+        last = at(v) + half + 8
+      end
+      return true
+    end })
+end
+
+---The least and the largest of an axis, from what is to be seen: a wished range, widened where that is not enough.
+---@param range { [1]: number, [2]: number }?
+function axes.limits(range, low, high)
+  if not (low <= high) then low, high = 0, 1 end          -- nothing there
+  if range then return math.min(range[1], low), math.max(range[2], high) end
+  return low, high
+end
+
+---How far the numbers of a scale reach.
+function axes.widest(labels)
+  local widest = 0
+  for _, label in ipairs(labels) do widest = math.max(widest, text.width(label, SIZE)) end
+  return widest
+end
+
+---The name of the vertical axis, above it: it can be read without turning one's head.
+---@return number y below it
+function axes.name_above(paper, label, x, y, width)
+  if not label or label == "" then return y + 6 end
+  for _, line in ipairs(text.wrap(label, width, SIZE)) do
+    y = y + 14
+    paper:text(line, x, y - 3, { size = SIZE, class = "dim" })
+  end
+  return y + 6
+end
+
+---Horizontal lines with their numbers on the left.
+function axes.draw_y(paper, s, box)
+  for i, v in ipairs(s.ticks) do
+    local y = s.at(v)
+    paper:line(box.x, y, box.x + box.w, y, "grid")
+    paper:text(s.labels[i], box.x - 7, y + 4, { size = SIZE, anchor = "end", class = "dim" })
+  end
+end
+
+---Ticks below with their numbers, and the name of the axis.
+---@param spans { [1]: number, [2]: number }[]? from where to where lines go across the drawing, instead of ticks
+---@return number y below them
+function axes.draw_x(paper, s, box, label, spans)
+  local y = box.y + box.h
+  for i, v in ipairs(s.ticks) do
+    local x, half = s.at(v), text.width(s.labels[i], SIZE) / 2
+    for _, span in ipairs(spans or {}) do paper:line(x, span[1], x, span[2], "grid") end
+    if not spans then paper:line(x, y, x, y + 4, "axis") end
+    paper:text(s.labels[i], math.max(half, math.min(paper.width - half, x)), y + 17, { size = SIZE, anchor = "middle", class = "dim" })
+  end
+  if not spans then paper:line(box.x, y, box.x + box.w, y, "axis") end
+  y = y + 22
+  for _, line in ipairs(label and label ~= "" and text.wrap(label, box.w, SIZE) or {}) do
+    y = y + 13
+    paper:text(line, box.x + box.w / 2, y - 2, { size = SIZE, anchor = "middle", class = "dim" })
+  end
+  return y + 4
+end
+
+return axes

@@ -1,0 +1,205 @@
+-- bars.lua -- draws bars with intervals, and the seeds as small circles; or dots in place of bars, for scores, whose axis need not
+-- begin at 0.  They are horizontal, so that there is room for many long names; those of a group are next to each other.
+local axes = require "mneme.insight.figures.axes"
+local look = require "mneme.insight.figures.style"
+local numbers = require "mneme.base.format"
+local text = require "mneme.insight.figures.text"
+
+local bars = {}
+local ROW, LETTERS, SIZE = 20, 13, look.SMALL
+
+-- Bars by group, in the order in which groups first appear.
+local function groups_of(fig)
+  local groups, by_name = {}, {}
+  for _, bar in ipairs(fig.bars) do
+    local key = bar.group or ""
+    if not by_name[key] then
+      by_name[key] = { name = bar.group, bars = {} }
+      groups[#groups + 1] = by_name[key]
+    end
+    table.insert(by_name[key].bars, bar)
+  end
+  return groups
+end
+
+-- Is the interval of a bar drawn, besides its seeds?
+local function told(bar) return #(bar.seeds or {}) >= look.FEW or #(bar.seeds or {}) < 2 end
+
+---The least and the largest value that is to be seen.
+function bars.range(fig)
+  local low, high = math.huge, -math.huge
+  local function see(v) low, high = math.min(low, v), math.max(high, v) end
+  for _, bar in ipairs(fig.bars) do
+    if bar.y then see(bar.y) end
+    for _, y in ipairs(bar.seeds or {}) do see(y) end
+  end
+  for _, r in ipairs(fig.references or {}) do see(r.y) end
+  if fig.kind == "dots" and not fig.y.log then
+    for _, bar in ipairs(fig.bars) do
+      if bar.low and told(bar) then
+        see(bar.low)
+        see(bar.high)
+      end
+    end
+    if low > high then low, high = 0, 1 end
+    local room = math.max(0.03 * (high - low), 1e-12)
+    return low - room, high + room
+  end
+  if not fig.y.log and not fig.y.range then
+    see(0)
+    local room = 0.3 * (high - low)
+    local least, most = low < 0 and low - room or 0, high + room
+    for _, bar in ipairs(fig.bars) do
+      if bar.low and told(bar) then
+        see(math.max(least, bar.low))
+        see(math.min(most, bar.high))
+      end
+    end
+  end
+  if fig.y.log and low < high then low, high = low / 1.5, high * 1.15 end
+  low, high = axes.limits(fig.y.range, low, high)
+  if fig.y.log and low <= 0 then low, high = 1, 10 end
+  return low, high
+end
+
+---Which row each bar has, where rows have one height and groups a gap between them.
+---@return integer[]
+function bars.places(fig)
+  local places, at = {}, 0
+  for i, bar in ipairs(fig.bars) do
+    at = at + (i > 1 and bar.group ~= fig.bars[i - 1].group and 2 or 1)
+    places[i] = at
+  end
+  return places
+end
+
+-- Names of references above their lines, on as many levels as keep them apart.
+---@return number height that they need
+local function place_references(fig, s, width)
+  local list, levels = {}, {}
+  for i, r in ipairs(fig.references or {}) do
+    list[i] = { name = ("%s %s"):format(r.name, numbers.short(r.y, fig.y.unit)), at = s.at(r.y) }
+  end
+  table.sort(list, function(a, b) return a.at < b.at end)
+  for _, r in ipairs(list) do
+    r.lines = text.wrap(r.name, width, SIZE)
+    local half = 0
+    for _, line in ipairs(r.lines) do half = math.max(half, text.width(line, SIZE) / 2) end
+    r.x, r.level = math.max(half, math.min(width - half, r.at)), 1
+    while (levels[r.level] or -math.huge) > r.x - half - 8 do r.level = r.level + 1 end
+    for level = r.level, r.level + #r.lines - 1 do levels[level] = r.x + half end
+  end
+  return list, #levels * LETTERS
+end
+
+local function title_of(bar, unit)
+  local shown = bar.y and numbers.short(bar.y, unit) or "–"
+  if bar.low then shown = ("%s (%s … %s)"):format(shown, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, shown)
+end
+
+-- A mean as a dot, its interval as a line, and the seeds.
+local function draw_dot(paper, bar, fill, s, y)
+  local seeds = bar.seeds or {}
+  if bar.low and told(bar) then
+    paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
+  end
+  for _, v in ipairs(#seeds > 1 and seeds or {}) do
+    paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', s.at(v), y, (fill:gsub("f", "c", 1)))
+  end
+  paper:add('<circle cx="%.1f" cy="%.1f" r="4.5" class="%s"/>', s.at(bar.y), y, fill)
+end
+
+local function draw_bar(paper, fig, bar, fill, s, y, origin)
+  paper:group(title_of(bar, fig.y.unit), "row")
+  if bar.y and fig.kind == "dots" then draw_dot(paper, bar, fill, s, y)
+  elseif bar.y then
+    local at = s.at(bar.y)
+    paper:rect(math.min(origin, at), y - 6, math.abs(at - origin), 12, fill)
+    if bar.low and told(bar) then
+      local from, to = s.at(math.max(s.low, math.min(s.high, bar.low))), s.at(math.max(s.low, math.min(s.high, bar.high)))
+      paper:line(from, y, to, y, "error")
+      if bar.low >= s.low then paper:line(from, y - 4, from, y + 4, "error") end
+      if bar.high <= s.high then paper:line(to, y - 4, to, y + 4, "error") end
+    end
+    for _, v in ipairs(#(bar.seeds or {}) > 1 and bar.seeds or {}) do
+      paper:add('<circle cx="%.1f" cy="%.1f" r="2" class="dot"/>', s.at(v), y)
+    end
+  else paper:text("–", origin + 4, y + 4, { size = SIZE, class = "dim" }) end
+  paper:close()
+end
+
+---Draw it.
+---@param paper table
+---@param y0 number where it may begin
+---@param narrow boolean for a page as wide as a hand
+---@return number y below it
+function bars.draw(paper, fig, y0, narrow)
+  local groups, styles, fills = groups_of(fig), look.of_items(fig.bars), {}
+  local several = groups[1] and groups[1].name ~= nil
+  local widest, digits, values = 0, 0, {}
+  for i, bar in ipairs(fig.bars) do
+    fills[bar] = (several or bar.style or look.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
+    widest = math.max(widest, text.width(bar.name, SIZE))
+    values[#values + 1] = bar.y
+  end
+  local shown, of_value = numbers.alike(values, fig.y.unit), {}
+  for i, v in ipairs(values) do of_value[v], digits = shown[i], math.max(digits, text.width(shown[i], SIZE)) end
+  local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
+  local box = { x = math.ceil(room) + 10 }
+  box.w = paper.width - box.x - math.ceil(digits) - 14
+  local low, high = bars.range(fig)
+  local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
+  local references, above = place_references(fig, s, paper.width)
+  box.y = y0 + above + 4
+  local rows, spans, y = {}, {}, box.y + 2             -- what stands where, before lines are drawn below it
+  for _, group in ipairs(groups) do
+    if group.name then
+      for _, line in ipairs(text.wrap(text.words(fig.x.label, group.name), paper.width, SIZE)) do
+        y = y + LETTERS + 3
+        rows[#rows + 1] = { head = line, y = y - 2 }
+      end
+      y = y + 2
+    end
+    local top = y
+    for _, bar in ipairs(group.bars) do
+      local lines = text.wrap(bar.name, room, SIZE)
+      local height = math.max(ROW, #lines * LETTERS + 5)
+      rows[#rows + 1] = { bar = bar, lines = lines, y = y + height / 2 }
+      y = y + height
+    end
+    y = y + 4
+    spans[#spans + 1] = { top, y }
+  end
+  box.h = y - box.y
+  local bottom = axes.draw_x(paper, s, box, fig.y.label, spans)
+  local dots = fig.kind == "dots"
+  local origin = s.at((fig.y.log or dots) and s.low or math.max(s.low, math.min(s.high, 0)))
+  for _, row in ipairs(rows) do
+    if row.head then
+      paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
+    else
+      local bar = row.bar
+      for i, line in ipairs(row.lines) do
+        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end",
+          weight = bar.marked and "600" or nil })
+      end
+      if dots then paper:line(box.x, row.y, box.x + box.w, row.y, "grid") end
+      draw_bar(paper, fig, bar, fills[bar], s, row.y, origin)
+      if row.bar.y then
+        paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
+      end
+    end
+  end
+  for _, span in ipairs(dots and {} or spans) do paper:line(origin, span[1], origin, span[2], "axis") end
+  for _, r in ipairs(references) do
+    local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
+    for _, span in ipairs(spans) do paper:line(r.at, span[1], r.at, span[2], "reference") end
+    for i, line in ipairs(r.lines) do
+      paper:text(line, r.x, top + (i - 1) * LETTERS - 1, { size = SIZE, anchor = "middle", class = "dim" })
+    end
+  end
+  return bottom
+end
+
+return bars

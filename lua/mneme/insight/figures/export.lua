@@ -1,0 +1,115 @@
+-- export.lua -- writes a figure to a file whose extension gives the format.  If a program is missing, the error
+-- names its Debian package.
+local data = require "mneme.insight.figures.data"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local gnuplot = require "mneme.insight.figures.gnuplot"
+local latex = require "mneme.insight.figures.latex"
+local word = require "mneme.base.shell_word"
+local svg = require "mneme.insight.figures.svg"
+local terminal = require "mneme.base.terminal"
+
+local export = {}
+local ZOOM = 2                 -- pixels of a PNG for one of the drawing
+
+local function drawing(fig, o) return svg.draw(fig, { alone = true, theme = "light", width = o.width, font = o.font, title = o.title, panels = o.panels }) end
+
+local function can_convert() return os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 end
+
+-- Draws by rsvg-convert, which has fonts and paper sizes.  It reads and writes streams: no name of ours is an option of it.
+local function convert(fig, path, kind, o)
+  if not can_convert() then
+    errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
+  end
+  local from = files.draft(path)
+  local ok, drawn = pcall(function()
+    files.write(from, { drawing(fig, o) })
+    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, word(from)))
+    local bytes = pipe and pipe:read "*a" or ""
+    if pipe then pipe:close() end
+    return bytes
+  end)
+  files.remove(from)
+  if not ok then error(drawn, 0) end
+  if not drawn:find(kind == "png" and "IEND....$" or "%%%%EOF%s*$") then errors.fail(path .. ": rsvg-convert failed") end
+  files.write(path, { drawn })
+end
+
+local writers = {
+  svg = function(fig, path, o) files.write(path, { drawing(fig, o) }) end,
+  csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
+  gp = function(fig, path)
+    files.write(path, { gnuplot.script(fig, (path:gsub("%.%w+$", ""))) })
+    files.write((path:gsub("%.%w+$", ".csv")), { data.csv(fig) })
+  end,
+  tex = function(fig, path)
+    local head, rows, caption = data.table(fig)
+    files.write(path, { "% " .. caption:gsub("%c", " ") .. "; needs \\usepackage{booktabs}\n", latex.table(head, rows) })
+  end,
+  png = function(fig, path, o) convert(fig, path, "png", o) end,
+  pdf = function(fig, path, o) convert(fig, path, "pdf", o) end,
+}
+
+-- Pixels of a unit of length, at 96 to the inch.
+local units = { px = 1, pt = 96 / 72, mm = 96 / 25.4, cm = 96 / 2.54, ["in"] = 96 }
+local LEAST, MOST = 150, 4000          -- pixels
+
+---A width as drawings take it, from "3.3in", "84mm", "240pt" or pixels.
+---@param s string
+---@return number pixels
+function export.width(s)
+  local value, unit = tostring(s):match "^(%d+%.?%d*)%s*(%a*)$"
+  local pixels = value and units[unit == "" and "px" or unit] and tonumber(value) * units[unit == "" and "px" or unit]
+  if not pixels or pixels < LEAST or pixels > MOST then
+    errors.usage(("width=%s, expected 40mm to 1000mm as in 84mm, 3.3in, 240pt or 600 (pixels)"):format(s))
+  end
+  return math.floor(pixels + 0.5)
+end
+
+---What a drawing may be given in the words of a command line: width=84mm font=FAMILY title=0 panels=1.
+---@param o table { width = string, font = string, title = boolean, panels = boolean }, each or none
+---@return table options of export.write
+function export.options(o) return { width = o.width and export.width(o.width), font = o.font, title = o.title ~= false, panels = o.panels } end
+export.words = { "width", "font", "title", "panels" }
+
+---Refuse a name by whose end no kind of file is meant, before there is a figure.
+---@param path string
+---@return string kind
+function export.kind(path)
+  if type(path) ~= "string" then errors.usage(("the path of a figure is a %s, expected a text"):format(type(path))) end
+  local kind = path:lower():match "%.(%w+)$"
+  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv, .tex or .gp") end
+  return kind
+end
+
+---Write a figure into a file.
+---@param fig table see insight/figures/model.lua
+---@param path string ends in .svg, .png, .pdf, .csv, .tex (a table) or .gp (a script for gnuplot; its data next to it, in .csv)
+---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
+---  panels = true or false: a panel for each line, default where lines are many }
+function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
+
+---The same for a command: where the program is missing that draws this kind, the figure is written as SVG.
+---@param fig table
+---@param path string
+---@param o table? as in export.write
+---@param left string[] gets the path where it was not written
+function export.write_or_svg(fig, path, o, left)
+  local kind = export.kind(path)
+  if (kind ~= "png" and kind ~= "pdf") or can_convert() then return export.write(fig, path, o) end
+  export.write(fig, (path:gsub("%.%w+$", ".svg")), o)
+  left[#left + 1] = path
+end
+
+---Says on stderr what export.write_or_svg left out, if anything.
+---@param left string[]
+---@return integer status 1: something was left out
+function export.say_left_out(left)
+  if #left == 0 then return 0 end
+  terminal.note(("mneme: not written: %s%s: rsvg-convert is not installed; .svg is written instead"):format(left[1],
+    #left > 1 and (" and %d more"):format(#left - 1) or ""))
+  terminal.note "  apt-get install librsvg2-bin, then the same command"
+  return 1
+end
+
+return export

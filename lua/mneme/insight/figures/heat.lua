@@ -1,0 +1,127 @@
+-- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, and the colour scale.
+local axes = require "mneme.insight.figures.axes"
+local look = require "mneme.insight.figures.style"
+local numbers = require "mneme.base.format"
+local text = require "mneme.insight.figures.text"
+
+local heat = {}
+local LETTERS, SIZE = 13, look.SMALL
+local ROW, GAP, STRIPES = 22, 1, 48
+
+local function range_of(fig)
+  local low, high = math.huge, -math.huge
+  for r, row in ipairs(fig.cells) do
+    for c = 1, #fig.x.categories do
+      if row[c] and not (fig.faint and fig.faint[r][c]) then low, high = math.min(low, row[c]), math.max(high, row[c]) end
+    end
+  end
+  if not fig.value.range and not fig.value.log and low <= high then low, high = math.min(0, low), math.max(0, high) end     -- else noise fills the scale
+  low, high = axes.limits(fig.value.range, low, high)
+  if low == high then high = low + 1 end
+  return low, high
+end
+
+-- Where a value lies between the least and the largest.
+local function share_of(axis, v, low, high)
+  if axis.log then return math.log(v / low) / math.log(high / low) end
+  return (v - low) / (high - low)
+end
+
+-- Numbers in the cells; nil where they do not fit.
+local function cell_texts(fig, width)
+  local values, texts, n = {}, {}, 0
+  for _, row in ipairs(fig.cells) do
+    for c = 1, #fig.x.categories do values[#values + 1] = row[c] or nil end
+  end
+  local shown = numbers.alike(values, fig.value.unit)
+  if axes.widest(shown) > width - 4 then return nil end
+  for r, row in ipairs(fig.cells) do
+    texts[r] = {}
+    for c = 1, #fig.x.categories do
+      if row[c] then n, texts[r][c] = n + 1, shown[n + 1] end
+    end
+  end
+  return texts
+end
+
+-- Names of columns: each where all have room, else broken, else only some of them.
+---@return number y below them
+local function draw_columns(paper, names, left, width, y)
+  local widest, numeric = 0, true
+  for _, name in ipairs(names) do
+    widest = math.max(widest, text.width(name, SIZE))
+    numeric = numeric and tonumber(name) ~= nil
+  end
+  local broken = widest > width - 6 and not numeric and width >= 40
+  local every = broken and 1 or math.max(1, math.ceil((widest + 6) / width))
+  local deepest, last = 1, -math.huge
+  for c = 1, #names, every do
+    local lines = text.wrap(names[c], broken and width - 6 or paper.width, SIZE)
+    local half = axes.widest(lines) / 2
+    local x = math.max(half, math.min(paper.width - half, left + (c - 0.5) * width))
+    if x - half > last + 3 then
+      deepest, last = math.max(deepest, #lines), x + half
+      for i, line in ipairs(lines) do paper:text(line, x, y + 2 + i * LETTERS, { size = SIZE, anchor = "middle", class = "dim" }) end
+    end
+  end
+  return y + 6 + deepest * LETTERS
+end
+
+-- The shades from the least to the largest, with numbers.
+local function draw_key(paper, fig, low, high, y)
+  local lines = text.wrap(fig.value.label or "", paper.width, SIZE)
+  for _, line in ipairs(lines) do
+    y = y + LETTERS
+    paper:text(line, 0, y, { size = SIZE, class = "dim" })
+  end
+  local width = math.min(paper.width, 260)
+  local s = axes.across(fig.value, low, high, 12, width - 12)
+  for i = 0, STRIPES - 1 do
+    paper:rect(12 + i * (width - 24) / STRIPES, y + 6, (width - 24) / STRIPES + 0.5, 10, nil, { fill = (look.shade((i + 0.5) / STRIPES)) })
+  end
+  return axes.draw_x(paper, s, { x = 12, y = y + 6, w = width - 24, h = 10 })
+end
+
+---Draw it.
+---@param paper table
+---@param y0 number where it may begin
+---@param narrow boolean for a page as wide as a hand
+---@return number y below it
+function heat.draw(paper, fig, y0, narrow)
+  local columns, widest = fig.x.categories, 0
+  for _, name in ipairs(fig.y.categories) do widest = math.max(widest, text.width(name, SIZE)) end
+  local room = math.min(widest, (narrow and 0.35 or 0.4) * paper.width)
+  local left = math.ceil(room) + 8
+  local width = math.min(90, (paper.width - left) / #columns)
+  local low, high = range_of(fig)
+  local texts, y = cell_texts(fig, width - GAP), axes.name_above(paper, fig.y.label, 0, y0, paper.width)
+  for r, name in ipairs(fig.y.categories) do
+    local lines = text.wrap(name, room, SIZE)
+    local height = math.max(ROW, #lines * LETTERS + 5)
+    for i, line in ipairs(lines) do
+      paper:text(line, left - 6, y + height / 2 + 4 + (i - (#lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end" })
+    end
+    for c = 1, #columns do
+      local v, x = fig.cells[r][c], left + (c - 1) * width
+      local title = ("%s, %s: %s"):format(name, columns[c], v and numbers.short(v, fig.value.unit) or "–")
+      if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
+      elseif v then
+        local color, ink = look.shade(share_of(fig.value, v, low, high))
+        paper:rect(x, y, width - GAP, height - GAP, nil, { fill = color, title = title })
+        if texts then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end
+      else
+        paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
+        if width > 12 then paper:text("–", x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", class = "dim" }) end
+      end
+    end
+    y = y + height
+  end
+  y = draw_columns(paper, columns, left, width, y)
+  for _, line in ipairs(fig.x.label and text.wrap(fig.x.label, paper.width - left, SIZE) or {}) do
+    paper:text(line, left + math.max(text.width(line, SIZE), width * #columns) / 2, y + 8, { size = SIZE, anchor = "middle", class = "dim" })
+    y = y + LETTERS
+  end
+  return draw_key(paper, fig, low, high, y + 4)
+end
+
+return heat

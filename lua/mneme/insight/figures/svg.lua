@@ -1,0 +1,57 @@
+-- svg.lua -- draws a figure as SVG: as part of a page, or as a separate file with its title, note and colours.
+local errors = require "mneme.base.errors"
+local look = require "mneme.insight.figures.style"
+local model = require "mneme.insight.figures.model"
+local paper_of = require "mneme.insight.figures.svg_writer"
+local text = require "mneme.insight.figures.text"
+
+local svg = {}
+local NARROW, WIDE = 360, 720          -- pixels
+local HAND = 480                       -- of a drawing as wide as a hand, or less
+
+local drawings = { lines = require "mneme.insight.figures.lines", bars = require "mneme.insight.figures.bars", heat = require "mneme.insight.figures.heat" }
+
+-- The description for screen readers.
+local function description(fig)
+  return (fig.title and fig.title ~= "" and fig.title or fig.kind) .. (fig.note and ". " .. fig.note or "")
+end
+
+---A figure as SVG.
+---@param fig table see insight/figures/model.lua
+---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; panels = true | false: one panel a line,
+---  default where lines are many; alone = true: a file, with title, note and styles; and then: theme = "light" | "dark": fixed
+---  colours; width = pixels of all of it; font = a family of letters; title = false: without title and note }
+---@return string
+function svg.draw(fig, o)
+  o = o or {}
+  errors.need("figure: options", o, nil, "a table such as { alone = true }")
+  local drawing = drawings[model.check(fig)]
+  local margin, told = o.alone and (o.width and 2 or 16) or 0, o.alone and o.title ~= false
+  local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
+  local paper, y, id = paper_of.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
+  if told then
+    for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, look.LARGE) or {}) do
+      y = y + 20
+      paper:text(line, 0, y - 4, { size = look.LARGE, weight = "600" })
+    end
+  end
+  y = drawing.draw(paper, fig, y, wide < HAND, o.panels)
+  if told then
+    for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, look.SMALL) or {}) do
+      y = y + 15
+      paper:text(line, 0, y, { size = look.SMALL, class = "dim" })
+    end
+    y = y + 4
+  end
+  local width, height = paper.width + 2 * margin, math.ceil(y) + 2 * margin
+  local head = (('<svg xmlns="http://www.w3.org/2000/svg" class="mn-figure" id="%s" viewBox="%d %d %d %d" width="%d" height="%d"'):format(
+    id, -margin, -margin, width, height, width, height)
+    .. (' role="img" aria-labelledby="%s-title">\n<title id="%s-title">%s</title>\n'):format(id, id, text.escape(description(fig))))
+  if o.alone then
+    head = head .. ("<style>%s</style>\n"):format(look.css(o.theme, o.font))
+      .. ('<rect x="%d" y="%d" width="%d" height="%d" class="paper"/>\n'):format(-margin, -margin, width, height)
+  end
+  return head .. table.concat(paper.out, "\n") .. "\n</svg>\n"
+end
+
+return svg

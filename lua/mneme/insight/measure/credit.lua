@@ -1,0 +1,366 @@
+-- credit.lua -- which earlier observations a decision depends on: the gradient of the value, and of the chosen action's logit, at step t with
+-- respect to what the agent observed k steps before.  The tools of POPGym Arcade (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
+-- An episode runs again with its observations as leaves.  Gradients go back through one piece of it after another, from states kept before
+-- each, so that a window can compute them between two frames.
+local ffi = require "ffi"
+local errors = require "mneme.base.errors"
+local interventions = require "mneme.insight.episodes.interventions"
+local part_map = require "mneme.insight.episodes.part_map"
+local state_arrays = require "mneme.models.state_arrays"
+local gradients = require "mneme.tensor.gradients"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local credit = {}
+local PIECE = 8                    -- steps through which gradients go back at once
+local ROWS = 2048                  -- steps that are computed at once at most, counting each explained value and action
+
+-- ---- an episode ----
+
+---One episode of a stepper with one environment, from the present step to its end.
+---@param p Stepper of one environment
+---@param most integer? steps at most
+---@return table episode { T, x = string of each step's inputs, action = integer[], reward = number[], value = number[], previous = { name = number[] },
+---  resets = integer[], facts = table[], outcome }
+function credit.play(p, most)
+  if p.num_envs ~= 1 then errors.raise(("credit: a stepper of %d environments, expected one"):format(p.num_envs)) end
+  local episode = { T = 0, x = {}, action = {}, value = {}, resets = {}, facts = {}, previous = {} }
+  local bytes = p.n * (p.inputs:dtype() == "u8" and 1 or 4)
+  for name in pairs(p.previous or {}) do episode.previous[name] = {} end
+  local ended
+  repeat
+    p:forward()
+    local t, row = episode.T + 1, p.row
+    local now = p:snapshot(0)
+    episode.T, episode.value[t], episode.action[t], episode.facts[t] = t, now.value, now.action, p.env:truth(0)
+    episode.x[t] = ffi.string(ffi.cast("const char *", p.inputs:data()) + row * bytes, bytes)
+    episode.resets[t] = p.resets:data()[row]
+    for name, t_of in pairs(p.previous or {}) do episode.previous[name][t] = t_of:data()[row] end
+    ended = p:step()
+  until ended > 0 or most and episode.T >= most
+  episode.outcome = ended > 0 and p.env:outcome(0) or nil
+  return episode
+end
+
+-- ---- what is explained ----
+
+---Names and columns of the parts of what the core reads: the observation's groups where its environment names them, else each of its values
+---(all codes of a cell together), or a picture as a whole; then what was done and paid before.
+---@param agent Agent
+---@param space table env.observation_space
+---@return table[] parts { name, from, to }: columns from .. to - 1
+function credit.parts(agent, space)
+  local parts = {}
+  local n, width = state_arrays.size(space.shape), math.max(1, space.codes or 0)
+  local function add(name, from, count) parts[#parts + 1] = { name = name, from = from * width, to = (from + count) * width } end
+  if agent.torso.d_out ~= n * width then parts[1] = { name = "observation", from = 0, to = agent.torso.d_out }
+  elseif #(space.groups or {}) > 0 then
+    for _, group in ipairs(space.groups) do add(group.name, group.from, group.n) end
+  else
+    for i = 0, n - 1 do add(("observation %d"):format(i), i, 1) end
+  end
+  local at = agent.torso.d_out
+  if agent.previous.action then
+    parts[#parts + 1] = { name = "previous action", from = at, to = at + agent.actions }
+    at = at + agent.actions
+  end
+  if agent.previous.reward then parts[#parts + 1] = { name = "previous reward", from = at, to = at + 1 } end
+  return parts
+end
+
+-- ---- an episode's pieces ----
+
+---@class Credit of an episode, which may grow
+---@field agent Agent
+---@field space table env.observation_space
+---@field episode table of credit.play
+---@field parts table[] see credit.parts
+---@field whole boolean gradients do not pass through this core's kept states: an episode is one piece
+local Credit = {}
+Credit.__index = Credit
+
+---@param agent Agent
+---@param space table env.observation_space
+---@param episode table of credit.play
+---@return Credit
+function credit.new(agent, space, episode)
+  local core, everything = agent.core, {}
+  for i, name in ipairs(core:state_names()) do everything[i] = { name = name } end
+  local whole = core.acts == "steps" or core.claims.steps ~= "exact" or core.claims.gradients ~= "exact"
+  for name in pairs(core.states) do whole = whole or core:is_stopped(name) and not core:is_constant(name) end
+  return setmetatable({ agent = agent, space = space, episode = episode, parts = credit.parts(agent, space), whole = whole, everything = everything,
+    states = { [0] = core:initial(1) }, read = {} }, Credit)
+end
+
+local function column(from, to, list, dtype, times)
+  local t = tensor.new { shape = { to - from, times or 1 }, dtype = dtype }
+  local data = t:data()
+  for s = from, to - 1 do
+    for b = 0, (times or 1) - 1 do data[(s - from) * (times or 1) + b] = list[s + 1] end
+  end
+  return t
+end
+
+-- What the core reads in some steps, [steps,1,D]: observations after the torso, the previous action and reward.
+local function read(self, from, to)
+  local k = from / PIECE
+  local kept, agent, episode, space, previous = self.read[k], self.agent, self.episode, self.space, nil
+  if kept and kept:shape()[1] >= to - from then return kept end
+  local dtype = agent.normaliser and agent.normaliser.norm_obs and "f32" or space.dtype
+  local x = tensor.new { shape = { to - from, 1, unpack(space.shape) }, dtype = dtype }
+  ffi.copy(x:data(), table.concat(episode.x, "", from + 1, to))
+  if next(episode.previous) then
+    previous = {}
+    for name, list in pairs(episode.previous) do previous[name] = column(from, to, list, name == "action" and "i32" or "f32") end
+  end
+  local features = tensor.no_grad(function() return agent:features(x, previous) end)
+  self.read[k] = features
+  return features
+end
+
+-- The same for n environments, as a leaf.
+local function leaf_of(self, from, to, n)
+  local features = read(self, from, to)
+  local D = features:shape()[3]
+  local leaf = tensor.new { shape = { to - from, n, D }, grad = true }
+  local target, source = leaf:data(), features:data()
+  for s = 0, to - from - 1 do
+    for b = 0, n - 1 do ffi.copy(target + (s * n + b) * D, source + s * D, 4 * D) end
+  end
+  return leaf, D
+end
+
+-- The state before a piece, for n environments; leaves, where they may want a gradient.
+local function state_of(self, k, n)
+  local core, state = self.agent.core, {}
+  for name in pairs(core.states) do
+    state[name] = tensor.new { shape = core:state_shape(name, n), grad = not core:is_constant(name) and k > 0 }
+  end
+  for b = 0, n - 1 do interventions.copy(core, self.everything, self.states[k], 0, 1, state, b, n) end
+  return state
+end
+
+-- The state after piece k, which is complete.
+local function carry(self, k)
+  local from, to = k * PIECE, (k + 1) * PIECE
+  self.states[k + 1] = tensor.no_grad(function()
+    local _, after = self.agent.core:act(read(self, from, to), column(from, to, self.episode.resets, "u8"), self.states[k])
+    return tensor.keep(after)
+  end)
+end
+
+-- ---- gradients of some steps ----
+
+-- 1 where environment b's value, or the logit of its chosen action, is explained; 2i - 1 explains the value of at[i], 2i its action.
+local function masks(self, q, from, to, actions)
+  local n, steps = 2 * #q.at, to - from
+  local value, logit = tensor.new { shape = { steps, n } }, tensor.new { shape = { steps, n, actions } }
+  local here = false
+  for i, t in ipairs(q.at) do
+    if t >= from and t < to then
+      value:data()[(t - from) * n + 2 * i - 2] = 1
+      logit:data()[((t - from) * n + 2 * i - 1) * actions + self.episode.action[t + 1]] = 1
+      here = true
+    end
+  end
+  return here, value, logit
+end
+
+-- What gradients of a piece say of its steps.
+local function note(self, q, g, from, to, D)
+  local n = 2 * #q.at
+  for i, row in ipairs(q.rows) do
+    for s = math.min(to - 1, row.at), from, -1 do
+      for w, of in ipairs { "value", "action" } do
+        local sum, at = 0, (s - from) * n + 2 * i - 3 + w
+        for p, part in ipairs(self.parts) do
+          local squares = 0
+          for j = part.from, part.to - 1 do squares = squares + g[at * D + j] ^ 2 end
+          row.parts[p][of][s + 1], sum = math.sqrt(squares), sum + squares
+        end
+        row[of][s + 1] = math.sqrt(sum)
+        if q.keep then
+          row.gradients[of][s] = ffi.new("float[?]", D)
+          ffi.copy(row.gradients[of][s], g + at * D, 4 * D)
+        end
+      end
+      row.from = s
+    end
+  end
+end
+
+-- Gradients through the last piece that is left.
+local function back(self, q)
+  local core, n = self.agent.core, 2 * #q.at
+  local from = self.whole and 0 or q.piece * PIECE
+  local to = math.min(q.last + 1, self.whole and math.huge or from + PIECE)
+  local leaf, D = leaf_of(self, from, to, n)
+  local state, inputs, names = state_of(self, self.whole and 0 or q.piece, n), { leaf }, {}
+  local y, after = core:act(leaf, column(from, to, self.episode.resets, "u8", n), state)
+  local logits, values = self.agent.heads(y)
+  for s = from, to - 1 do
+    q.reached = math.max(q.reached, math.abs(values:data()[(s - from) * n] - self.episode.value[s + 1]))
+  end
+  local here, of_value, of_logit = masks(self, q, from, to, self.agent.actions)
+  local loss = here and ops.sum { x = values * of_value } + ops.sum { x = logits * of_logit } or nil
+  for name, g in pairs(q.after or {}) do
+    local through = ops.sum { x = after[name] * g }
+    loss = loss and loss + through or through
+  end
+  for name, t in pairs(q.piece > 0 and state or {}) do
+    if not core:is_constant(name) then names[#names + 1], inputs[#inputs + 1] = name, t end
+  end
+  q.piece, q.done, q.after = q.piece - 1, q.piece == 0, {}
+  if not loss then return note(self, q, ffi.new("float[?]", (to - from) * n * D), from, to, D) end          -- no memory leads here
+  local g = gradients.grad(loss, inputs)
+  note(self, q, g[1]:data(), from, to, D)
+  for i, name in ipairs(names) do q.after[name] = g[i + 1] end
+end
+
+---Begin to explain some steps.
+---@param at integer[] steps, from 0
+---@param keep boolean? keep the gradients by what the core reads, for Credit:pixels
+---@return table question for Credit:work; rows = for each step { at, from = the earliest step that is known so far, value = number[],
+---  action = number[] (by step + 1), parts = { { value, action } ... } in the order of Credit.parts }, done, reached
+function Credit:ask(at, keep)
+  local q = { at = at, last = 0, rows = {}, reached = 0, keep = keep, done = false }
+  for i, t in ipairs(at) do
+    if t % 1 ~= 0 or t < 0 or t >= self.episode.T then
+      errors.raise(("credit: step %s of an episode of %d, expected 0 to %d"):format(tostring(t), self.episode.T, self.episode.T - 1))
+    end
+    q.last = math.max(q.last, t)
+    q.rows[i] = { at = t, from = t + 1, value = {}, action = {}, parts = {}, pictures = {}, gradients = { value = {}, action = {} } }
+    for p = 1, #self.parts do q.rows[i].parts[p] = { value = {}, action = {} } end
+  end
+  q.piece = self.whole and 0 or math.floor(q.last / PIECE)
+  return q
+end
+
+---Work on a question: one piece of the episode.
+---@param q table
+---@return boolean done
+function Credit:work(q)
+  if q.done then return true end
+  local k = self.whole and 0 or q.piece
+  while not self.states[k] do k = k - 1 end
+  if k < q.piece and not self.whole then carry(self, k) else back(self, q) end
+  return q.done
+end
+
+---What a picture's pixels do: the size of the gradient by each of them, over its channels, whose values count from 0 to 1.
+---@param row table of a question that keeps gradients
+---@param of string "value" or "action"
+---@param step integer
+---@return ffi.cdata*? sizes float[Y * X]; nil: the agent reads no pictures, or that step is not known
+---@return integer? rows
+---@return integer? columns
+function Credit:pixels(row, of, step)
+  local agent, space, g = self.agent, self.space, row.gradients[of][step]
+  if not g or #space.shape ~= 3 or space.dtype ~= "u8" or (space.codes or 0) > 0 then return nil end
+  local rows, cols, channels = unpack(space.shape)
+  local key = of .. step
+  if row.pictures[key] then return row.pictures[key], rows, cols end
+  local n, seen = rows * cols * channels, self.episode.x[step + 1]
+  local picture = tensor.new { shape = { 1, 1, rows, cols, channels }, grad = true }
+  local size, x = ffi.new("float[?]", rows * cols), picture:data()
+  for i = 0, n - 1 do x[i] = seen:byte(i + 1) / 255 end
+  local d = agent.torso.d_out
+  local weights = tensor.new { shape = { 1, 1, d } }
+  ffi.copy(weights:data(), g, 4 * d)
+  local by = gradients.grad(ops.sum { x = agent.torso(picture) * weights }, picture):data()
+  for i = 0, rows * cols - 1 do
+    local squares = 0
+    for c = 0, channels - 1 do squares = squares + by[i * channels + c] ^ 2 end
+    size[i] = math.sqrt(squares)
+  end
+  row.pictures[key] = size
+  return size, rows, cols
+end
+
+---Credit of every earlier step for the value and the chosen action at some steps of an episode.  A gradient's size is its 2-norm over the values of
+---a step that the core reads (after the torso, if that is learned, as of pictures).
+---@param agent Agent
+---@param env Env of one environment
+---@param episode table of credit.play
+---@param at integer[]? steps, from 0, whose value and action are explained; nil: at most 64 of them, evenly
+---@return table map { at = integer[], T, value = number[][], action = number[][] (value[i][s + 1]: the value at at[i] by step s), parts = { name =
+---  { value = number[][], action = number[][] } }, names = string[] of parts, rows and all_parts for credit.view,
+---  reached = number: largest difference of a value from what the agent had }
+function credit.map(agent, env, episode, at)
+  local T = episode.T
+  if not at then
+    at = {}
+    for i = 0, math.min(T, 64) - 1 do at[i + 1] = math.floor((i + 1) * T / math.min(T, 64) + 0.5) - 1 end
+  end
+  local all = credit.new(agent, env.observation_space, episode)
+  local map = { at = at, T = T, value = {}, action = {}, parts = {}, names = {}, rows = {}, all_parts = all.parts, reached = 0 }
+  for i, part in ipairs(all.parts) do
+    map.names[i] = part.name
+    map.parts[part.name] = { value = {}, action = {} }
+  end
+  local most = math.max(1, math.floor(ROWS / 2 / (all.whole and T or PIECE)))
+  for first = 1, #at, most do
+    local q = all:ask { unpack(at, first, math.min(#at, first + most - 1)) }
+    while not all:work(q) do end
+    map.reached = math.max(map.reached, q.reached)
+    for i, row in ipairs(q.rows) do
+      map.rows[first + i - 1] = row
+      for _, of in ipairs { "value", "action" } do
+        for s = row.at + 1, T - 1 do row[of][s + 1] = 0 end                     -- no step depends on a later one
+        map[of][first + i - 1] = row[of]
+        for p, name in ipairs(map.names) do
+          for s = row.at + 1, T - 1 do row.parts[p][of][s + 1] = 0 end
+          map.parts[name][of][first + i - 1] = row.parts[p][of]
+        end
+      end
+    end
+  end
+  return map
+end
+
+-- ---- as a map ----
+
+---Shares of a gradient as every table, figure and panel shows them: one scale for all steps, of which the root is painted.
+---@param rows table[] { word, text }
+---@param steps integer[]
+---@param cells table[][] { share, low, high, n }
+---@param at string what a column is
+---@return PartMap
+function credit.shares(rows, steps, cells, at)
+  return part_map.new { name = "credit", title = "credit", value = "of the gradient", at = at, rows = rows, steps = steps, cells = cells, key = "share",
+    floor = 1, percent = true, root = true }
+end
+
+---What one step depends on: for each gradient a row for the whole observation of a step, and for the parts of it that count most.
+---@param row table of Credit:ask
+---@param parts table[] of credit.parts
+---@param of table<string, string> what the gradients are called: { value = "value" }, { action = "logit of up" } or both
+---@param most integer? parts at most, of each gradient
+---@return PartMap
+---@return table<string, number> past the share of each gradient that is of earlier observations; nil where it is zero
+function credit.view(row, parts, of, most)
+  local rows, cells, steps, past = {}, {}, {}, {}
+  for s = 0, row.at do steps[s + 1] = s end
+  for _, what in ipairs { "value", "action" } do
+    local function sum(list)
+      local all = 0
+      for s = row.from, row.at do all = all + list[s + 1] end
+      return all
+    end
+    local whole = sum(row[what])
+    local function add(word, list, text)
+      rows[#rows + 1], cells[#rows + 1] = { word = word, text = text or word, short = text and "  " .. word }, {}
+      for s = row.from, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
+    end
+    local order, kept = {}, {}
+    for p in ipairs(of[what] and #parts > 1 and parts or {}) do order[p] = { p, sum(row.parts[p][what]) } end
+    table.sort(order, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
+    for k = 1, math.min(most or #order, #order) do kept[order[k][1]] = true end
+    if of[what] then add(of[what], row[what]) end
+    for p, part in ipairs(parts) do if kept[p] then add(part.name, row.parts[p][what], of[what] .. " by " .. part.name) end end
+    past[what] = whole > 0 and 1 - (row[what][row.at + 1] or 0) / whole or nil
+  end
+  return credit.shares(rows, steps, cells, "by the observation of step"), past
+end
+
+return credit

@@ -1,0 +1,145 @@
+-- background_map.lua -- the map of an agent's memory that a window measures while it is idle, of the checkpoint that is shown; while the
+-- agent is being trained of the newest one, again and again, and the last complete map stays until the next is complete.  Where episodes
+-- fail, a second map follows, of what is gained where parts keep what they hold, and both are put in words.
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+
+local memory_story = require "mneme.insight.episodes.memory_story"
+
+local C = engine.C
+local LOOK = 2                       -- seconds between two looks for a newer checkpoint
+
+---@class BackgroundMap
+local Background = {}
+Background.__index = Background
+
+---@param open fun(step: number, test: string?): CausalMap the map of a checkpoint, not begun
+---@param steps fun(): number[] the run's checkpoints
+---@param test string? "hold"; nil: "erase", and after it the other one where episodes fail
+---@return BackgroundMap
+local function new(open, steps, test)
+  return setmetatable({ open = open, steps = steps, test = test, looked = -math.huge, why = "the map begins as soon as the window is idle" }, Background)
+end
+
+-- The map as a panel draws it.
+local function state_of(map)
+  local state = map:view()
+  if map.carrier.steps then state.title = ("%s, at %.0f steps"):format(state.title, map.carrier.steps) end
+  if state.test then state.what = memory_story.what(map.carrier.env) end
+  return state
+end
+
+-- Is there more to measure once columns over all steps are?
+local function fails(self) return not self.test and self.state and self.state.test and memory_story.fails(self.state.map) end
+
+-- How far a map is.
+local function so_far(background)
+  local map = background.map
+  local done, of, left = 0, nil, nil
+  if map then done, of, left = map:progress() end
+  local rest = left and (", about %.0f s are left"):format(math.max(1, left)) or ""
+  return ("%d of %s cells are measured%s, while the window is idle"):format(done, of or "?", rest)
+end
+
+---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.
+---@param why (fun(measure: string): string?, boolean?)? what readings of the shown memory say where no part lost what is needed; and whether they
+---  are still being made
+---@return table? story { sentences, lost = { row, last, gone } or nil, note = what is missing yet, episodes }; nil: nothing can be said
+function Background:story(why)
+  self.told = true
+  local state = self.state
+  if not (state and state.test) then
+    local outcomes = self.map and not self.failed and self.map.outcomes or {}             -- the episodes as they are, before any map
+    return not self.failed and { sentences = { memory_story.draw(outcomes) }, episodes = #outcomes,
+      note = "Which part of the memory holds what success needs: " .. so_far(self) .. "." } or nil
+  end
+  local held = self:show_held()
+  held = held and held.test and held or nil
+  if not self.words or self.words.kept ~= state or self.words.held ~= held or self.words.reads then
+    local reads                                                    -- asked for, and not made yet
+    local sentences, lost = memory_story.sentences(state, held, state.what, why and function(measure, word)
+      local text
+      text, reads = why(measure, word)
+      return text
+    end)
+    self.words = { kept = state, held = held, sentences = sentences, lost = lost, episodes = #state.map.outcomes, reads = reads }
+  end
+  local rest = not state.map.done and self or held and not held.map.done and self.held
+  self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "."
+    or rest and rest.map.test_of and ("Some columns of all; %s."):format(so_far(rest)) or nil
+  return self.words
+end
+
+---What a panel shows; that it is drawn makes the map worth measuring.
+---@return PartMap? state of CausalMap:view; nil: nothing yet
+---@return string? why not
+function Background:show()
+  self.wanted = true
+  return self.state, self.why
+end
+
+---What is known of what is used, without a wish to measure it.
+---@return PartMap?
+function Background:known() return self.state and self.state.test and self.state or nil end
+
+---The map of what is gained where parts keep what they hold, where it was worth measuring.
+---@return table? state as of show
+function Background:show_held() return self.held and self.held.of == self.of and self.held.state or nil end
+
+-- The checkpoint to measure: the one shown, or the newest of a training.
+local function choose(self, shown, clock)
+  if shown then return shown end
+  if clock > self.looked + LOOK then
+    local list = self.steps()
+    self.looked, self.newest = clock, list[#list]
+    if not self.newest then self.why = "the map begins with the first checkpoint: checkpoint_every=STEPS, else one a minute" end
+  end
+  return self.newest
+end
+
+---Measures until the deadline, if a panel shows the map or what it says.
+---@param shown number? the checkpoint of the displayed agent; nil: it is in training
+---@param clock number seconds
+---@param deadline number of engine.C.mn_clock(false)
+---@return boolean changed there is something new to draw
+function Background:work(shown, clock, deadline)
+  if not self.wanted and not self.told then return false end
+  if fails(self) and self.told and shown and shown == self.of then           -- some columns of both, then all of this one, then of that
+    self.held = self.held or new(self.open, self.steps, "hold")
+    self.held.wanted = true
+    local other = self.held.of == shown and self.held.map
+    if self.state.map.done or not (other and other.coarse) then return self.held:work(shown, clock, deadline) end
+  end
+  local wish = choose(self, shown, clock)
+  if not wish or wish == self.failed then return false end
+  if wish ~= self.of and (shown or not self.map or self.map.done) then
+    local ok, map = pcall(self.open, wish, self.test)
+    if not ok then
+      if not errors.is(map) then error(map, 0) end
+      self.failed, self.why = wish, map.message
+      return true
+    end
+    self.map, self.of = map, wish
+    if not self.state or shown then self.state, self.why = nil, nil end
+  end
+  local map = self.map
+  local shown_whole = map.done and self.state and self.state.map == map and self.state.whole
+  if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
+  local before = map:progress()
+  local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
+  if not ok then
+    if not errors.is(problem) then error(problem, 0) end
+    self.failed, self.why, self.state = wish, problem.message, nil
+    return true
+  end
+  local first = not self.state or self.state.map == map         -- of a training, the complete map before stays
+  local columns = map.steps and math.floor(map:progress() / #map.rows) > math.floor(before / #map.rows)
+  if map.done or first and map.steps and (not self.state or columns or map.coarse and not self.state.test) then
+    self.state = state_of(map)
+    self.state.whole = map.done
+    return true
+  end
+  return false
+end
+
+return { new = new }

@@ -1,0 +1,106 @@
+-- episode_page.lua -- an episode as one HTML file, or as a part of a page: its shapes, and painter.js, which paints and plays them.  Nothing is
+-- loaded from the network; without scripts there are a picture and every step in words.
+local files = require "mneme.base.files"
+local text = require "mneme.insight.figures.text"
+
+local page = {}
+local escape = text.escape
+local here = debug.getinfo(1, "S").source:match "^@(.*)episode_page%.lua$" or "./lua/mneme/insight/view/"
+
+local style = [[
+.mn-episode{color:var(--mn-text);background:var(--mn-page);font:14px/1.45 system-ui,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;padding:12px;
+border-radius:6px;outline:0}
+.mn-episode *{box-sizing:border-box}
+.mn-episode h2{font-size:18px;line-height:1.3;margin:0;border:0;padding:0}
+.mn-episode .mn-dim,.mn-episode .mn-note{color:var(--mn-dim);font-size:12px}
+.mn-episode p{margin:4px 0}
+.mn-episode .mn-story{border-left:3px solid var(--mn-warm);padding-left:10px;margin:8px 0}
+.mn-episode .mn-mark{display:inline-block;width:14px;height:14px;line-height:14px;margin-right:3px;text-align:center;font-weight:700;cursor:help;
+background:var(--mn-bad);color:var(--mn-card)}
+.mn-episode .mn-good{background:var(--mn-good)}
+.mn-episode .mn-lost{background:none;color:var(--mn-bad);box-shadow:inset 0 0 0 2px var(--mn-bad)}
+.mn-episode .mn-controls{display:flex;gap:6px;align-items:center;margin:8px 0;position:sticky;top:0;background:var(--mn-page);padding:4px 0;z-index:1}
+.mn-episode input[type=range]{flex:1;min-width:60px;accent-color:var(--mn-warm)}
+.mn-episode button,.mn-episode select{font:inherit;color:inherit;background:var(--mn-card);border:1px solid var(--mn-line);border-radius:4px;
+padding:3px 8px;min-width:36px;min-height:30px;cursor:pointer}
+.mn-episode :focus-visible{outline:2px solid var(--mn-warm);outline-offset:1px}
+.mn-episode kbd{font:11px ui-monospace,monospace;border:1px solid var(--mn-line);border-radius:3px;padding:0 4px;color:var(--mn-dim)}
+.mn-episode .mn-say{font-variant-numeric:tabular-nums;min-height:1.5em}
+.mn-episode .mn-help{margin-top:10px;line-height:1.9}
+.mn-episode .mn-tip{position:fixed;z-index:9;max-width:min(340px,92vw);background:var(--mn-text);color:var(--mn-card);padding:6px 9px;border-radius:4px;
+font-size:12px;pointer-events:none}
+.mn-episode .mn-tip[hidden]{display:none}
+.mn-episode .mn-scroll{overflow-x:auto}
+.mn-episode canvas,.mn-episode .mn-still{display:block;width:100%;min-width:640px;height:auto;touch-action:pan-x pan-y pinch-zoom}
+.mn-episode summary{cursor:pointer}
+body.mn-page{margin:0}
+body.mn-page main{max-width:1280px;margin:0 auto}
+@media print{.mn-episode .mn-controls,.mn-episode .mn-help{display:none}}
+]]
+
+-- What a page needs once: colours as the reader prefers them, or as a theme that was chosen.
+local function head()
+  local themes = require("mneme.insight.view.episode_data").colours()
+  local function variables(name)
+    local list = {}
+    for key, color in pairs(themes[name]) do list[#list + 1] = ("--mn-%s:%s"):format(key, color) end
+    table.sort(list)
+    return table.concat(list, ";")
+  end
+  local light, dark = variables "light", variables "dark"
+  return ("<style>.mn-episode,.mn-page{%s}\n@media screen and (prefers-color-scheme:dark){.mn-episode,.mn-page{%s}}\n"
+    .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark, style)
+end
+
+local function script() return "<script>(() => {" .. files.read(here .. "painter.js") .. "})();</script>\n" end
+
+-- The run's first episodes as marks, and what the marks are: strip = { { mark, good, text }, ... }, { words ... }.
+local function strip(data)
+  if not data.strip then return "" end
+  local marks = {}
+  for i, e in ipairs(data.strip) do
+    marks[i] = ('<span class="mn-mark%s" title="%s">%s</span>'):format(e.good and " mn-good" or e.lost and " mn-lost" or "", escape(e.text), e.mark)
+  end
+  return ('<p class="mn-dim mn-strip">%s %s</p>\n'):format(table.concat(marks), escape(data.legend))
+end
+
+-- The element that the script fills.
+local function body(data, id, more)
+  local notes, steps, ends = { data.source }, {}, {}
+  if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
+  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) .. "</li>" end
+  for _, s in pairs(data.outcomes) do ends[#ends + 1] = s end
+  return table.concat { ('<section class="mn-episode%s" id="%s" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n'):format(more.class or "", id,
+    more.theme and (' data-theme="%s"'):format(more.theme) or "", escape(data.title), escape(table.concat(notes, "; "))),
+    data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "", strip(data),
+    ('<div class="mn-body"><img class="mn-still" alt="step %d" src="data:image/png;base64,%s"></div>\n'):format(data.open, data.picture),
+    ('<details class="mn-dim"><summary>every step in words%s</summary><ol start="0">%s</ol></details>\n'):format(
+      #ends > 0 and ": " .. escape(table.concat(ends, "; ")) or "", table.concat(steps)),
+    '<script type="text/plain" class="mn-data">', data.packed, "</script>\n</section>\n" }
+end
+
+---An episode as a part of a page.
+---@param data table of episode_data.of
+---@param id string of letters, digits and -; nothing else on the page has it
+---@param again boolean? the page has another one before, with the script for both
+---@return string html
+function page.section(data, id, again)
+  local html = body(data, id, {})
+  return again and html or head() .. html .. script()
+end
+
+---An episode as a page of its own, which browsers keep from loading anything.
+---@param data table of episode_data.of
+---@param options table? theme = "dark"|"light"; nil: as the reader prefers
+---@return string html
+function page.whole(data, options)
+  local theme = options and options.theme
+  return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n',
+    [[<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">]],
+    "\n<title>", escape(data.title), "</title>\n", head(), '</head>\n<body class="mn-page"', theme and (' data-theme="%s"'):format(theme) or "", ">\n<main>\n",
+    body(data, "episode", { class = " mn-alone", theme = theme }), "</main>\n", script(),
+    "<script>addEventListener('DOMContentLoaded',()=>document.getElementById('episode').focus())</script>\n</body>\n</html>\n" }
+end
+
+return page

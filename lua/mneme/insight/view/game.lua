@@ -1,0 +1,178 @@
+-- game.lua -- an environment that a person plays, step by step, without its window: what the agent would see, the true state for
+-- who asks for it (Tab), a ghost beside it, and a card with the scores at the end.
+local ffi = require "ffi"
+local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
+local frames = require "mneme.insight.episodes.frames"
+local keyboard = require "mneme.insight.view.keyboard"
+local single = require "mneme.envs.single"
+local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
+
+local C = engine.C
+local game = {}
+
+---@class Game: Single a client of insight/view/window.lua
+---@field results table[] of the finished episodes: { score, ret, length, ghost = its outcome, looked = true after Tab }
+local Game = {}
+Game.__index = setmetatable(Game, single)
+
+---Begin a game.
+---@param env Env with one environment
+---@param o table? scene (a scene), blind, record = FILE.mnt, ghost (a Ghost)
+---@return Game
+function game.new(env, o)
+  o = o or {}
+  local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, ghost = o.ghost, period = 0.5, dirty = true,
+    fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
+  single.set_up(self, env)
+  self.action_of, self.labels, self.types = keyboard.divide(env.action_space.names)
+  self.pad_labels = self.types and self.labels or keyboard.add_pad(env.action_space.n, self.action_of)
+  if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
+  self:restart(env.seed)
+  return self
+end
+
+local function empty_canvas() return ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free) end
+
+-- The current step, for a scene: as the agent sees it, without any fact of the state; and all of it.
+local function look(self)
+  local env, said = self.env, self.source
+  if self.last then
+    local earned = ("%+.3g"):format(self.reward[0]):gsub("%-", "−")
+    said = ("%s: reward %s"):format(env.action_space.names[self.last + 1], earned == "+0" and "0" or earned)
+  end
+  local function frame_of(film, canvas, truth, blind)
+    return film:add {
+      title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = env.action_space.names, blind = blind,
+      hint = self.types and "click one, or type its number and Enter" or "click one, or press its key", rules = env.rules or "",
+      observation = { shape = env.observation_space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
+      observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
+      reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
+    }
+  end
+  local seen = not self.blind and env:see(self.obs) or nil
+  self.fair_frame = frame_of(self.fair, seen, {}, not seen)
+  self.open_frame = frame_of(self.open, env:draw(0), env:truth(0))
+  self.dirty = true
+end
+
+-- The first step of an episode.
+local function begin(self)
+  self.step, self.ret, self.last, self.reward[0], self.over, self.card, self.looked = 0, 0, nil, 0, false, nil, self.cheats
+  self.start = self.env:save(0)
+  if self.ghost then self.ghost:begin(self.start) end
+  look(self)
+end
+
+---Abandon the running episode, if any, and begin another; when recording, in a new file.
+---@param seed integer? nil: continue the random stream
+---@param start string? of env:save: that episode again
+function Game:restart(seed, start)
+  self:save()
+  if start then self.env:restore(0, start, self.obs) else self.env:reset_raw(self.obs, seed) end
+  if self.step and not self.over then self.episode = self.episode + 1 end
+  if self.recording then
+    self.recording:begin(self.obs)
+    self.path = files.free_name(self.record:gsub("%.mnt$", ""), "mnt")
+  end
+  begin(self)
+end
+
+---Write what was recorded so far.
+function Game:save()
+  if not self.recording or (self.recording.steps or 0) == 0 then return end
+  self.recording:write(self.path)
+  if self.saved[#self.saved] ~= self.path then table.insert(self.saved, self.path) end
+end
+
+-- Scores of the finished episodes.
+local function sum_up(self)
+  local last, sum = self.results[#self.results], 0
+  if not last.score then return ("last episode: return %+.2f, %d steps"):format(last.ret, last.length) end
+  for _, r in ipairs(self.results) do sum = sum + (r.score or 0) end
+  return ("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f"):format(last.score, last.ret, last.length,
+    #self.results, sum / #self.results)
+end
+
+---The lines of a score card: { name, score, ret, length }; what is not known is nil.
+---@param result table of results
+---@return table[]
+function Game:card_of(result)
+  local lines = { { name = result.looked and "you, with Tab" or "you", score = result.score, ret = result.ret, length = result.length } }
+  local g = result.ghost
+  if self.ghost then lines[2] = { name = self.ghost.name, score = g and g.score, ret = g and g.ret, length = g and g.length } end
+  local known = self.env.reference or {}
+  if known.best or known.best_return then lines[#lines + 1] = { name = "perfect play", score = known.best, ret = known.best_return } end
+  return lines
+end
+
+-- The end: both films have the last frame again, with the action that led there.
+local function finish(self, action)
+  local outcome = self:outcome()
+  local result = { score = outcome.score, ret = outcome.ret, length = outcome.length, looked = self.looked, ghost = self.ghost and self.ghost:finish() }
+  self.results[#self.results + 1] = result
+  self.source, self.card = sum_up(self), self:card_of(result)
+  local more = { source = self.source, action = action }
+  self.fair_frame = setmetatable(more, { __index = self.fair:finish(outcome, self.reward[0]) })
+  self.open_frame = setmetatable({ source = self.source, action = action }, { __index = self.open:finish(outcome, self.reward[0]) })
+  self.episode, self.step, self.ret, self.dirty = self.episode + 1, 0, 0, true
+  self:save()
+end
+
+---Take an action.  After the end of an episode any action only shows the beginning of the next one.
+---@param action integer
+function Game:move(action)
+  if self.over then return begin(self) end
+  self:act(action, self.recording)
+  if self.ghost then self.ghost:move() end
+  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
+  if self.ended then finish(self, action) else look(self) end
+end
+
+-- Keys that are no actions.
+local function command(self, key)
+  if key == keyboard.TAB then
+    self.cheats = not self.cheats
+    self.looked = self.looked or self.cheats
+  elseif key == ("r"):byte() or key == keyboard.BACK then self:restart(nil, self.start)
+  elseif key == ("n"):byte() or key == keyboard.START then
+    if self.over then begin(self) else self:restart() end
+  end
+end
+
+---A key was pressed.  True: quit.
+function Game:key(key)
+  self.dirty, self.by_pad = true, keyboard.is_pad(key)       -- the page names the keys of the device used last
+  if key >= 65 and key <= 90 then key = key + 32 end         -- Shift and Caps Lock change nothing
+  if key == keyboard.ESCAPE then return true end
+  if self.action_of[key] then self:move(self.action_of[key])
+  elseif self.over and (key == 32 or key == keyboard.ENTER) then self:move(0)
+  elseif self.types and key == keyboard.ENTER then
+    local n = tonumber(self.typed)
+    self.typed = ""
+    if n and n < self.env.action_space.n then self:move(n) end
+  elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
+  elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
+  else command(self, key) end
+end
+
+---A click takes the action under it, or does what a key does; after the end of an episode any other click begins the next.
+function Game:pointer(what, x, y, button)
+  if what ~= "press" or button ~= 1 then return end
+  local spot = self.canvas:spot_at(x, y)
+  if spot and spot.key then return self:key(spot.key) end
+  if self.over then self:move(0)
+  elseif spot and spot.action then self:move(spot.action) end
+end
+
+---The scene and the frame of a window.
+function Game:page()
+  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or "your move"
+  local status = { playing = true, speed = word, hint = "Tab: the true state   r: again   n: next   Esc: quit" }
+  if self.over then status.note = self.source .. "; space: the next one" end
+  local frame = self.cheats and self.open_frame or self.fair_frame
+  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, cheats = self.cheats, card = self.card,
+    ghost = self.ghost and self.ghost:shown(self.cheats or self.over) or nil }, { __index = frame })
+end
+
+return game

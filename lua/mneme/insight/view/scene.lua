@@ -1,0 +1,187 @@
+-- scene.lua -- loads scenes and paints them.  A scene is one file in scenes/ that draws a frame with panels from scenes/panels;
+-- it is painted into pixels, without a window.
+local ffi = require "ffi"
+local lfs = require "lfs"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local catalogue = require "mneme.base.catalogue"
+local registry = require "mneme.base.registry"
+local canvas = require "mneme.base.canvas"
+local source_files = require "mneme.base.source_files"
+local envs = require "mneme.envs.env"
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)insight/view/scene%.lua$" or "./lua/mneme/"
+local scene = { default_width = 1280, default_height = 800 }
+
+---The frame of most pages: margins, and the header above.
+---@param view Canvas
+---@param now Frame
+---@param options table? story = true: below the header what the maps of the memory say, see scenes/panels/story.lua
+---@return table box { x, y, w, h } of what is left
+function scene.body(view, now, options)
+  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
+  scene.panels.header(view, header, now)
+  local high = options and options.story and scene.panels.story(view, nil, now, body) or 0
+  if high == 0 then return body end
+  local story, rest = view:split(body, "rows", { high, "1*" }, 0)
+  scene.panels.story(view, story, now)
+  return rest
+end
+
+---The names of all scenes, sorted.
+---@return string[]
+function scene.list() return registry.names("scenes", true) end
+
+-- Runs a scene or panel file, and checks what it returns.
+local function run(path, expected)
+  local result = registry.load(path)()
+  if type(result) ~= expected then
+    errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
+  end
+  return result
+end
+
+---Panels by name: `scene.panels.value` is what scenes/panels/value.lua returns, a function
+---`panel(view, box, now, options)`.
+---@type table<string, fun(view: Canvas, box: table, now: Frame|table, options: table?)>
+scene.panels = setmetatable({}, { __index = function(panels, name)
+  local path = registry.file("scenes/panels", name, "panel")
+  local draw, about = run(path, "function"), catalogue.first_comment(path)
+  panels[name] = function(view, box, ...)        -- the first sentence of its file explains a panel where the pointer is on its title
+    if view.about then return draw(view, box, ...) end              -- a panel of a panel
+    if not box then return draw(view, nil, ...) end                 -- to ask it something
+    box = view:panel(box)
+    if not box then return end
+    view.about = about
+    draw(view, box, ...)
+    view.about = nil
+  end
+  return panels[name]
+end })
+
+local known = { env = true, core = true, draw = true, doc = true, shared = true }
+
+---@class SceneSpec
+---@field draw fun(view: Canvas, now: Frame)
+---@field doc string? one line
+---@field shared string? the panel that a window draws once below two episodes of one agent; their frames then have map_apart
+---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
+---@field core string|table|nil shown without a run: { "agalite" }
+---@field task table? the old name of env
+
+---Define a scene.
+---@param spec SceneSpec
+---@return SceneSpec spec
+function scene.new(spec)
+  errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
+  for key in pairs(spec) do
+    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "env", "shared" }) end
+  end
+  if type(spec.draw) ~= "function" then
+    errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
+  end
+  return spec
+end
+
+---Load a scene by name.
+---@param name string
+---@return SceneSpec
+function scene.load(name)
+  local path = registry.file("scenes", name, "scene")
+  if source_files.may_load(path) == "named" then source_files.name(path, true) end          -- its core may be the user's, too
+  return scene.new(run(path, "table"))
+end
+
+---What a scene shows, in one line.
+---@param name string
+---@return string
+function scene.about(name) return catalogue.first_comment(registry.file("scenes", name, "scene")) end
+
+---The scenes for an environment: its own first, then those that are made for no environment.
+---@param id string? "tmaze-v0"
+---@return string[]
+function scene.suiting(id)
+  local own, list = scene.for_env(id), {}
+  for _, name in ipairs(scene.list()) do
+    local made_for = false
+    for _, env in ipairs(envs.list()) do made_for = made_for or scene.for_env(env.name) == name and name ~= "memory" end
+    if not made_for and name ~= own then list[#list + 1] = name end
+  end
+  table.insert(list, 1, own)
+  return list
+end
+
+---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
+---("tmaze_bakker-v0": tmaze), or "memory", which suits every environment.
+function scene.for_env(id)
+  local name, best = id and id:match "^([%w_]+)" or "", ""
+  for _, known_name in ipairs(scene.list()) do
+    if name:find(known_name, 1, true) == 1 and #known_name > #best then best = known_name end
+  end
+  return best ~= "" and best or "memory"
+end
+
+local library
+
+---The library that paints and opens windows; loaded on first use.
+function scene.library()
+  if library then return library end
+  for _, path in ipairs { here .. "../../scenes/view/view.h", here .. "../../../../include/mneme/view.h" } do
+    if lfs.attributes(path, "mode") == "file" then engine.declare(path) break end
+  end
+  local loaded, result = pcall(ffi.load, engine.build .. "/libmneme_view.so")
+  if not loaded then
+    errors.raise("pictures need libmneme_view.so with FreeType (make deps, then make): " .. result)
+  end
+  library = result
+  return library
+end
+
+local painter = {}
+painter.__index = painter
+
+---A painter of frames: `painter:paint(scene, frame, width, height)` gives RGBA8 pixels.
+---@param font string? a font file; nil: $MNEME_FONT, else DejaVu Sans
+---@param look table? theme, scale: see canvas.new
+function scene.painter(font, look)
+  local lib = scene.library()
+  local raster = ffi.gc(engine.check(lib.mn_raster_new(engine.ctx, font or "")), lib.mn_raster_free)
+  local self = setmetatable({ raster = raster, lib = lib }, painter)
+  self.view = canvas.new(self, scene.default_width, scene.default_height, look)
+  return self
+end
+
+function painter:text_width(text, size)
+  return self.lib.mn_raster_text_width(self.raster, text, size)
+end
+
+-- A scene must not change a frame, or stepping back would show something else.
+---@param frame Frame
+function scene.read_only(frame)
+  return setmetatable({}, { __index = frame, __newindex = function(_, key)
+    errors.raise(('a scene cannot set now.%s: a frame is read-only'):format(tostring(key)))
+  end })
+end
+
+---Draw a frame: shapes, no pixels yet.
+function painter:draw(what, frame, width, height)
+  self.view:clear(width, height)
+  what.draw(self.view, scene.read_only(frame))
+end
+
+---Paint the shapes of the last draw.
+---@return ffi.cdata* rgba uint8_t[height * width * 4], rows from the top, until the next paint
+function painter:fill()
+  local view = self.view
+  engine.check(self.lib.mn_raster_paint(self.raster, view.shapes, view.theme.page, view.width, view.height))
+  return self.lib.mn_raster_pixels(self.raster)
+end
+
+---Draw a frame and paint it.
+---@return ffi.cdata* rgba as of fill
+function painter:paint(what, frame, width, height)
+  self:draw(what, frame, width, height)
+  return self:fill()
+end
+
+return scene

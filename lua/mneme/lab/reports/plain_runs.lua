@@ -1,0 +1,274 @@
+-- plain_runs.lua -- runs that no study describes: folders of runs as one study, and for studies without figures or claims of their own
+-- the usual ones: curves with bands, scores at the end, and differences between every two points.
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local folder = require "mneme.lab.study.folder"
+local numbers = require "mneme.base.format"
+local outcome = require "mneme.runs.outcome"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.folder"
+local aggregate = require "mneme.lab.study.aggregate"
+local settings = require "mneme.lab.study.settings_diff"
+local stats = require "mneme.stats"
+local tables = require "mneme.base.tables"
+local text = require "mneme.insight.figures.text"
+local values = require "mneme.base.setting_types"
+
+local plain = { AXIS = "run" }     -- the axis of runs that no study describes
+local MOST = 8                     -- points of which every two are compared
+local LONG = 60                    -- letters of a point's name
+-- Settings that make no other point.
+local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true, quick = true, full = true,
+  view = true, where = true, run = true, resume = true }
+-- Curves and results that are drawn where nobody says which, the first ones first.
+local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
+local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
+local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
+  fresh_score = { "success of fresh episodes, after it stopped", range = { 0, 1 } }, fresh_greedy = { "the same, greedy", range = { 0, 1 } },
+  episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
+
+local since_log = { "success, since the last log line", range = { 0, 1 } }        -- of runs that did not record it at their end
+
+-- ---- run folders as a study ----
+
+local function read_run(path, name)
+  local info = run_folder.read_info(path)
+  local flat = settings.flat(info.config)
+  flat.env = info.env
+  return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
+end
+
+-- The labels of a run's point, if the folder lies in a study; and which study.  read: the studies that were read so far.
+local function point_of(path, read)
+  local study, name = path:match "^(.*)/runs/([^/]+)$"
+  if not study or not files.is_file(study .. "/study.json") then return nil end
+  read[study] = read[study] or folder.load(study)
+  for _, r in ipairs(read[study].runs) do if r.name == name then return r.labels, study end end
+end
+
+-- Runs of one study are called as their points are, by the axes in which they differ.
+local function name_points(list)
+  local differ = {}
+  for _, r in ipairs(list) do
+    if not r.labels or r.study ~= list[1].study then return end
+    for axis, label in pairs(r.labels) do differ[axis] = differ[axis] or label ~= list[1].labels[axis] or nil end
+  end
+  local axes = tables.keys(differ)
+  for _, r in ipairs(list) do
+    local parts = {}
+    for i, axis in ipairs(axes) do parts[i] = (#axes > 1 and axis .. "=" or "") .. values.show(r.labels[axis]) end
+    if #axes > 0 then r.label = table.concat(parts, ", ") end
+  end
+end
+
+local function read_all(paths)
+  local list, studies = {}, {}
+  for _, path in ipairs(paths) do
+    path = path:gsub("(.)/+$", "%1")
+    if files.is_file(path .. "/study.json") then
+      for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+        for _, r in ipairs(group.runs) do
+          if r:info() then
+            list[#list + 1] = read_run(r.path, path)
+            if #paths == 1 then list[#list].label = group.name end
+          end
+        end
+      end
+    elseif files.is_file(path .. "/config.json") then
+      list[#list + 1] = read_run(path)
+      list[#list].labels, list[#list].study = point_of(path, studies)
+    else errors.usage(path .. ": neither a run nor a study", "a run's folder has a config.json, a study's a study.json; mneme list runs " .. path) end
+  end
+  if #list == 0 then errors.usage(table.concat(paths, " ") .. ": no run has begun") end
+  name_points(list)
+  return list
+end
+
+-- What a run is called: the settings in which it differs from others.
+local function label_of(r, differ)
+  if r.label then return r.label end
+  local parts = {}
+  for _, key in ipairs(differ) do
+    if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and values.show(r.flat[key]) or key:match "[^.]*$" .. "=" .. values.show(r.flat[key]) end
+  end
+  local label = table.concat(parts, " ")
+  if label == "" then label = values.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
+  return label
+end
+
+local function cut(label) return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label end
+
+-- A name for each label: cut where it is long, unless another label would be cut to the same, since a name is what seeds are gathered by.
+local function names_of(labels)
+  local whole, names = {}, {}
+  for _, label in ipairs(labels) do
+    local short = cut(label)
+    if whole[short] == nil then whole[short] = label elseif whole[short] ~= label then whole[short] = false end
+  end
+  for i, label in ipairs(labels) do names[i] = whole[cut(label)] and cut(label) or label end
+  return names
+end
+
+-- Of the settings that differ those that somebody gave, where they name the runs apart as all of them do: others follow from these.
+local function told_apart_by(list, differ)
+  local given, whole, short, n = {}, {}, {}, 0
+  for _, key in ipairs(differ) do
+    local by_hand = key == "core"
+    for _, r in ipairs(list) do by_hand = by_hand or type(r.info.values_from) == "table" and r.info.values_from[key] == "given" end
+    given[#given + 1] = by_hand and key or nil
+  end
+  for _, r in ipairs(list) do
+    local a, b = label_of(r, differ), label_of(r, given)
+    if not whole[a] then whole[a], n = true, n + 1 end
+    if not short[b] then short[b], n = true, n - 1 end
+  end
+  return n == 0 and given or differ
+end
+
+---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
+---@param paths string[]
+---@return table study as folder.load has it
+function plain.study(paths)
+  local list, flats, runs, seen = read_all(paths), {}, {}, {}
+  settings.fill(list)
+  for i, r in ipairs(list) do
+    for key in pairs(apart) do r.flat[key] = nil end
+    flats[i] = r.flat
+  end
+  local _, differ = settings.divide(flats)
+  differ = told_apart_by(list, differ)
+  local labels = {}
+  for i, r in ipairs(list) do labels[i] = label_of(r, differ) end
+  local names, last_scores = names_of(labels), false
+  for i, r in ipairs(list) do
+    local label, again = names[i], 1
+    while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
+      again = again + 1
+      label = ("%s #%d"):format(names[i], again)
+    end
+    seen[label .. "\n" .. r.seed] = true
+    local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}
+    local run = folder.run { name = ("%s=%s,seed=%d"):format(plain.AXIS, label, r.seed), path = r.path, labels = { [plain.AXIS] = label }, seed = r.seed,
+      metrics = result.metrics or {}, series = result.series, resources = result.resources or resources.read(r.path), status = result.status or "open" }
+    for name, curve in pairs(run:curves()) do
+      if curve.n > 0 then run.status = result.status or "done" end
+      local short = name:match "^charts/(.*)" or name:match "^eval/(.*)" or not name:find "/" and name
+      if short and curve.n > 0 and not result.metrics and short ~= "SPS" and short ~= "learning_rate" then run.metrics[short] = curve.y[curve.n] end
+    end
+    local ended, curve = not result.metrics and outcome.read(r.path), run:curves()["charts/score"]
+    for name, value in pairs(ended and ended.results or {}) do run.metrics[name] = value end
+    for name, value in pairs(ended and outcome.metrics(r.path) or {}) do run.metrics[name] = value end
+    last_scores = last_scores or curve ~= nil and curve.n > 0 and not (result.metrics or ended and ended.results or {}).score
+    runs[i] = run
+  end
+  for _, run in ipairs(last_scores and runs or {}) do                   -- one kind of number for all
+    local curve = run:curves()["charts/score"]
+    if curve and curve.n > 0 then run.metrics.score = curve.y[curve.n] end
+  end
+  local first = list[1]
+  return { path = first.of or first.path, runs = runs, last_scores = last_scores, info = {
+    title = #list == 1 and first.path:match "[^/]*$" or ("%d runs"):format(#list),
+    script = values.show(first.info.script or ""), settings = "", mneme = first.info.mneme, commit = first.info.commit, runs = {} } }
+end
+
+-- ---- what a study is asked for where it asks for nothing ----
+
+-- Axes with several values, the one that has "core" in front.
+local function varied(study)
+  local seen, count, list = {}, {}, {}
+  for _, r in ipairs(study.runs) do
+    for axis, label in pairs(r.labels) do
+      seen[axis] = seen[axis] or {}
+      if not seen[axis][label] then seen[axis][label], count[axis] = true, (count[axis] or 0) + 1 end
+    end
+  end
+  for _, axis in ipairs(tables.keys(count)) do if count[axis] > 1 then list[#list + 1] = axis end end
+  table.sort(list, function(a, b) return (a == "core") ~= (b == "core") and a == "core" or (a == "core") == (b == "core") and a < b end)
+  return list, tables.keys(count)
+end
+
+---What a curve or a result is called: success, return.
+---@param spec table with metrics
+---@param name string charts/score
+---@return string
+function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
+
+---The specification of a study, with the usual metrics and figures where it has none.
+---@param study table
+---@param spec table? what mn.study was given
+---@return table spec
+function plain.spec(study, spec)
+  local whole = {}
+  for key, value in pairs(spec or {}) do whole[key] = value end
+  if whole.figures and #whole.figures > 0 then return whole end
+  local axes, all = varied(study)
+  local by, x, curves, results = axes[1] or all[1], axes[2], {}, {}
+  for _, r in ipairs(study.runs) do
+    for name in pairs(r:curves()) do curves[name] = true end
+    if r.status == "done" then for name in pairs(r.metrics) do results[name] = true end end
+  end
+  if not whole.metrics then
+    whole.metrics = {}
+    for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
+    if study.last_scores and whole.metrics.score then whole.metrics.score = since_log end
+  end
+  local drawn, ends = {}, {}
+  for _, name in ipairs(usual_curves) do
+    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = plain.about(whole, name) .. " while learning" } end
+  end
+  for _, name in ipairs(usual_results) do
+    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = plain.about(whole, name) .. " at the end" } end
+  end
+  whole.figures = {}
+  for i = 1, math.max(#drawn, #ends) do                            -- a curve, and what it came to
+    whole.figures[#whole.figures + 1] = drawn[i]
+    whole.figures[#whole.figures + 1] = ends[i]
+  end
+  return whole
+end
+
+local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
+
+---Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
+---@param out table page
+---@param study table
+---@param spec table
+---@param words table
+function plain.differences(out, study, spec, words)
+  local groups, metric = folder.groups(study.runs), nil
+  for _, name in ipairs(usual_results) do metric = metric or spec.metrics and spec.metrics[name] and name end
+  if not metric or #groups < 2 or #groups > MOST then return end
+  local by_seed, rows, ps, of = {}, {}, {}, {}
+  for i, group in ipairs(groups) do
+    by_seed[i] = {}
+    local list, of_seeds = aggregate.numbers(group.runs, function(r) return folder.number(r, metric) end, {})
+    by_seed[i].order = of_seeds
+    for k, seed in ipairs(of_seeds) do by_seed[i][seed] = list[k] end
+  end
+  for i = 1, #groups do
+    for k = i + 1, #groups do
+      local difference = {}
+      for _, seed in ipairs(by_seed[i].order) do
+        if by_seed[k][seed] then difference[#difference + 1] = by_seed[k][seed] - by_seed[i][seed] end
+      end
+      if #difference > 0 then
+        local mean, low, high, p = stats.t_interval(difference)
+        if #difference > 1 and aggregate.no_spread(difference) then low, high, p = nil, nil, nil end
+        local shown = numbers.short(mean)
+        if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }
+        rows[#rows + 1] = row
+        if p then ps[#ps + 1], of[#of + 1] = p, row end
+      end
+    end
+  end
+  if #rows == 0 then return end
+  if #ps > 0 then
+    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(p < 0.001 and "< 0.001" or ("%.3f"):format(p),
+      ps[i] < 0.001 and "< 0.001" or ("%.3f"):format(ps[i])) end
+  end
+  out:heading(3, "differences", words.differences)
+  out:table({ words.difference_of:format(metric), words.estimate, words.seeds, words.p_first }, rows)
+end
+
+return plain

@@ -1,0 +1,426 @@
+-- report.lua -- write the report of a study (a sweep's folder, or a file of finished runs), or of runs: as one self-contained HTML page, as
+-- Markdown or as LaTeX.  First the question, a card for each claim, the main figure and what the evidence is worth; then results, method,
+-- settings and runs.
+-- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
+-- an unfinished study says so, so it can be written at any time.
+local blocks = require "mneme.lab.reports.page.blocks"
+local claims = require "mneme.lab.study.claims"
+local declared = require "mneme.lab.study.declared"
+local episode = require "mneme.lab.reports.report_episode"
+local errors = require "mneme.base.errors"
+local export = require "mneme.insight.figures.export"
+local figure = require "mneme.lab.study.figure"
+local files = require "mneme.base.files"
+local front = require "mneme.lab.reports.report_front"
+local tables = require "mneme.base.tables"
+local folder = require "mneme.lab.study.folder"
+local archive = require "mneme.lab.study.result_archive"
+local html = require "mneme.lab.reports.page.html"
+local integrity = require "mneme.lab.reports.integrity"
+local kept_file = require "mneme.lab.reports.kept_file"
+local method = require "mneme.lab.reports.report_method"
+local mixed_code = require "mneme.lab.study.mixed_code"
+local next_step = require("mneme.base.terminal").next_step
+local numbers = require "mneme.base.format"
+local plain = require "mneme.lab.reports.plain_runs"
+local results = require "mneme.lab.reports.report_results"
+local run_sources = require "mneme.runs.run_sources"
+local script = require "mneme.runs.script"
+local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
+local text_page = require "mneme.lab.reports.page.text"
+local tuned = require "mneme.lab.reports.tuning_report"
+local value_sources = require "mneme.lab.reports.value_sources"
+local values = require "mneme.base.setting_types"
+local report_claims = require "mneme.lab.reports.report_claims"
+local words = require "mneme.lab.reports.report_strings"
+local written = require "mneme.lab.reports.report_markdown"
+
+local report = {}
+
+-- ---- figures ----
+
+-- The figures that can be made, by their place: { fig, id, place } or { problem } or { sentence }.  One that cannot, of runs that lack a
+-- number or by a name that none has, says why in its place: the rest of the page does not depend on it.
+local function make_figures(study, spec)
+  local made, n = {}, 0
+  for i, f in ipairs(spec.figures or {}) do
+    local ok, fig = xpcall(figure.new, errors.handler, study, spec, f)
+    local value, places
+    if ok then value, places = figure.only_value(fig) end
+    if not ok then
+      terminal.note(("mneme: warning: figure %d: %s"):format(i, fig.message))
+      made[i] = { problem = words.no_figure:format(i, fig.message) }
+    elseif value then
+      local axis = fig.kind == "heat" and fig.value or fig.y
+      made[i] = { sentence = words.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), numbers.short(value, axis.unit), places) }
+    else
+      n = n + 1
+      made[i] = { fig = fig, id = "figure-" .. n, place = n, y = f.y }
+    end
+  end
+  return made
+end
+
+local function show_figure(out, m)
+  if m.fig then
+    local numbered = {}
+    for key, value in pairs(m.fig) do numbered[key] = value end
+    numbered.title = words.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
+    out:figure(numbered, m.id)
+  elseif m.sentence then out:paragraphs(m.sentence)
+  else out:paragraphs(m.problem, "warning") end
+  m.shown = true
+end
+
+-- The figure that shows a claim's numbers: of its metric, or of the curve that this is the mean of.
+local function figure_of(made, claim, spec)
+  local name = claim.test and claim.test.metric
+  local mean_of = name and ((spec.metrics or {})[name] or {}).mean_of
+  for _, m in ipairs(made) do
+    if m.fig and name and (m.y == name or m.y == mean_of or m.y:match "[^/]*$" == name) then return m end
+  end
+end
+
+-- ---- records ----
+
+local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return ("%%%02X"):format(c:byte()) end)) end
+
+-- A failed run's last message; where it ran, if not here.
+local function note_of(c)
+  if c.error then return c.error end
+  return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
+end
+
+-- Runs link to their folders if the page is next to them.
+local function run_table(out, study, beside)
+  local rows, taken = {}, 0
+  for i, c in ipairs(study.runs) do
+    local used = c.resources and tonumber(c.resources.wall_s)
+    local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
+    taken = taken + (c.kept and 1 or 0)
+    rows[i] = { { c.name, href = beside and here or nil }, words.statuses[c.status] or c.status,
+      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
+  end
+  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
+  out:paragraphs(words.run_note, "dim")
+  out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
+end
+
+-- Runs of report_method.runs for mixed_code.lua.
+local function named(runs)
+  local list = {}
+  for i, r in ipairs(runs) do list[i] = { name = r.run.name, info = r.info } end
+  return list
+end
+
+-- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
+local function code(out, study, runs)
+  local path = values.show(study.info.script or "")
+  if path ~= "" then out:table({}, { { words.script, path }, { words.commit, values.show(study.info.commit or "–") } }) end
+  local rows, text = {}, nil
+  for _, file in ipairs(mixed_code.files(named(runs))) do
+    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
+  end
+  if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
+  for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
+  if text then out:folded(words.script_text, text)
+  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
+  elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
+end
+
+-- ---- the whole ----
+
+-- The page, and what comes before its contents.
+local function compose(study, source, options)
+  local spec = plain.spec(study, source.spec)
+  local texts = source.report or spec.report or {}
+  local runs, judged, asked, unasked = method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
+  spec.claims = asked
+  local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
+  blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
+  local title = spec.title or study.info.title or study.path:match "[^/]*$"
+  local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
+  local function part(level, name) out:heading(level, name, words[name]) end
+  -- A part of the page, which is left out if it would be empty; whether there is one.
+  local function filled(level, name, fill)
+    local before = #out.blocks
+    part(level, name)
+    fill()
+    local any = #out.blocks > before + 1
+    if not any then out.blocks[before + 1] = nil end
+    return any
+  end
+  -- A section of the authors' text and of what `fill` adds; one that would be empty is left out.
+  local function write(name, level, fill)
+    local any = filled(level or 3, name, function()
+      if texts[name] then out:paragraphs(texts[name]) end
+      if fill then fill(out, runs, words) end
+    end)
+    if not any and name ~= "objective" then missing[#missing + 1] = words[name] end          -- where nothing was minimised there is none
+  end
+  front.write(opening, study, spec, judged, size, words)
+  for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
+  local lengths = mixed_code.lengths(runs)
+  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
+  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
+  if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
+  for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
+  if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
+  if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
+  if made[1] then show_figure(opening, made[1]) end
+  write("discussion", 2, function()
+    if texts.discussion and (source.others or 0) > 0 then
+      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
+    end
+  end)
+  write("introduction", 2)
+  filled(2, "claims_and_scope", function()
+    write "scope"
+    filled(3, "claims", function() report_claims.claims(out, spec.claims, unasked, words) end)
+  end)
+  part(2, "results")
+  for i, v in ipairs(judged) do
+    local m = figure_of(made, v.claim, spec)
+    report_claims.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
+    if m and not m.shown then show_figure(out, m) end
+    if options.episode then episode.of_claim(book, out, study, i, v.claim, words) end
+  end
+  filled(3, "verdicts", function() report_claims.table(out, judged, spec, words) end)
+  filled(3, "figures", function()
+    for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
+  end)
+  if options.episode then episode.write(book, out, study, words) end
+  plain.differences(out, study, #judged == 0 and spec or {}, words)
+  results.published(out, study, spec, texts.published_values, words)
+  part(3, "numbers")
+  results.write(out, study, spec, words)
+  write "beyond"
+  part(2, "method")
+  write("model", 3, method.model)
+  write("objective", 3, function() method.objective(out, runs, source.defaults, words) end)
+  write("data", 3, method.data)
+  part(3, "hyperparameters")
+  out:fold(words.settings, function()
+    method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+  end)
+  tuned.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
+  write("implementation", 3, method.checks)
+  write("setup", 3, function() method.setup(out, study, runs, words) end)
+  part(3, "resources")
+  method.resources(out, study, words)
+  filled(2, "discussed", function()
+    for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
+  end)
+  part(2, "records")
+  write("code", 3, function() code(out, study, runs) end)
+  part(3, "runs")
+  run_table(out, study, options.beside ~= false)
+  if #missing > 0 and source.spec then out:paragraphs(words.unwritten:format(table.concat(missing, ", ")), "dim") end
+  return out, opening, made
+end
+
+-- Figures by their names.
+local function by_id(made)
+  local all = {}
+  for _, m in ipairs(made) do if m.fig then all[m.id] = m.fig end end
+  return all
+end
+
+---A study as a page.
+---@param study table of lab/study/folder.lua
+---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
+---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
+---  others = how many runs are not of those } as known
+---@param options table? { beside = false: the page is not in the study's folder; episode = true: with episodes of runs }
+---@return string html
+---@return table<string, table> figures by their ids
+function report.html(study, source, options)
+  local out, opening, made = compose(study, source, options or {})
+  return html.write(out, opening, words.contents), by_id(made)
+end
+
+---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
+---@param path string
+---@return table<string, table> figures by their ids
+function report.write(path, study, source, options)
+  local kind = path:lower():match "%.(%w+)$"
+  if kind ~= "md" and kind ~= "tex" then
+    local page, made = report.html(study, source, options)
+    files.write(path, { page })
+    return made
+  end
+  local out, opening, made = compose(study, source, options or {})
+  local beside, left = path:gsub("%.%w+$", "-figures"), {}
+  if next(by_id(made)) then files.make_folder(beside) end
+  local function place(block, as)
+    local file = ("%s/%s.%s"):format(beside, block.id, as)
+    export.write_or_svg(by_id(made)[block.id], file, { title = false }, left)
+    return beside:match "[^/]*$" .. file:sub(#beside + 1)
+  end
+  files.write(path, { text_page.write(out, opening, kind, place) })
+  export.say_left_out(left)
+  return by_id(made)
+end
+
+---What the script of a study says.
+---@param path string of the script
+---@param core string? the word that chooses the runs' core: published values go with it
+---@return table source a declaration (lab/study/declared.lua) with the authors' texts as `report`
+function report.source(path, core)
+  local source = declared.by(path, core)
+  source.report = written.of(source.spec or {}, source.texts)
+  return source
+end
+
+-- ---- the command ----
+
+local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
+
+-- The script of a study: where it was, or an experiment of that name.
+local function find_script(given, study)
+  if given then return script.named(given) end
+  local path = values.show(study.info.script)
+  if source_files.exists(path) then return path end
+  local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
+  return ok and found or nil
+end
+
+-- How the code that is there now differs from that of a study's first run; nil: no run keeps its code.
+local function changes_since(study)
+  for _, r in ipairs(study.runs) do
+    local info = not r.kept and r:info()
+    if info then return run_sources.changes(r.path, info), r, info end
+  end
+end
+
+-- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
+local function claims_changed(study, spec)
+  local list = study.info.declared and declared.changed(study.info.claims, spec) or {}
+  for i, text in ipairs(list) do list[i] = words.claims_changed:format(text) end
+  return list
+end
+
+-- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
+-- brings is run with trust=1.
+local function source_of(o, study)
+  local core, changes = nil, {}
+  for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
+  local since, run, info = changes_since(study)
+  source_files.folder = study.path
+  local held = not o.script and declared.read(study.path)
+  local path = find_script(o.script, study)
+  for _, change in ipairs(since or {}) do
+    -- Of a moved folder all is gone: what it holds is what was run.
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+  end
+  local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
+  local unknown = path and not source_files.may_load(path)
+  if held and (not path or elsewhere or run_sources.choice == "stored" or unknown) then
+    if unknown and run_sources.choice ~= "stored" then
+      terminal.note(("mneme: warning: %s: %s is not known as yours, and was not run: claims, figures and texts are those of the folder; script=%s takes its")
+        :format(study.path, path, path))
+    end
+    held.report = written.of(held.spec or {}, held.texts)
+    held.changes = claims_changed(study, held.spec)
+    return held
+  end
+  if not path then
+    local kept, problem = run and info.script and run_sources.texts(run.path, info)[info.script] ~= nil, nil
+    if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
+    if not kept then
+      terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
+        :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
+      return {}
+    end
+    path = study.info.script
+  end
+  for _, text in ipairs(changes) do terminal.note(("mneme: warning: %s: %s"):format(study.path, text)) end
+  local source = report.source(path, core)
+  source.changes = changes
+  for _, text in ipairs(claims_changed(study, source.spec)) do changes[#changes + 1] = text end
+  if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
+  return source
+end
+
+-- Figures as files of their own.
+local function write_figures(o, made)
+  local left = {}
+  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
+    files.make_folder(o.figures)
+    local before = #left
+    for _, kind in ipairs(drawn_as) do export.write_or_svg(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing, left) end
+    print(("%s/%s: .svg .gp .csv .tex%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
+  end
+  export.say_left_out(left)
+end
+
+local function is_kept(path) return path:find "%.jsonl$" ~= nil and files.is_file(path) end
+
+-- The study of a command line: a sweep's folder, or runs as one.
+local function load(paths)
+  for _, path in ipairs(paths) do
+    if is_kept(path) then errors.usage(path .. ": a file of kept runs is a report by itself", "mneme report " .. path) end
+    if not files.is_folder(path) then errors.usage(path .. ": there is no such study or run", "mneme list runs") end
+  end
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
+  return plain.study(paths), false
+end
+
+-- What is wrong with the folders, said aloud, too.
+local function unsound(study, swept)
+  local list = integrity.sentences(study.runs, swept and study)
+  for _, text in ipairs(list) do terminal.note(("mneme: warning: not as it was written: %s"):format(text)) end
+  return list
+end
+
+-- The report that the arguments ask for, of a folder or of several.
+local function write_report(o)
+  local study, swept = load(o.paths)
+  if not swept then
+    source_files.folder = o.paths[1]
+    local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
+    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode })
+    print(to)
+    write_figures(o, made)
+    next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
+    return 0
+  end
+  local source = source_of(o, study)
+  source.unsound = unsound(study, true)
+  folder.add_means(study, source.spec)
+  local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
+  if source.path then source.about, source.others = archive.written_about(source.path, study) end
+  local to = o.out or study.path .. "/report.html"
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode })
+  print(to)
+  write_figures(o, made)
+  if n then
+    local failed = 0
+    for _, c in ipairs(study.runs) do failed = failed + (c.status == "failed" and 1 or 0) end
+    print(("%s: %d runs%s"):format(o.export, n, failed > 0 and (" without the %d that failed, of which a report on this file does not know"):format(failed)
+      or ""))
+  end
+  if not o.kept then next_step.say { "compare", study.path } end
+  return 0
+end
+
+---@param o table the options of `mneme report` (commands/report.lua)
+---@return integer status
+function report.main(o)
+  for _, key in ipairs(export.words) do
+    if o[key] ~= nil and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key)) end
+  end
+  o.drawing = export.options(o)
+  for i, path in ipairs(o.paths) do o.paths[i] = path:gsub("(.)/+$", "%1") end
+  local file = o.paths[1]
+  o.kept = not o.paths[2] and is_kept(file)
+  if not o.kept then return write_report(o) end
+  o.out = o.out or file:match "([^/]*)%.jsonl$" .. ".html"
+  return kept_file.with(file, o.script, function(at, path)
+    o.paths[1], o.script = at, path
+    return write_report(o)
+  end)
+end
+
+return report

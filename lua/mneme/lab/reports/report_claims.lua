@@ -1,0 +1,174 @@
+-- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.
+local tables = require "mneme.base.tables"
+local numbers = require "mneme.base.format"
+local values = require "mneme.base.setting_types"
+
+local report_claims = {}
+local NAMED = 4                    -- missing runs that are named; of more only the number is given
+
+local function labels(t)
+  local parts = {}
+  for _, axis in ipairs(tables.keys(t or {})) do parts[#parts + 1] = axis .. "=" .. values.show(t[axis]) end
+  return table.concat(parts, ", ")
+end
+
+-- A test as a sentence.
+local function statement(test, words)
+  local metric, say, a, b = test.metric, words.test_of[test[1]], labels(test.a), labels(test.b)
+  local text
+  if test[1] == "better" then text = say:format(metric, a, b)
+  elseif test[1] == "at_least" then text = say:format(metric, a, values.show(test.value))
+  elseif test[1] == "solves" then text = say:format(a, b, values.show(test.above), metric)
+  elseif test[1] == "sooner" then text = say:format(a, values.show(test.above), metric, b)
+  elseif test[1] == "ratio" then text = say:format(metric, a, values.show(test.at_least), b)
+  else text = say:format(metric, a, b, values.show(test.within)) end
+  if test.where then text = text .. words.where:format(labels(test.where)) end
+  return test.exact and text .. words.exactly or text
+end
+
+local function id_of(claim, i) return claim.id or tostring(i) end
+
+---Claims that these runs can say something of, apart from the others: a study may be run in part.
+---@param judged table[] of lab/study/claims.lua
+---@return table[] judged those of which the study has runs
+---@return table[] claims theirs
+---@return string[] unasked what the others are called
+function report_claims.asked(judged)
+  local asked, claims, unasked = {}, {}, {}
+  for i, v in ipairs(judged) do
+    if v.why == "no_run" then unasked[#unasked + 1] = id_of(v.claim, i)
+    else asked[#asked + 1], claims[#claims + 1] = v, v.claim end
+  end
+  return asked, claims, unasked
+end
+
+---What is claimed.
+---@param out table page
+---@param list table[] claims
+---@param unasked string[] of report_claims.asked
+---@param words table of lab/reports/report_strings.lua
+function report_claims.claims(out, list, unasked, words)
+  if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
+  if #list == 0 then return end
+  local rows = {}
+  for i, claim in ipairs(list) do
+    local sentence = claim.test and statement(claim.test, words) or words.why.no_test
+    local id = id_of(claim, i)
+    rows[i] = { { id, href = "#verdict-" .. i }, { claim.text, class = "wide" }, { sentence, class = "wide" }, claim.source or "–" }
+  end
+  out:table({ "", words.claim, words.test, words.source }, rows)
+end
+
+---A p-value in words.
+---@param p number?
+function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
+
+local function p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
+
+-- What there is to say of a verdict besides its numbers.
+local function remarks(v, words)
+  local parts = {}
+  local function add(s, ...) parts[#parts + 1] = s:format(...) end
+  if v.why == "no_spread" then add(words.why.no_spread, v.n, p_text(v.p))
+  elseif v.why then add("%s", words.why[v.why]) end
+  if v.shares then add(words.solved, unpack(v.shares)) end
+  if v.medians then
+    local function when(x) return x and numbers.short(x) or words.never end
+    add(words.medians, when(v.medians[1]), when(v.medians[2]))
+  end
+  local c = v.counted
+  if c and c.fresh > 0 then add(words.counted_fresh, values.show(v.claim.test.fresh or v.claim.test.above), c.fresh) end
+  if c and c.first > 0 then add(words.counted_first, values.show(v.claim.test.above), c.first) end
+  if v.stopped and v.why ~= "stopping_rule" then add(words.stopped_some, unpack(v.stopped)) end
+  if v.low and v.claim.test.exact then add("%s", words.counted) end
+  if v.improvement then
+    local p, low, high = unpack(v.improvement)
+    add(words.improves, low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
+  end
+  for _, r in ipairs(v.rollout) do add(words.rollout, r.n, r.of, r.name) end
+  if v.over then add(words.averaged, table.concat(v.over, "; ")) end
+  if v.failed then
+    local sides = {}
+    for _, side in ipairs { "a", "b" } do
+      if v.failed[side] then table.insert(sides, words.failed_of:format(v.failed[side][1], v.failed[side][2], labels(v.claim.test[side]))) end
+    end
+    add(words.failed_sides, table.concat(sides, ", "))
+    if v.shares then add("%s", words.as_unsolved) end
+  end
+  if #v.missing > 0 then
+    local names = {}
+    for i = 1, math.min(NAMED, #v.missing) do names[i] = ("%s (%s)"):format(v.missing[i].name, words.statuses[v.missing[i].status]) end
+    if #v.missing > NAMED then names[#names + 1] = words.more:format(#v.missing - NAMED) end
+    add(words.without, table.concat(names, "; "))
+  end
+  return table.concat(parts, "; ")
+end
+
+---What was estimated, in words: a difference, a ratio, shares that solved it, or times.
+---@param v table verdict
+---@param spec table of the study: its metrics have units
+---@param words table
+---@return string
+---@return string? interval "0.1 … 0.3"
+function report_claims.estimate(v, spec, words)
+  local test = v.claim.test or {}
+  local unit = ((spec.metrics or {})[test.metric] or {}).unit
+  if v.medians then
+    local function when(x) return x and numbers.short(x) or words.never end
+    return words.medians_short:format(when(v.medians[1]), when(v.medians[2]))
+  elseif v.shares then return words.solved:format(unpack(v.shares))
+  elseif not v.estimate then return words.why[v.why] or "–" end
+  local say = words.estimated[test[1]] or "%s"
+  local interval = v.low and v.low < v.high
+  local shown = numbers.alike({ v.estimate, interval and v.low or nil, interval and v.high or nil }, test[1] ~= "ratio" and unit or nil)
+  if test[1] == "ratio" and math.max(v.estimate, v.high or 0) >= 1e6 then
+    shown = { numbers.times(v.estimate), interval and numbers.times(v.low) or nil, interval and numbers.times(v.high) or nil }
+  end
+  for i, s in ipairs(shown) do shown[i] = s:gsub("^%-", "−") end
+  if interval and shown[2]:match " (.*)$" == shown[3]:match " (.*)$" then shown[2] = shown[2]:match "^%S+" end        -- the unit once
+  return say:format(test.exact and ("%.6g"):format(v.estimate) or shown[1]), interval and ("%s … %s"):format(shown[2], shown[3]) or nil
+end
+
+-- The same with its interval in brackets.
+local function whole_estimate(v, spec, words)
+  local text, interval = report_claims.estimate(v, spec, words)
+  return interval and ("%s (%s)"):format(text, interval) or text
+end
+
+---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
+---@param out table page
+---@param v table verdict
+---@param i integer its place
+---@param spec table of the study
+---@param shown string? a sentence that names the figure
+---@param words table
+function report_claims.section(out, v, i, spec, shown, words)
+  out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))
+  local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec, words)) }
+  if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), words.p_corrected:format(report_claims.p(v.holm or v.p))) end
+  parts[1] = ("%s, %s."):format(parts[1], words.n_seeds:format(v.n))
+  if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test, words)) end
+  if v.claim.source then parts[#parts + 1] = words.from_source:format(v.claim.source) end
+  if shown then parts[#parts + 1] = shown end
+  out:paragraphs(table.concat(parts, " "))
+  local more = remarks(v, words)
+  if more ~= "" then out:paragraphs(more:gsub("^%l", string.upper) .. ".", "dim") end
+end
+
+---All verdicts in one table.
+---@param out table page
+---@param judged table[] of lab/study/claims.lua
+---@param spec table of the study
+---@param words table
+function report_claims.table(out, judged, spec, words)
+  if #judged == 0 then return end
+  local rows = {}
+  for i, v in ipairs(judged) do
+    rows[i] = { { id_of(v.claim, i), href = "#verdict-" .. i }, { words[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n),
+      { whole_estimate(v, spec, words), class = "number" }, { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" } }
+  end
+  out:table({ "", words.verdict, words.seeds, words.estimate, words.p }, rows)
+  out:paragraphs(words.statistics, "dim")
+end
+
+return report_claims

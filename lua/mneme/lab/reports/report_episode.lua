@@ -1,0 +1,154 @@
+-- report_episode.lua -- episodes of a report's runs, to be played in the page: one for each claim that a run can show, else one of the best run;
+-- each as it was, and with its memory erased half-way, with what was measured of the memory.
+local causal_map = require "mneme.insight.episodes.causal_map"
+local causal_map_file = require "mneme.insight.episodes.causal_map_file"
+local claims = require "mneme.lab.study.claims"
+local episode_data = require "mneme.insight.view.episode_data"
+local episode_page = require "mneme.insight.view.episode_page"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local folder = require "mneme.lab.study.folder"
+local intervention_options = require "mneme.insight.episodes.intervention_options"
+local run_folder = require "mneme.runs.folder"
+local scene = require "mneme.insight.view.scene"
+local source_files = require "mneme.base.source_files"
+local stepper = require "mneme.insight.episodes.stepper"
+local terminal = require "mneme.base.terminal"
+local viewer = require "mneme.insight.view.viewer"
+local values = require "mneme.base.setting_types"
+
+local episode = {}
+local MOST_STEPS, MOST_EPISODES = 400, 6
+local SHARE, LESS = 0.4, 0.2                   -- of what an episode's own file may hold: of one, of each of several
+local SECONDS, MAP_EPISODES, MAP_SEED = 5, 64, 12345
+
+-- ---- which run ----
+
+-- An imported run has the results of another machine's training: a checkpoint next to them would not be of it.
+local function can_play(run)
+  if not run.path or run.kept then return false end
+  return files.is_folder(run.path .. "/checkpoints") and #files.list(run.path .. "/checkpoints") > 0 and not (run:info() or {}).sequence_task
+end
+
+-- The run of the best score, of fresh episodes where some were played, or of the best return where none has a score; it is done and has a checkpoint.
+local function best_run(study)
+  for _, metric in ipairs { "fresh_score", "score", "mean_return" } do
+    local best
+    for _, run in ipairs(study.runs) do
+      local x = run.metrics and run.metrics[metric]
+      if x and can_play(run) and (not best or x > best.metrics[metric]) then best = run end
+    end
+    if best then return best, metric end
+  end
+end
+
+-- The run nearest to the mean of a claim's first side, of those that can be played.
+local function usual_run(study, claim)
+  local test, list, sum, n = claim.test, {}, 0, 0
+  for _, run in ipairs(test and claims.runs(study, test) or {}) do
+    local x = run.status == "done" and folder.number(run, test.metric)
+    if x then sum, n = sum + x, n + 1 end
+    if x and can_play(run) then list[#list + 1] = { run = run, x = x } end
+  end
+  table.sort(list, function(a, b)
+    local p, q = math.abs(a.x - sum / n), math.abs(b.x - sum / n)
+    return p < q or p == q and a.run.name < b.run.name
+  end)
+  if list[1] then return list[1].run, test.metric, list[1].x end
+end
+
+-- ---- an episode ----
+
+-- The map of a run's memory, stored or to be measured.
+local function map_of(path)
+  return function(checkpoint, test)
+    local function agent() return stepper.from_run(path, { num_envs = MAP_EPISODES, seed = MAP_SEED, checkpoint = checkpoint }) end
+    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
+    causal_map_file.attach(map, path, true)
+    return map
+  end
+end
+
+-- The first episode of a run; the step half-way, from which on a second course has no memory, where it has one.
+local function played(path)
+  local function open(given)
+    return given == "checkpoints" and {} or stepper.from_run(path, { seeded = true, episode = given.episode })
+  end
+  local first = { source = open {}, open = open, map = map_of(path), stored = files.is_folder(path .. "/where"),
+    scene = scene.load(scene.for_env(tostring(run_folder.read_info(path).env))) }
+  local shown = viewer.new({ first }, { controls = false })
+  repeat until not shown:forward() or shown:ended() or shown.at > MOST_STEPS
+  local at = math.floor(shown:tick_of(1).step / 2)
+  local core = shown:source().agent.core
+  if at == 0 or next(core.states) == nil then return shown, nil end
+  shown:seek(at + 1)
+  local line, slot = shown.tracks[1].timeline, shown.slots[shown.at][1]
+  local change = intervention_options.change(intervention_options.of { { kind = "erase", what = "all" } }, line, slot)
+  return shown, shown:change(change, 0) and at or nil
+end
+
+-- The data of a run's first episode; nil where it cannot be played.
+local function data_of(run, share)
+  local before = source_files.folder
+  run_folder.held = {}
+  local ok, data, at = pcall(function()
+    local shown, erased = played(run.path)
+    return episode_data.of(shown, { open = erased, most = MOST_STEPS, share = share, seconds = SECONDS }), erased
+  end)
+  source_files.folder, run_folder.held = before, nil
+  if ok then return data, at end
+  if not errors.is(data) then error(data, 0) end
+  terminal.note(("mneme: warning: no episode of %s in the report: %s"):format(run.name, data.message))
+end
+
+-- Puts it into the page.
+local function put(book, out, run, data, at, sentence, words)
+  out:paragraphs(sentence .. (at and words.episode_erased:format(at) or "") .. ".")
+  book.n = book.n + 1
+  local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
+  out:add { kind = "episode", html = episode_page.section(data, "episode-" .. book.n, book.n > 1), command = command }
+end
+
+-- ---- the page ----
+
+---What is kept of the episodes of a page while it is written.
+---@return table book
+function episode.book() return { n = 0, of_run = {} } end
+
+---Put an episode that shows a claim into a page, folded; nothing where no run can play one.
+---@param book table
+---@param out table page
+---@param study table of lab/study/folder.lua
+---@param i integer the claim's place
+---@param claim table
+---@param words table
+function episode.of_claim(book, out, study, i, claim, words)
+  local run, metric, x = usual_run(study, claim)
+  if not run then return end
+  local known = book.of_run[run.path]
+  if known then return out:paragraphs(words.episode_again:format(run.name, known, known)) end
+  local data, at
+  if book.n < MOST_EPISODES then data, at = data_of(run, LESS) end
+  if not data then return end
+  book.of_run[run.path] = i
+  out:fold(words.episode_fold:format(run.name), function()
+    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)), words)
+  end)
+end
+
+---Put an episode of the best run into a page, with its heading, where no claim has one; nothing where no run can play one.
+---@param book table
+---@param out table page
+---@param study table of lab/study/folder.lua
+---@param words table
+function episode.write(book, out, study, words)
+  local run, metric = nil, nil
+  if book.n == 0 then run, metric = best_run(study) end
+  local data, at
+  if run then data, at = data_of(run, SHARE) end
+  if not data then return end
+  out:heading(3, "episode", words.episode)
+  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])), words)
+end
+
+return episode

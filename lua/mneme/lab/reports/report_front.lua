@@ -1,0 +1,131 @@
+-- report_front.lua -- what a reader of a report sees first: how far the study is, whether claims were replicable in one sentence, and a
+-- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.
+local aggregate = require "mneme.lab.study.aggregate"
+local report_claims = require "mneme.lab.reports.report_claims"
+local values = require "mneme.base.setting_types"
+
+local front = {}
+local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
+local NAME = 34                -- letters of a side's name in a card
+
+-- ---- cards ----
+
+-- What a side is called: the values in which the sides differ.
+local function side_name(labels, other)
+  local parts = {}
+  for axis, label in pairs(labels) do
+    local name = values.show(label)
+    if not other or values.show(other[axis]) ~= name then parts[#parts + 1] = tonumber(name) and ("%s %s"):format(axis, name) or name end
+  end
+  table.sort(parts)
+  local name = table.concat(parts, ", ")
+  return #name > NAME and name:sub(1, NAME - 1):gsub("[\128-\191]*$", "") .. "…" or name
+end
+
+-- Both sides of a claim: means, intervals and seeds.
+local function drawing(v, spec)
+  local test, bars, least, most = v.claim.test, {}, math.huge, -math.huge
+  if not v.sides then return nil end
+  local metric = (spec.metrics or {})[test[1] == "sooner" and test.time or test.metric] or {}
+  for i, side in ipairs { test.a, test.b or nil } do
+    local list = v.sides[i] or {}
+    if #list > 0 then
+      local mean, low, high = aggregate.interval(list, "mean", metric.range)
+      if low == high then low, high = nil, nil end
+      bars[#bars + 1] = { name = side_name(side, i == 1 and test.b or test.a), y = mean, low = low, high = high, seeds = list, marked = i == 1 or nil }
+      for _, y in ipairs { mean, low, high, unpack(list) } do least, most = math.min(least, y), math.max(most, y) end
+    end
+  end
+  if #bars == 0 or not (most - least < math.huge) then return nil end
+  if #bars == 1 and not (test.value or test.above) then return nil end
+  local unit = (metric.unit == "s" or metric.unit == "%") and metric.unit or nil
+  local border = test[1] == "at_least" and test.value or test[1] == "solves" and test.above or nil
+  local fig = { kind = "dots", title = v.claim.text, x = {}, y = { unit = unit, range = aggregate.two_ends(metric.range) and metric.range or nil }, bars = bars,
+    references = border and { { name = "≥", y = border } } or nil }
+  if least > 0 and most > WIDE * least and not (border and border <= 0) then fig.y.log, fig.y.range = true, nil end
+  return fig
+end
+
+---The cards of the claims.
+---@param judged table[] of lab/study/claims.lua
+---@param spec table of the study
+---@param size string of the runs, in words
+---@param words table
+---@return table[] cards
+function front.cards(judged, spec, size, words)
+  local list = {}
+  for i, v in ipairs(judged) do
+    local about = { words.n_seeds:format(v.n) }
+    if v.p then about[#about + 1] = words.p_corrected:format(report_claims.p(v.holm or v.p)) end
+    if size ~= "" then about[#about + 1] = size end
+    for _, r in ipairs(v.rollout) do about[#about + 1] = r.name .. ": core.sees=rollout" end
+    if v.claim.source then about[#about + 1] = words.claimed_by:format(v.claim.source) end
+    local estimate, interval = report_claims.estimate(v, spec, words)
+    list[i] = { verdict = v.verdict, word = words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
+      estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares,
+      about = table.concat(about, " · "), fig = drawing(v, spec) }
+  end
+  return list
+end
+
+-- ---- was it replicable? ----
+
+-- First words of a source that names nobody: "ours, 4096 tokens", "a reviewer's question", "the task's rules".
+local nobody = { our = true, ours = true, my = true, mine = true, an = true, the = true }
+
+-- Does a claim come from what others published?  Its source then begins with their name ("Lambert, in press"), or with paper or authors.
+local function is_original(claim)
+  local source = (claim.source or ""):lower():gsub("^the (paper)", "%1"):gsub("^the (authors)", "%1")
+  local first = source:match "^[%a\128-\255'.-]+" or ""          -- a letter alone is no name, "O(N)"
+  return #first > 1 and not nobody[first]
+end
+
+---The answer in one sentence, from the verdicts of the claims that others published; nil: there are none.
+---@param judged table[]
+---@param words table
+---@return string?
+function front.replicable(judged, size, words)
+  local count, n, fewest, most = { holds = 0, fails = 0, undecided = 0 }, 0, math.huge, 0
+  for _, v in ipairs(judged) do
+    if is_original(v.claim) then
+      n, count[v.verdict] = n + 1, count[v.verdict] + 1
+      fewest, most = math.min(fewest, v.n), math.max(most, v.n)
+    end
+  end
+  if n == 0 then return nil end
+  local answer = count.holds == n and "yes" or count.undecided == n and "unknown" or count.fails == n and "no" or count.holds == 0 and "not_yet" or "partly"
+  local parts = {}
+  for _, verdict in ipairs { "holds", "fails", "undecided" } do
+    local verb, first = words.verdict_verbs[verdict][count[verdict] == 1 and 1 or 2], not parts[1]
+    if n == 1 and count[verdict] > 0 then parts[1] = words.one_original:format(verb)
+    elseif count[verdict] > 0 then
+      parts[#parts + 1] = first and words.originals:format(count[verdict], n, verb) or ("%d %s"):format(count[verdict], verb)
+    end
+  end
+  local at = words.n_seeds:format(fewest)
+  if most > fewest then at = words.some_seeds:format(fewest, most) end
+  return words.replicable:format(words.answers[answer], table.concat(parts, ", "),
+    (size ~= "" and size .. ", " or "") .. at)
+end
+
+-- ---- the opening ----
+
+---Put the opening into a page.
+---@param out table page
+---@param study table of lab/study/folder.lua
+---@param spec table what mn.study was given
+---@param judged table[] of lab/study/claims.lua
+---@param size string of the runs, in words
+---@param words table
+function front.write(out, study, spec, judged, size, words)
+  local count = { done = 0, failed = 0, open = 0 }
+  for _, c in ipairs(study.runs) do count[c.status] = (count[c.status] or 0) + 1 end
+  if spec.question then out:paragraphs(spec.question, "question") end
+  if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
+  if count.done < #study.runs then out:paragraphs(words.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
+  local answer = front.replicable(judged, size, words)
+  if answer then out:paragraphs(answer, "lead") end
+  if #judged > 0 then out:add { kind = "cards", cards = front.cards(judged, spec, size, words) } end
+end
+
+return front

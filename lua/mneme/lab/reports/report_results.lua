@@ -1,0 +1,140 @@
+-- report_results.lua -- the results in a report: each metric of each point, and, folded away, each
+-- seed's.
+local tables = require "mneme.base.tables"
+local folder = require "mneme.lab.study.folder"
+local numbers = require "mneme.base.format"
+local references = require "mneme.lab.study.references"
+local aggregate = require "mneme.lab.study.aggregate"
+local stats = require "mneme.stats"
+
+local results = {}
+local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
+local MOST = 12                -- points of which the table is open
+
+-- The metrics that are shown, in order: those that the study declares, or all; series have no number.
+local function metric_names(study, spec)
+  local all = {}
+  for _, c in ipairs(study.runs) do
+    for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or name == FRESH or nil end
+  end
+  return tables.keys(all)
+end
+
+-- A number with its interval, if it has one.
+local function shown(value, low, high, unit)
+  local text = numbers.short(value, unit)
+  return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
+end
+
+-- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,
+-- from which value on it is solved or nil, runs, name).
+local function each(study, spec, f)
+  local names = metric_names(study, spec)
+  for i, group in ipairs(folder.groups(study.runs)) do
+    for k, name in ipairs(names) do
+      local list = aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {})
+      f(i, k, (spec.metrics or {})[name] or {}, list, aggregate.threshold(spec, name, group.runs), group.runs, name)
+    end
+  end
+  return names
+end
+
+-- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
+local function each_seed(out, study, spec, words)
+  local kinds, names, rows = folder.groups(study.runs), metric_names(study, spec), {}
+  each(study, spec, function(i, k, about, list)
+    if #list < 2 then return end
+    local of = {}
+    for s, v in ipairs(list) do of[s] = numbers.short(v, about.unit) end
+    local enough = #list >= aggregate.FEW
+    local value, low, high
+    if enough then value, low, high = aggregate.interval(list, "iqm") else value = stats.iqm(list) end
+    rows[#rows + 1] = { kinds[i].name ~= "" and kinds[i].name or "–", names[k], { table.concat(of, "  "), class = "wide" },
+      { numbers.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
+  end)
+  if #rows == 0 then return end
+  out:fold(words.each_seed, function()
+    out:table({ words.kind, words.metric, words.seeds, words.median, words.iqm }, rows)
+    out:paragraphs(words.iqm_note, "dim")
+  end)
+end
+
+-- The runs at a reference's place.
+local function at(study, where)
+  local list = {}
+  for _, r in ipairs(study.runs) do
+    if references.fits(r, where) then list[#list + 1] = r end
+  end
+  return list
+end
+
+-- What was published: a number, or a curve's value after as many steps as our runs have made at most, and these steps.
+local function published_value(r, study)
+  local steps = 0
+  for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, folder.number(run, "steps") or 0) end
+  return r.y or references.at(r.curve, steps), r.curve and steps
+end
+
+---Values that others published beside ours at the same place, and how far apart they are.
+---@param out table page
+---@param study table of lab/study/folder.lua
+---@param spec table what mn.study was given: its references
+---@param text (string|string[])? the authors', of what is published
+---@param words table
+function results.published(out, study, spec, text, words)
+  local rows = {}
+  for i, r in ipairs(spec.references or {}) do
+    local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
+    local y, steps = published_value(r, study)
+    local list = r.where and r.of and aggregate.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
+    if y and #list > 0 then
+      local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
+      ours = shown(mean, low, high, unit)
+      apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
+      if low and low < high then apart = (y >= low and y <= high and words.inside or words.outside):format(apart) end
+    end
+    local published = y and numbers.short(y, unit) .. (steps and words.after_steps:format(numbers.short(steps)) or "") or "–"
+    rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
+  end
+  if #rows == 0 and not text then return end
+  out:heading(3, "published", words.published_values)
+  if text then out:paragraphs(text) end
+  if #rows == 0 then return end
+  out:table({ words.reference, words.of, words.published, words.ours, words.distance, words.source }, rows)
+  out:paragraphs(words.references, "dim")
+end
+
+---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
+---@param out table page
+---@param study table of lab/study/folder.lua
+---@param spec table what mn.study was given
+---@param words table of lab/reports/report_strings.lua
+function results.write(out, study, spec, words)
+  local rows, any = {}, false
+  for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
+  local names = each(study, spec, function(i, k, about, list, threshold, runs, name)
+    local text = "–"
+    if #list > 0 then
+      local mean, low, high = aggregate.interval(list, "mean", about.range)
+      any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
+      if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold, name)) end
+      local guess = aggregate.guess(name, runs)
+      if guess then text = ("%s; %s"):format(text, guess) end
+    end
+    rows[i][k + 1] = { text, class = "number" }
+  end)
+  if not any then return out:paragraphs(words.no_number, "dim") end
+  local head = { words.kind }
+  for k, name in ipairs(names) do
+    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and words.fresh_score
+    head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
+  end
+  local function shown_table()
+    out:table(head, rows)
+    out:paragraphs(words.mean_note, "dim")
+  end
+  if #rows > MOST then out:fold(words.points, shown_table) else shown_table() end
+  each_seed(out, study, spec, words)
+end
+
+return results

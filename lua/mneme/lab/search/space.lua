@@ -1,0 +1,172 @@
+-- space.lua -- the settings that a tuning searches, as a cube: a range along each axis, or categories.
+--   lr=1e-5..1e-2:log     between the ends, even in the logarithm        num_steps=32..256:int:log    whole numbers
+--   lr_schedule=constant,linear                                          one of these
+local errors = require "mneme.base.errors"
+local sobol = require "mneme.lab.search.sobol"
+local tables = require "mneme.base.tables"
+local values = require "mneme.base.setting_types"
+
+local space = {}
+local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=constant,linear"
+
+---@class SearchSpace
+---@field dims table[] { name, categories = texts } or { name, low, high, log, int }
+---@field groups integer[] of each coordinate of an encoded setting, its dimension
+local Space = {}
+Space.__index = Space
+
+---Is a text a range: "1e-5..1e-2:log"?
+---@param text string
+---@return boolean
+function space.is_range(text) return text:find "^[^,]*[%d.]%.%.[%d.+-]" ~= nil and not text:find "/" end
+
+-- A range, or the refusal of one that cannot be meant.
+local function range(name, text)
+  local function refuse(why) errors.usage(("tune: %s=%s: %s"):format(name, text, why), HINT) end
+  local low, rest = text:match "^(.-)%.%.(.*)$"
+  local high, modes = rest:match "^([^:]*)(.*)$"
+  local dim = { name = name, log = false, int = false }
+  for key, text_of in pairs { low = low, high = high } do
+    local n, beyond = values.number(text_of)
+    if not n or beyond then refuse(beyond and text_of .. " is too " .. beyond or "expected two numbers, LOW..HIGH") end
+    dim[key] = n
+  end
+  for mode in modes:gmatch ":([^:]*)" do
+    if mode ~= "log" and mode ~= "int" then errors.unknown(("tune: %s=%s: word after the range:"):format(name, text), mode, { "int", "log" }) end
+    dim[mode] = true
+  end
+  if not (dim.low < dim.high) or dim.high - dim.low == math.huge then refuse "expected the lower end first" end
+  if dim.log and dim.low <= 0 then refuse "a logarithm has no 0 or less" end
+  if dim.int and (dim.low % 1 ~= 0 or dim.high % 1 ~= 0) then refuse "the ends of :int are not whole" end
+  return dim
+end
+
+---The space of some settings.
+---@param settings table<string, string|any[]> name -> a range as text, or a list of categories
+---@return SearchSpace
+function space.new(settings)
+  local self = setmetatable({ dims = {}, groups = {} }, Space)
+  for _, name in ipairs(tables.keys(settings)) do
+    local what, dim = settings[name], nil
+    if type(what) == "string" and space.is_range(what) then dim = range(name, what)
+    elseif type(what) == "table" and #what > 1 then
+      dim = { name = name, categories = {} }
+      for i, v in ipairs(what) do
+        dim.categories[i] = values.show(v)
+        for k = 1, i - 1 do
+          if values.same(v, what[k]) then errors.usage(("tune: %s has %s twice"):format(name, values.show(v)), "write it once") end
+        end
+      end
+    else errors.usage(("tune: %s=%s: expected a range or several values"):format(name, values.show(what)), HINT) end
+    self.dims[#self.dims + 1] = dim
+    for _ = 1, dim.categories and #dim.categories or 1 do self.groups[#self.groups + 1] = #self.dims end
+  end
+  if #self.dims == 0 then errors.usage("tune: which settings?", HINT) end
+  if #self.dims > sobol.MOST then errors.usage(("tune: %d settings, expected at most %d"):format(#self.dims, sobol.MOST)) end
+  return self
+end
+
+---Ranges and lists as one text, and back; with a schema one that equal spaces have.
+---@param settings table<string, string|any[]> as for space.new
+---@param schema table<string, { default: any }>?
+---@return string
+function space.text(settings, schema)
+  local list = {}
+  for i, name in ipairs(tables.keys(settings)) do
+    local text = values.show(settings[name])
+    if schema and space.is_range(text) then
+      local dim = range(name, text)
+      text = ("%.17g..%.17g%s%s"):format(dim.low, dim.high, dim.log and ":log" or "", dim.int and ":int" or "")
+    elseif schema then
+      local items, like = values.items(text), values.like(schema, name)
+      for k, item in ipairs(items) do items[k] = values.key(item, like) end
+      text = table.concat(items, ",")
+    end
+    list[i] = name .. "=" .. text
+  end
+  return table.concat(list, " ")
+end
+
+---@param text string of space.text
+---@return table<string, string|string[]> settings
+function space.of_text(text)
+  local settings = {}
+  for name, what in text:gmatch "(%S-)=(%S+)" do settings[name] = space.is_range(what) and what or values.items(what) end
+  return settings
+end
+
+-- The text of a dimension at a place from 0 to 1.
+local function text_at(dim, u)
+  if dim.categories then return dim.categories[math.min(#dim.categories, math.floor(u * #dim.categories) + 1)] end
+  local low, high = dim.low, dim.high
+  if dim.int then low, high = low - 0.5, high + 0.5 end
+  local v
+  if dim.log then v = math.exp(math.log(low) + u * (math.log(high) - math.log(low)))
+  else v = low + u * (high - low) end
+  if dim.int then return ("%.0f"):format(math.max(dim.low, math.min(dim.high, math.floor(v + 0.5)))) end
+  return ("%.4g"):format(v):gsub("e([+-])0*", "e%1"):gsub("e%+", "e")
+end
+
+---Texts of a dimension that are like all others: its categories, or both ends of a range and two places between, which are whole only
+---where most are.
+---@param dim table of self.dims
+---@return string[]
+function space.samples(dim)
+  return dim.categories or { ("%.17g"):format(dim.low), ("%.17g"):format(dim.high), (text_at(dim, 1 / 81)), (text_at(dim, 0.618)) }
+end
+
+---The setting at a point of the cube: texts by name.  Four digits, so that what is written is what is run.
+---@param point number[] a number in [0, 1] for each dimension
+---@return table<string, string>
+function Space:setting(point)
+  local setting = {}
+  for i, dim in ipairs(self.dims) do setting[dim.name] = text_at(dim, point[i]) end
+  return setting
+end
+
+---Where a setting is in the cube; nil: outside.
+---@param setting table<string, any> texts or values by name
+---@return number[]?
+function Space:point(setting)
+  local point = {}
+  for i, dim in ipairs(self.dims) do
+    local text = setting[dim.name]
+    if text == nil then return nil end
+    if dim.categories then
+      for k, category in ipairs(dim.categories) do if values.same(category, text) then point[i] = (k - 0.5) / #dim.categories end end
+      if not point[i] then return nil end
+    else
+      local v = values.number(values.show(text))
+      local near = 1e-3 * (dim.log and math.abs(v or 0) or dim.high - dim.low)      -- the texts' four digits
+      if not v or v < dim.low - near or v > dim.high + near then return nil end
+      local low, high = dim.low, dim.high
+      if dim.int then low, high = low - 0.5, high + 0.5 end
+      point[i] = dim.log and math.log(v / low) / math.log(high / low) or (v - low) / (high - low)
+      point[i] = math.max(0, math.min(1, point[i]))
+    end
+  end
+  return point
+end
+
+---A setting as the coordinates that a Gaussian process sees: two categories are 1 apart.
+---@param setting table<string, string> of this space
+---@return number[]
+function Space:encode(setting)
+  local point, x = self:point(setting), {}
+  for i, dim in ipairs(self.dims) do
+    if not dim.categories then x[#x + 1] = point[i] end
+    for _, category in ipairs(dim.categories or {}) do x[#x + 1] = category == setting[dim.name] and math.sqrt(0.5) or 0 end
+  end
+  return x
+end
+
+---A setting as command-line arguments, and as a key: equal settings have equal ones.
+---@return string[] words
+---@return string key
+function Space:words(setting)
+  local words = {}
+  for i, dim in ipairs(self.dims) do words[i] = dim.name .. "=" .. setting[dim.name] end
+  return words, table.concat(words, " ")
+end
+
+return space

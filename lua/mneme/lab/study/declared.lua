@@ -1,0 +1,160 @@
+-- declared.lua -- what a study declares, as data: STUDY/declaration.json holds its claims, metrics, figures, axes and texts, so that a report
+-- of the folder alone needs no script to be run.
+local check_declaration = require "mneme.lab.study.check_declaration"
+local lfs = require "lfs"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local grid = require "mneme.lab.study.grid"
+local json = require "mneme.base.json"
+local prose = require "mneme.lab.study.report_texts"
+local script = require "mneme.runs.script"
+local sealed = require("mneme.base.json").sealed
+local settings = require "mneme.lab.study.settings_diff"
+local tables = require "mneme.base.tables"
+local values = require "mneme.base.setting_types"
+
+local declared = {}
+local numbers = { Infinity = math.huge, ["-Infinity"] = -math.huge }           -- as json.encode writes them
+
+-- ---- Lua tables as JSON and back ----
+
+-- A table with numbers and names as keys, such as { "gru", d_model = 32 }, is an object whose numbers are texts; functions are left out.
+local function to_data(v)
+  if type(v) == "function" then return nil end
+  if type(v) ~= "table" then return v end
+  local count, data = 0, {}
+  for _ in pairs(v) do count = count + 1 end
+  if count == #v then
+    for i, item in ipairs(v) do data[i] = to_data(item) end
+    return json.array(data)
+  end
+  for key, item in pairs(v) do data[tostring(key)] = to_data(item) end
+  return data
+end
+
+local function from_data(v)
+  if v == json.null then return nil end
+  if type(v) ~= "table" then return numbers[v] or v end
+  local t, array = {}, json.is_array(v)
+  for key, item in pairs(v) do t[array and key or tonumber(key) or key] = from_data(item) end
+  return t
+end
+
+-- ---- of a script ----
+
+---@class Declaration
+---@field path string? the script
+---@field of string? the script of the experiment that the study is of
+---@field spec table? what mn.study was given
+---@field defaults table<string, any> the script's settings, flat
+---@field published any learner settings that the script publishes for cores
+---@field texts { path: string, text: string, own: boolean, elsewhere: boolean }[] Markdown next to the scripts, the study's first;
+---  elsewhere: of an experiment in another folder than the study
+
+---What a script declares.
+---@param path string
+---@param core string? the word that chooses the runs' core: published values go with it
+---@return Declaration
+function declared.by(path, core)
+  local ok, survey = pcall(script.survey, path, { core })
+  if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
+  local cfg, texts = {}, {}
+  for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
+  local of = survey.spec and survey.spec.of and script.locate(survey.spec.of)
+  local function folder(lua) return lfs.attributes(lua:match "^(.*)/[^/]*$" or ".", "ino") end
+  for _, lua in ipairs { path, of } do
+    local beside = lua:gsub("%.lua$", "") .. ".md"
+    if files.is_file(beside) then
+      texts[#texts + 1] = { path = beside, text = (files.read(beside)), own = lua == path, elsewhere = folder(lua) ~= folder(path) }
+    end
+  end
+  return { path = path, of = of, spec = survey.spec, defaults = settings.flat(cfg), published = survey.published, texts = texts }
+end
+
+-- ---- in a study's folder ----
+
+local function file_of(study) return study .. "/declaration.json" end
+
+---Writes a declaration into a study's folder, if that has another or none.
+---@param study string the folder
+---@param declaration Declaration
+function declared.write(study, declaration)
+  local published = type(declaration.published) == "table" and declaration.published or nil
+  local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
+    published = to_data(published), texts = to_data(declaration.texts) }
+  if not files.is_file(file_of(study)) or files.read(file_of(study)) ~= text then files.write(file_of(study), { text }) end
+end
+
+-- Refuse a specification that no script can have given.
+local function check(path, spec)
+  local ok, problem = xpcall(function()
+    for key, value in pairs(spec or {}) do
+      local expected = (key == "title" or key == "question" or key == "of") and "string" or key == "jobs" and "number" or "table"
+      if type(value) ~= expected then errors.raise(("%s is a %s"):format(tostring(key), type(value))) end
+    end
+    grid.check(spec and spec.axes or {})
+    prose.check(spec and spec.report or {})
+    if spec then
+      spec.axes = spec.axes or {}
+      check_declaration.study(spec)
+    end
+  end, errors.handler)
+  if not ok then errors.fail(("%s: damaged: %s"):format(path, problem.message)) end
+end
+
+---Writes what a script declares into a study's folder, if that has no declaration.
+---@param study string the folder
+---@param path string of the script
+---@param words string[] of the study's first run
+function declared.write_once(study, path, words)
+  if files.is_file(file_of(study)) then return end
+  local core = script.setting(words, "core")
+  declared.write(study, declared.by(path, core and "core=" .. core))
+end
+
+---Reads the declaration that a study's folder holds; nil: it has none.  An error where it is damaged.
+---@param study string the folder
+---@return Declaration?
+function declared.read(study)
+  local path = file_of(study)
+  if not files.is_file(path) then return nil end
+  local data, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem) end
+  local read = type(data) == "table" and not json.is_array(data) and from_data(data) or {}
+  for key, kind in pairs { spec = "table", defaults = "table", published = "table", texts = "table" } do
+    if read[key] ~= nil and type(read[key]) ~= kind then errors.fail(("%s: damaged: %s is a %s"):format(path, key, type(read[key]))) end
+  end
+  for _, text in ipairs(read.texts or {}) do
+    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then
+      errors.fail(path .. ": damaged: a text has no path and text")
+    end
+  end
+  check(path, read.spec)
+  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published,
+    texts = read.texts or {} }
+end
+
+-- ---- claims, before and after ----
+
+---The claims of a study, as study.json keeps them from its beginning.
+---@param spec table?
+---@return table[]? nil: there are none
+function declared.claims(spec) return spec and spec.claims and #spec.claims > 0 and to_data(spec.claims) or nil end
+
+---Claims that were not written so when the study began.
+---@param before table[]? of study.json; nil: it keeps none
+---@param spec table? what the study declares now
+---@return string[] sentences
+function declared.changed(before, spec)
+  local then_, now, list = {}, {}, {}
+  for i, claim in ipairs(before or {}) do then_[values.show(claim.id or i)] = json.encode(claim) end
+  for i, claim in ipairs(declared.claims(spec) or {}) do now[values.show(claim.id or i)] = json.encode(claim) end
+  for _, id in ipairs(tables.keys(now)) do
+    if not then_[id] then list[#list + 1] = ("claim %s was added"):format(id)
+    elseif then_[id] ~= now[id] then list[#list + 1] = ("claim %s was changed"):format(id) end
+  end
+  for _, id in ipairs(tables.keys(then_)) do if not now[id] then list[#list + 1] = ("claim %s was removed"):format(id) end end
+  return list
+end
+
+return declared

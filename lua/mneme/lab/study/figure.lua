@@ -1,0 +1,474 @@
+-- figure.lua -- makes the figures of a study as data (insight/figures/model.lua): which runs, against which x, one line per value of
+-- which axis.  Statistics are over seeds, and the note states how many, which interval, and what is missing.
+--   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
+--   { "bars", y = "success", x = "corridor", by = "core" }        a metric of each run; x: groups
+--   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
+--   { "lines", y = "success", x = "rank", by = "core", numbered = true }   values of `by` such as "cos 8": the line cos at 8
+--   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
+--   { "profile", y = "success", by = "core" }                     the share of runs above each score
+--   { "solved", y = "success", by = "core" }                      the share of seeds that have solved it, against steps
+-- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
+-- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
+local costs = require "mneme.models.costs"
+local declaration = require "mneme.lab.study.declaration"
+local errors = require "mneme.base.errors"
+local figure_words = require "mneme.lab.study.figure_texts"
+local tables = require "mneme.base.tables"
+local folder = require "mneme.lab.study.folder"
+local figure_rows = require "mneme.lab.study.figure_rows"
+local references = require "mneme.lab.study.references"
+local run_folder = require "mneme.runs.folder"
+local aggregate = require "mneme.lab.study.aggregate"
+local select_runs = require "mneme.lab.study.select"
+local solved_curves = require "mneme.lab.study.solved_curves"
+local look = require "mneme.insight.figures.style"
+local mn_stats = require "mneme.stats"
+local text = require "mneme.insight.figures.text"
+
+local figure = {}
+local PROFILE = 101            -- thresholds
+local TICKS = 8                -- places that an axis may name all of
+local FEW_SEEDS = look.FEW
+local FEW_ROWS = 6             -- up to as many need no mark to be found
+
+local makers = {}
+
+-- ---- what is measured ----
+
+-- What the study says of a metric: "charts/score" is the score.
+local function about(spec, name, words)
+  local metrics, of_all = spec.metrics or {}, folder.used[name]
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
+end
+
+local function axis_of(spec, name, words)
+  local m = about(spec, name, words)
+  local unit = m.unit ~= "" and m.unit or nil
+  local label = m[1] or text.words(name)
+  if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
+  return { label = label, unit = (unit == "s" or unit == "%") and unit or nil, range = aggregate.two_ends(m.range) and m.range or nil }
+end
+
+-- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
+local function curve_axis(spec, name, words)
+  local axis = axis_of(spec, name, words)
+  if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
+  return axis
+end
+
+local function number_of(name) return function(c) return folder.number(c, name) end end
+
+-- Refuse a name that no run which is done has.
+local function need(f, runs, has, names_of, what)
+  local all, any = {}, false
+  for _, c in ipairs(runs) do
+    if c.status == "done" then
+      any = true
+      if has(c) then return end
+      for name in pairs(names_of(c)) do all[name] = true end
+    end
+  end
+  if any then errors.unknown(what .. " for y =", f.y, tables.keys(all)) end
+end
+
+-- How many seconds a run had trained at a step, by the steps a second that it measured until then; nil: it measured none.
+local function seconds_at(c, step)
+  local rate = c:curves()["charts/SPS"]
+  if not rate or rate.n == 0 then return nil end
+  local i = 1
+  while i < rate.n and rate.x[i + 1] <= step do i = i + 1 end
+  return rate.y[i] > 0 and step / rate.y[i] or nil
+end
+
+-- The operations of as many steps of a run's core; nil: it has no core that is known.
+local function operations_at(c, step)
+  if c.operations == nil then
+    local ok, flops = pcall(function()
+      local about_core = run_folder.read_info(c.path).core
+      return costs.training(about_core.name, about_core.config)
+    end)
+    c.operations = ok and flops or false
+  end
+  return c.operations and step * c.operations or nil
+end
+
+-- A line against what its runs had used at each step, in their mean; nil where that is not known.
+local function against(line, runs, used_at)
+  local x, last = {}, -math.huge
+  for i, step in ipairs(line.x) do
+    local list = {}
+    for _, c in ipairs(runs) do
+      if c.status == "done" then list[#list + 1] = used_at(c, step) end
+    end
+    if #list == 0 then return nil end
+    last = math.max(last, mn_stats.mean(list))
+    x[i] = last
+  end
+  local seeds_there = {}
+  for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y, seed = seed.seed } end
+  return { name = line.name, style = line.style, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
+end
+
+-- ---- the kinds ----
+
+-- Lines of all groups, the seeds that they have, and whether a run kept its last value; nil where a group that has runs gives no line.
+local function lines_of(groups, curve_of, o, missing)
+  local lines, counts, any = {}, {}, false
+  for _, group in ipairs(groups) do
+    local line, n, carried = aggregate.line(group.name, group.runs, function(c) return curve_of(c, group) end, o, missing)
+    if line then line.style = o.styles[group.name] end
+    lines[#lines + 1] = line
+    if n > 0 then counts[#counts + 1] = n end
+    any = any or carried
+  end
+  return lines, counts, any
+end
+
+-- The points of a line that logarithmic axes can show; nil: all of them.
+local function positive_part(line, fig)
+  local kept, all = {}, true
+  for i = 1, #line.x do
+    local shown = not (fig.x.log and line.x[i] <= 0)
+    for _, of in ipairs { line, unpack(line.seeds or {}) } do shown = shown and not (fig.y.log and of.y[i] <= 0) end
+    if shown then kept[#kept + 1] = i else all = false end
+  end
+  if all then return nil end
+  local function part(list)
+    local out = {}
+    for k, i in ipairs(kept) do out[k] = list[i] end
+    return out
+  end
+  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), seeds = {} }
+  if line.low then of.low, of.high = part(line.low), part(line.high) end
+  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y), seed = seed.seed } end
+  return of
+end
+
+-- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
+local function set_logs(fig, f, words)
+  if not f.log then return end
+  for _, which in ipairs { "x", "y" } do
+    if f.log:find(which, 1, true) then
+      fig[which].log = true
+      if fig[which].range and fig[which].range[1] <= 0 then fig[which].range = nil end
+    end
+  end
+  local lines, less = {}, {}
+  for _, line in ipairs(fig.lines) do
+    local part = positive_part(line, fig)
+    if part then less[#less + 1] = line.name end
+    if #(part or line).x > 0 then lines[#lines + 1] = part or line end
+  end
+  fig.lines = lines
+  if #less > 0 then fig.note = fig.note .. " " .. words.no_log:format(table.concat(less, ", ")) end
+  local references_shown = {}
+  for _, r in ipairs(fig.references or {}) do
+    if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
+  end
+  fig.references = references_shown
+end
+
+-- Name all places of an axis where they are few.
+local function set_ticks(fig)
+  local seen, list = {}, {}
+  for _, line in ipairs(fig.lines) do
+    for _, x in ipairs(line.x) do if not seen[x] then seen[x], list[#list + 1] = true, x end end
+  end
+  table.sort(list)
+  if #list > 0 and #list <= TICKS then fig.x.ticks = list end
+end
+
+-- What learning curves are against, besides steps.
+local others = {
+  { x = function(words) return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
+  { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
+}
+
+function makers.curves(pick, spec, f, o)
+  need(f, pick.runs, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
+  local function steps(c)
+    local curve = c:curves()[f.y]
+    return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
+  end
+  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references.levels(spec, f.y) }
+  o.rule = "last"
+  local counts, carried
+  fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
+  if carried then fig.note = " " .. o.words.carried end
+  local by_name, last = {}, 0
+  for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
+  for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
+  local theirs = references.curves(spec, f.y, pick.runs, last)
+  for _, other in ipairs(#theirs == 0 and others or {}) do          -- what others used is not known
+    local lines = {}
+    for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
+    if #lines == #fig.lines and #lines > 0 then
+      fig.other_x = fig.other_x or {}
+      table.insert(fig.other_x, { x = other.x(o.words), lines = lines, note = o.words[other.note] })
+    end
+  end
+  local free, taken = 1, {}
+  for _, style in pairs(o.styles) do taken[style] = true end
+  for _, line in ipairs(theirs) do
+    while taken[free] do free = free + 1 end
+    line.style, free = free, free + 1
+    table.insert(fig.lines, line)
+  end
+  return fig, counts
+end
+
+function makers.bars(pick, spec, f, o)
+  need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references.levels(spec, f.y) }, {}
+  for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
+    for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
+      local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
+      local bar = { name = group.name, group = column.name, seeds = list, of = of, style = (f.x or f.by == "core") and o.styles[group.name] or nil }
+      if #list > 0 then
+        counts[#counts + 1] = #list
+        bar.y, bar.low, bar.high = aggregate.interval(list, o.statistic, o.range)
+        if bar.low == bar.high then bar.low, bar.high = nil, nil end       -- all the same: their spread is not known
+      end
+      fig.bars[#fig.bars + 1] = bar
+    end
+  end
+  figure_rows.drop_unknown(fig)
+  if f.by and not f.x and #fig.bars > FEW_ROWS then
+    local studied = figure_rows.studied(spec, f.by)
+    for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
+  end
+  if f.by and not figure_rows.ordered(select_runs.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
+  figure_rows.set_kind(fig, o.words)
+  return fig, counts
+end
+
+-- The runs of each line by their place, in order: { name, columns = { { x, runs } } }.
+local function by_axis(pick, f)
+  local list = {}
+  for k, group in ipairs(pick.groups) do
+    list[k] = { name = group.name, columns = {} }
+    for i, column in ipairs(select_runs.groups(group.runs, f.x)) do
+      list[k].columns[i] = { x = select_runs.number(column.name, f.x), runs = column.runs }
+    end
+  end
+  return list
+end
+
+-- The same where the values of an axis have a number at their end; those without one become references.
+local function by_number(pick, f, o, fig)
+  local list, by_name = {}, {}
+  for _, group in ipairs(pick.groups) do
+    local name, x = group.name:match "^(.-)%s+(%d+%.?%d*)$"
+    if name then
+      if not by_name[name] then
+        by_name[name] = { name = name, columns = {} }
+        list[#list + 1] = by_name[name]
+      end
+      table.insert(by_name[name].columns, { x = tonumber(x), runs = group.runs })
+    else
+      local numbers = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
+      fig.references = fig.references or {}
+      if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (aggregate.interval(numbers, o.statistic, o.range)) }) end
+    end
+  end
+  if #list == 0 then errors.raise(("study: figure of lines, numbered = true: no value of %s has a number at its end"):format(f.by)) end
+  return list
+end
+
+-- Lines of a metric against numbers.
+local function against_numbers(groups, pick, f, o)
+  local lines, counts = {}, {}
+  for _, group in ipairs(groups) do
+    local line, of_seed = { name = group.name, style = o.styles[group.name], x = {}, y = {}, low = {}, high = {}, seeds = {} }, {}
+    local columns, whole = group.columns, true
+    table.sort(columns, function(a, b) return a.x < b.x end)
+    for _, column in ipairs(columns) do
+      local list, of = aggregate.numbers(column.runs, number_of(f.y), pick.missing)
+      if #list > 0 then
+        local i = #line.x + 1
+        for s, seed in ipairs(of) do
+          if not of_seed[seed] then
+            of_seed[seed] = { x = {}, y = {}, seed = seed }
+            line.seeds[#line.seeds + 1] = of_seed[seed]
+          end
+          table.insert(of_seed[seed].x, column.x)
+          table.insert(of_seed[seed].y, list[s])
+        end
+        line.x[i], counts[#counts + 1] = column.x, #list
+        line.y[i], line.low[i], line.high[i] = aggregate.interval(list, o.statistic, o.range)
+        whole = whole and line.low[i] ~= nil
+      end
+    end
+    if not whole then line.low, line.high = nil, nil end       -- of one seed there is no interval, and no band with holes
+    for s = #line.seeds, 1, -1 do                              -- a seed is drawn where it has all points, and the axis a place for them
+      local seed = line.seeds[s]
+      local fits = #seed.x == #line.x
+      for _, y in ipairs(seed.y) do fits = fits and not (y <= 0 and f.log and f.log:find "y") end
+      if not fits then table.remove(line.seeds, s) end
+    end
+    if #line.seeds < 2 then line.seeds = nil end
+    if #line.x > 0 then lines[#lines + 1] = line end
+  end
+  return lines, counts
+end
+
+function makers.lines(pick, spec, f, o)
+  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y, o.words), references = references.levels(spec, f.y) }
+  local counts
+  if pick.series then
+    o.rule = "linear"
+    fig.lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
+  else
+    if not f.x then errors.raise(("study: figure of lines, y = %s: expected x = an axis of numbers"):format(f.y)) end
+    need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    fig.lines, counts = against_numbers(f.numbered and by_number(pick, f, o, fig) or by_axis(pick, f), pick, f, o)
+  end
+  set_ticks(fig)
+  return fig, counts
+end
+
+-- Rows of series: the mean over seeds at each place.
+local function heat_of_series(pick, o)
+  local lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
+  local seen, places, cells = {}, {}, {}
+  for _, line in ipairs(lines) do
+    for _, x in ipairs(line.x) do if not seen[x] then seen[x], places[#places + 1] = true, x end end
+  end
+  table.sort(places)
+  for r, line in ipairs(lines) do
+    local at = {}
+    for i, x in ipairs(line.x) do at[x] = line.y[i] end
+    cells[r] = {}
+    for c, x in ipairs(places) do cells[r][c] = at[x] or false end
+  end
+  local rows, columns = {}, {}
+  for r, line in ipairs(lines) do rows[r] = line.name end
+  for c, x in ipairs(places) do columns[c] = ("%.10g"):format(x) end
+  return rows, columns, cells, counts
+end
+
+function makers.heat(pick, spec, f, o)
+  local rows, columns, cells, counts
+  if pick.series then
+    o.rule = "linear"
+    rows, columns, cells, counts = heat_of_series(pick, o)
+  else
+    rows, columns, cells, counts = {}, {}, {}, {}
+    if not f.x then errors.raise(("study: heat map of %s: expected x = an axis"):format(f.y)) end
+    need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
+    for c, column in ipairs(select_runs.groups(pick.runs, f.x)) do columns[c] = column.name end
+    for r, group in ipairs(pick.groups) do
+      rows[r], cells[r] = group.name, {}
+      local by_name = {}
+      for _, column in ipairs(select_runs.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
+      for c, name in ipairs(columns) do
+        local list = aggregate.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
+        cells[r][c] = #list > 0 and mn_stats[o.statistic](list) or false
+        if #list > 0 then counts[#counts + 1] = #list end
+      end
+    end
+  end
+  if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
+  o.bare = true
+  return { kind = "heat", x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
+    value = axis_of(spec, f.y, o.words) }, counts
+end
+
+function makers.profile(pick, spec, f, o)
+  need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
+  local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
+  for k, group in ipairs(pick.groups) do
+    local rows = {}
+    for i, entry in ipairs(aggregate.collect(group.runs, number_of(f.y), pick.missing)) do
+      for task, v in ipairs(entry.values) do
+        rows[task] = rows[task] or {}
+        rows[task][i] = v
+        low, high = math.min(low, v), math.max(high, v)
+      end
+    end
+    scores[k] = rows
+    if rows[1] then counts[#counts + 1] = #rows[1] end
+  end
+  local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
+    y = { label = o.words.share_above, range = { 0, 1 } }, lines = {} }
+  if low > high then return fig, counts end
+  if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
+  local thresholds = {}
+  for i = 1, PROFILE do thresholds[i] = low + (high - low) * (i - 1) / (PROFILE - 1) end
+  for k, group in ipairs(pick.groups) do
+    if scores[k][1] then
+      local p = mn_stats.profile(scores[k], thresholds)
+      fig.lines[#fig.lines + 1] = { name = group.name, style = o.styles[group.name], x = p.x, y = p.value, low = p.low, high = p.high }
+    end
+  end
+  o.how = o.words.runs
+  return fig, counts
+end
+
+function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y, o.words), f, o) end
+
+-- ---- notes ----
+
+local function count_note(counts, o)
+  local words = o.words
+  if #counts == 0 then return words.none end
+  local least, most = math.huge, 0
+  for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
+  local n = aggregate.count(least, most, words)
+  if o.how then return o.how:format(n) end
+  if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
+  return aggregate.how(o.statistic, least, most, o.range ~= nil, words)
+end
+
+-- Where the drawing shows seeds in place of intervals, the note says so.
+local function few_note(fig, words)
+  for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
+    for _, item in ipairs(list) do
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. words.few_seeds end
+    end
+  end
+  return ""
+end
+
+---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
+---@param fig table as insight/figures/model.lua has it
+---@return number? value
+---@return integer? n how often
+function figure.only_value(fig)
+  local least, most, n = math.huge, -math.huge, 0
+  local function see(v) if v then least, most, n = math.min(least, v), math.max(most, v), n + 1 end end
+  for _, bar in ipairs(fig.bars or {}) do
+    see(bar.y)
+    for _, y in ipairs(bar.seeds or {}) do least, most = math.min(least, y), math.max(most, y) end
+  end
+  for _, row in ipairs(fig.cells or {}) do
+    for c = 1, #fig.x.categories do see(row[c] or nil) end
+  end
+  for _, line in ipairs(fig.lines or {}) do for _, y in ipairs(line.y) do see(y) end end
+  if n > 1 and most - least <= 1e-9 * math.max(math.abs(most), math.abs(least)) then return most, n end
+end
+
+---A figure of a study.
+---@param study table of lab/study/folder.lua
+---@param spec table what mn.study was given: metrics, references
+---@param f table one of spec.figures, see above
+---@param words table? of lab/study/figure_texts.lua
+---@return table fig as insight/figures/model.lua has it
+function figure.new(study, spec, f, words)
+  words = words or figure_words
+  declaration.figure(f, "a figure")
+  local make, o = makers[f[1]], { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
+  if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
+  if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
+  local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
+  local names = {}
+  for k, group in ipairs(pick.groups) do names[k] = group.name end
+  o.styles = look.styles(names, f.by == "core")
+  local fig, counts = make(pick, spec, f, o)
+  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or text.words(f.y), text.words(f.by or f.x or words.seed)), pick)
+  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "")
+  if f[1] == "lines" then set_logs(fig, f, words) end
+  return fig
+end
+
+return figure

@@ -1,0 +1,184 @@
+-- folder.lua -- a study on disk: study.json, and under runs/ a folder for each run with its
+-- result.json.  All state is in these files: nothing else has to survive a crash.
+--   result.json   { status = "done"|"failed", run = { axis = label }, seed, words, metrics, series, resources,
+--                   attempts, exit, error, kept }
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
+local grid = require "mneme.lab.study.grid"
+local metrics_reader = require "mneme.runs.metrics_reader"
+local run_folder = require "mneme.runs.folder"
+local sealed = require("mneme.base.json").sealed
+local values = require "mneme.base.setting_types"
+
+local folder = {
+  -- What every run records (runs/resources.lua): its name in lab/study/figure_texts.lua, and its unit.
+  used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
+}
+
+local function read(path, hint)
+  local value, problem = json.decode((files.read(path)), path)
+  if problem then errors.fail(problem, hint) end
+  if type(value) ~= "table" then errors.fail(path .. ": damaged: it holds no object", hint) end
+  return value
+end
+
+local function is_numbers(t)
+  for _, x in pairs(t) do if type(x) ~= "number" then return false end end
+  return true
+end
+
+-- What is wrong with a result; nil: nothing.
+local function fault_of(result)
+  if result.status ~= "done" and result.status ~= "failed" then return "it has no status" end
+  for _, key in ipairs { "metrics", "series", "resources", "estimate", "kept" } do
+    if result[key] ~= nil and (type(result[key]) ~= "table" or json.is_array(result[key]) and #result[key] > 0) then return key .. " is not an object" end
+  end
+  if not is_numbers(result.metrics or {}) then return "a metric is not a number" end
+  if not is_numbers(result.resources or {}) then return "one of its resources is not a number" end
+  for _, s in pairs(result.series or {}) do
+    if type(s) ~= "table" or type(s.x) ~= "table" or type(s.y) ~= "table" then return "a series has no x and y" end
+  end
+  if result.error ~= nil and type(result.error) ~= "string" then return "its error is not a text" end
+  if result.exit ~= nil and type(result.exit) ~= "number" then return "its exit status is not a number" end
+end
+
+-- Is this what write_info wrote?
+local function is_info(info)
+  if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
+  if info.claims ~= nil and type(info.claims) ~= "table" then return false end
+  for _, claim in pairs(info.claims or {}) do if type(claim) ~= "table" then return false end end
+  for _, c in ipairs(info.runs) do
+    if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
+    for _, label in pairs(c.labels) do if type(label) ~= "string" then return false end end
+    if c.words ~= nil and type(c.words) ~= "table" or type(c.seed) ~= "number" then return false end
+    for _, word in ipairs(c.words or {}) do if type(word) ~= "string" then return false end end
+  end
+  return true
+end
+
+---The folder of a run; sweeps of earlier versions have them in STUDY/runs.
+function folder.run_path(path, name) return path .. (files.is_folder(path .. "/cells") and "/cells/" or "/runs/") .. name end
+
+---What a run has come to; nil: it is not finished.
+---@param path string of the run
+---@return table? result
+function folder.result(path)
+  local file = path .. "/result.json"
+  if not files.is_file(file) then return nil end
+  local hint = "without this file the run is open: mneme sweep goes on with it"
+  local result = read(file, hint)
+  local fault = fault_of(result)
+  if fault then errors.fail(("%s: damaged: %s"):format(file, fault), hint) end
+  return result
+end
+
+---@param path string of the run
+---@param result table
+function folder.write_result(path, result)
+  result.of = run_folder.whose_is(path)
+  files.write(path .. "/result.json", { sealed.encode(result) })
+end
+
+---The contents of study.json; nil if there is none.
+---@param path string
+function folder.info(path)
+  local file = path .. "/study.json"
+  if not files.is_file(file) then return nil end
+  local hint = "without this file mneme sweep writes it again; finished runs stay"
+  local info = read(file, hint)
+  sealed.need(file, info.format)
+  info.runs, info.cells = info.runs or info.cells, nil          -- earlier versions called them cells
+  if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
+  return info
+end
+
+---@param path string
+---@param info table
+function folder.write_info(path, info)
+  info.format = sealed.FORMAT
+  files.write(path .. "/study.json", { sealed.encode(info) })
+end
+
+---@class StudyRun
+---@field name string
+---@field path string
+---@field status string "done", "failed" or "open"
+---@field labels table<string, string> of each axis
+---@field seed integer
+---@field metrics table<string, number>
+---@field series table<string, { x: number[], y: number[] }>? that run gave besides
+---@field resources table? { wall_s, cpu_s, peak_mib, energy_j }
+---@field estimate table? { wall_s, peak_mib }, from before the sweep
+---@field error string? what a run that failed said last
+---@field exit integer? its exit status; 3: it met a NaN
+---@field kept table? { file, commit, host } of a run that was imported from a file (result_archive.lua)
+local StudyRun = {}
+StudyRun.__index = StudyRun
+
+---A run of a study from its fields.
+---@param fields table see StudyRun
+---@return StudyRun
+function folder.run(fields) return setmetatable(fields, StudyRun) end
+
+---What the run's run measured while it went on: name -> { n, x = steps, y }.
+function StudyRun:curves() return metrics_reader.read(self.path) end
+
+---A number of a run: one of its metrics, or of what it used; nil where it has none.
+---@param run StudyRun
+---@param name string such as "score" or "cpu_s"
+function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
+
+---What the run's config.json says; nil: its run never began.
+function StudyRun:info()
+  return files.is_file(self.path .. "/config.json") and run_folder.read_info(self.path) or nil
+end
+
+---Read a study.
+---@param path string its folder
+---@return table { path, info, runs = StudyRun[] } runs in the order of the grid
+function folder.load(path)
+  path = path:gsub("(.)/+$", "%1")
+  local info = folder.info(path)
+  if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
+  local runs = {}
+  for _, c in ipairs(info.runs) do
+    local at = folder.run_path(path, c.name)
+    local result = folder.result(at) or { status = "open" }
+    runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
+      metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
+      error = result.error, exit = result.exit, kept = result.kept }, StudyRun)
+  end
+  return { path = path, info = info, runs = runs }
+end
+
+---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
+---steps of each run that is done.  Of runs that were made before the study asked, too.
+---@param study table of folder.load
+---@param spec table? what mn.study was given
+function folder.add_means(study, spec)
+  for name, about in pairs((spec or {}).metrics or {}) do
+    for _, c in ipairs(about.mean_of and study.runs or {}) do
+      local curve = c.status == "done" and c.metrics[name] == nil and c:curves()[about.mean_of]
+      local sum, at = 0, 0
+      for i = 1, curve and curve.n or 0 do sum, at = sum + curve.y[i] * (curve.x[i] - at), curve.x[i] end
+      if at > 0 then c.metrics[name] = sum / at end
+    end
+  end
+end
+
+---Runs that differ by their seed alone.
+---@param runs StudyRun[]
+---@return table[] groups { name = "core=gru, corridor=20", runs }, in the order of the grid
+function folder.groups(runs)
+  return grid.groups(runs, function(c)
+    local axes, parts = tables.keys(c.labels), {}
+    local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
+    table.sort(axes, function(a, b) return place(a) < place(b) end)
+    for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. values.show(c.labels[axis]) end
+    return table.concat(parts, ", ")
+  end)
+end
+
+return folder

@@ -1,0 +1,111 @@
+-- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
+-- way, several builds of Mneme, runs that kept no code; the settings that resumes changed, and the steps that their logs lack.
+local grid = require "mneme.lab.study.grid"
+local run_sources = require "mneme.runs.run_sources"
+local starts = require("mneme.runs.folder").starts
+local tables = require "mneme.base.tables"
+
+local mixed = {}
+local MOST = 3                     -- runs that are named
+
+---@class CodeOfRun
+---@field name string
+---@field info table its config.json
+
+local function names(list)
+  local said = table.concat(list, ", ", 1, math.min(MOST, #list))
+  return #list > MOST and ("%s and %d more"):format(said, #list - MOST) or said
+end
+
+---The files that several runs were last made by.
+---@param runs CodeOfRun[]
+---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[] }, by name
+function mixed.files(runs)
+  local rows = {}
+  for _, kind in ipairs { "source", "data" } do
+    local seen = {}                -- name of a file -> checksums of its contents in a run -> names of runs
+    for _, r in ipairs(runs) do
+      local of = {}
+      for _, file in ipairs(run_sources.latest(r.info)[kind]) do
+        local name = file.path:match "[^/]*$"
+        of[name] = (of[name] and of[name] .. "+" or "") .. file.checksum
+      end
+      for name, checksum in pairs(of) do
+        seen[name] = seen[name] or {}
+        seen[name][checksum] = seen[name][checksum] or {}
+        table.insert(seen[name][checksum], r.name)
+      end
+    end
+    for _, name in ipairs(tables.keys(seen)) do
+      local row = { name = name, kind = kind == "source" and "code" or "data", versions = {} }
+      for i, checksum in ipairs(tables.keys(seen[name])) do row.versions[i] = { checksum = checksum, runs = seen[name][checksum] } end
+      table.sort(row.versions, function(x, y) return #x.runs > #y.runs end)
+      rows[#rows + 1] = row
+    end
+  end
+  return rows
+end
+
+---In what the codes of several runs differ.
+---@param runs CodeOfRun[]
+---@return string[] sentences none: they were made by one code, as far as they kept it
+function mixed.of(runs)
+  local list, changed, builds, without = {}, {}, {}, {}
+  for _, file in ipairs(mixed.files(runs)) do
+    local parts = {}
+    for i, version in ipairs(file.versions) do parts[i] = ("%s (%s)"):format(version.checksum, names(version.runs)) end
+    local name = (file.kind == "data" and "the data file " or "") .. file.name
+    if parts[2] then list[#list + 1] = ("%s has %d versions: %s"):format(name, #parts, table.concat(parts, ", ")) end
+  end
+  for _, r in ipairs(runs) do
+    local versions = run_sources.versions(r.info)
+    for i = 2, #versions do changed[#changed + 1] = ("%s from step %.0f on"):format(r.name, versions[i].from_step) end
+    if #versions == 0 then without[#without + 1] = r.name end
+    for _, start in ipairs(type(r.info.history) == "table" and r.info.history or {}) do
+      local build = type(start) == "table" and start.program_checksum
+      if type(build) == "string" then builds[build] = true end
+    end
+  end
+  if #changed > 0 then list[#list + 1] = "runs that changed their code on the way: " .. names(changed) end
+  local n = #tables.keys(builds)
+  if n > 1 then list[#list + 1] = ("%d builds of Mneme made them"):format(n) end
+  if #without > 0 and #without < #runs then
+    list[#list + 1] = ("%d of %d runs kept no code, which cannot be compared: %s"):format(#without, #runs, names(without))
+  end
+  return list
+end
+
+---Points whose seeds were to train for different numbers of steps, because some were resumed with steps=N.
+---@param runs { run: StudyRun, flat: table }[]
+---@return string[] sentences
+function mixed.lengths(runs)
+  local list = {}
+  for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
+    local seeds, parts = {}, {}
+    for _, r in ipairs(group.runs) do
+      local steps = tonumber(r.flat.steps) and ("%.0f"):format(r.flat.steps)
+      if steps then seeds[steps] = (seeds[steps] and seeds[steps] .. ", " or "") .. tostring(r.run.seed) end
+    end
+    local all = tables.keys(seeds)
+    table.sort(all, function(x, y) return tonumber(x) < tonumber(y) end)
+    for i, steps in ipairs(all) do parts[i] = ("%s steps of seed %s"):format(steps, seeds[steps]) end
+    if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
+  end
+  return list
+end
+
+---What resumes changed of runs, and the steps that their logs lack.
+---@param runs CodeOfRun[]
+---@return string[] resumed sentences
+---@return string[] gaps sentences
+function mixed.starts(runs)
+  local resumed, lost = {}, {}
+  for _, r in ipairs(runs) do
+    local changes, _, gaps = starts.changes(r.info), starts.found(r.info)
+    resumed[#resumed + 1] = changes and r.name .. ": " .. changes or nil
+    for _, text in ipairs(gaps) do lost[#lost + 1] = r.name .. ": " .. text end
+  end
+  return resumed, lost
+end
+
+return mixed

@@ -1,0 +1,387 @@
+-- result_archive.lua -- finished runs of a study in one small file that can be committed: a line of JSON for each, with its
+-- settings and commit, its results and thinned curves.  `mneme report STUDY export=FILE` writes it; `mneme sweep SCRIPT
+-- import=FILE` restores the run folders, so that these runs are not run again.  A run is imported only if the script still
+-- gives it the same settings.
+--   { run, study, seed, info = config.json, metrics, series, resources, estimate, curves = { step = {...}, NAME = {...} } }
+--   { tuned = what a study's tuning picked, study }
+--   { usual = what most of the lines after it have: they leave it out, and have null for what they lack of it }
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local tables = require "mneme.base.tables"
+local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
+local journal = require "mneme.lab.study.tuning_journal"
+local json = require "mneme.base.json"
+local run_sources = require "mneme.runs.run_sources"
+local script = require "mneme.runs.script"
+local sealed = require("mneme.base.json").sealed
+local settings = require "mneme.lab.study.settings_diff"
+local source_files = require "mneme.base.source_files"
+local terminal = require "mneme.base.terminal"
+local values = require "mneme.base.setting_types"
+
+local archive = {}
+local POINTS = 100                 -- of a curve
+
+-- Settings that do not change what comes of a run, besides those that say where it lies.
+local left_out = { run = true, resume = true, view = true, where = true, threads = true, device = true, debug = true, profile = true, quick = true, full = true,
+  checkpoint_every = true, keep_checkpoints = true, record_every = true }
+
+local function short(x) return tonumber(("%.6g"):format(x)) end
+
+-- ---- writing ----
+
+-- Of each curve at most POINTS of the steps at which it was measured, the last among them; null at the steps of others.
+local function thinned(run, names)
+  local all, of, seen = run:curves(), {}, {}
+  for _, name in ipairs(names) do
+    local curve = all[name] or { x = {} }
+    local n = math.min(POINTS, #curve.x)
+    of[name] = {}
+    for k = 1, n do
+      local i = math.floor(k * #curve.x / n + 0.5)
+      seen[curve.x[i]], of[name][curve.x[i]] = true, short(curve.y[i])
+    end
+  end
+  local out = { step = json.array {} }
+  for step in pairs(seen) do out.step[#out.step + 1] = step end
+  table.sort(out.step)
+  for _, name in ipairs(names) do
+    local row = json.array {}
+    for i, step in ipairs(out.step) do row[i] = of[name][step] or json.null end
+    if all[name] then out[name] = row end
+  end
+  return #out.step > 0 and out or nil
+end
+
+---The curves that a study's figures need, and the steps a second that their other axis takes.
+---@param spec table? what mn.study was given
+---@return string[]
+function archive.curve_names(spec)
+  local names = { ["charts/SPS"] = true }
+  for _, f in ipairs((spec or {}).figures or {}) do
+    if f[1] == "curves" then names[f.y] = true end
+  end
+  return tables.keys(names)
+end
+
+-- Is this a line that archive.write wrote?
+local function is_line(entry)
+  if type(entry) ~= "table" or type(entry.run) ~= "string" then return false end
+  if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
+  if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
+  for _, key in ipairs { "resources", "series", "estimate" } do if type(entry[key] or {}) ~= "table" then return false end end
+  for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
+  for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
+  return true
+end
+
+-- A table with keys, in which values are looked for one by one.
+local function is_object(v) return type(v) == "table" and not json.is_array(v) and next(v) ~= nil end
+
+-- Of the values of each key what more than half of the tables have.
+local function usual_of(list)
+  local out, keys = {}, {}
+  for _, entry in ipairs(list) do for key in pairs(entry) do keys[key] = true end end
+  for key in pairs(keys) do
+    local objects, times = {}, {}
+    for _, entry in ipairs(list) do
+      local v = entry[key]
+      if is_object(v) then objects[#objects + 1] = v
+      elseif v ~= nil then
+        local text = json.encode(v)
+        times[text] = (times[text] or 0) + 1
+        if times[text] > #list / 2 then out[key] = v end
+      end
+    end
+    local inner = #objects > #list / 2 and usual_of(objects) or {}
+    if next(inner) then out[key] = inner end
+  end
+  return out
+end
+
+-- A table without what is usual; and with it again.
+local function unusual(entry, usual)
+  local out = {}
+  for key, v in pairs(entry) do
+    local of = usual[key]
+    if is_object(v) and is_object(of) then
+      local rest = unusual(v, of)
+      if next(rest) then out[key] = rest end
+    elseif of == nil or is_object(of) or is_object(v) or json.encode(v) ~= json.encode(of) then out[key] = v end
+  end
+  for key in pairs(usual) do if entry[key] == nil then out[key] = json.null end end
+  return out
+end
+local function filled(entry, usual)
+  local out = {}
+  for key, v in pairs(entry) do
+    if v ~= json.null then out[key] = is_object(v) and is_object(usual[key]) and filled(v, usual[key]) or v end
+  end
+  for key, v in pairs(usual) do if entry[key] == nil then out[key] = v end end
+  return out
+end
+
+-- The lines of a file, by the names of their runs; and the line of a tuning.
+local function read(path)
+  local runs, n, tuned, usual = {}, 0, nil, {}
+  for line in files.read(path):gmatch "([^\n]*)\n?" do
+    n = n + 1
+    if line:find "%S" then
+      local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
+      if problem then errors.fail(problem) end
+      if is_object(entry) and is_object(entry.usual) then usual = entry.usual
+      elseif type(entry) == "table" and journal.is_tuned(entry.tuned) then tuned = entry
+      else
+        entry = type(entry) == "table" and filled(entry, usual)
+        if not is_line(entry) then
+          errors.fail(("%s, line %d: no run of a study"):format(path, n), "mneme report STUDY export=FILE writes such files")
+        end
+        runs[entry.run] = entry
+      end
+    end
+  end
+  return runs, tuned
+end
+
+---The runs of a file, by their names.
+---@param path string
+---@return table<string, table>
+function archive.lines(path) return (read(path)) end
+
+---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
+---@param path string
+---@return { names: string[], study: string, script: string, size: "quick"|"full"|nil }
+function archive.about(path)
+  local lines = read(path)
+  local names = tables.keys(lines)
+  if not names[1] then errors.fail(path .. ": it has no runs") end
+  local first = lines[names[1]]
+  for _, name in ipairs(names) do
+    local study = lines[name].study
+    if study ~= first.study then
+      errors.fail(("%s: it has runs of two studies, %s and %s"):format(path, values.show(first.study), values.show(study)))
+    end
+  end
+  local cfg = first.info.config
+  return { names = names, study = first.study, script = first.info.script, size = cfg.quick == true and "quick" or cfg.full == true and "full" or nil }
+end
+
+-- Write lines, by the names of their runs, and the line of a tuning.
+local function write(path, lines, tuned)
+  local names, list = tables.keys(lines), {}
+  for i, name in ipairs(names) do list[i] = lines[name] end
+  local usual = #list > 1 and usual_of(list) or {}
+  local out = next(usual) and { json.encode { usual = usual } .. "\n" } or {}
+  for _, entry in ipairs(list) do out[#out + 1] = json.encode(unusual(entry, usual)) .. "\n" end
+  out[#out + 1] = tuned and json.encode(tuned) .. "\n"
+  files.write(path, out)
+  return #names
+end
+
+local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
+
+---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.
+---@param path string
+---@param study table of folder.load
+---@param names string[] of curves
+---@return integer n runs in the file
+function archive.write(path, study, names)
+  local name, tuned, lines, other = stem(study.info), journal.tuned(study.path), {}, nil
+  if files.is_file(path) then lines, other = read(path) end
+  for run, line in pairs(lines) do
+    if line.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.study), run), "export=ANOTHER") end
+  end
+  for _, c in ipairs(study.runs) do
+    local info = c.status == "done" and c:info()
+    if info then
+      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series, resources = c.resources,
+        estimate = c.estimate, curves = thinned(c, names) }
+    end
+  end
+  if tuned then tuned.kept, other = nil, { study = name, tuned = tuned } end
+  return write(path, lines, other)
+end
+
+---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
+---is written of the study is about those.
+---@param path string of the script
+---@param study table of folder.load
+---@return string[] files
+---@return integer others finished runs of the study that are not, with the same results, in one of these files
+function archive.written_about(path, study)
+  local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
+  local found, lines, others = {}, {}, 0
+  for _, file in ipairs(name and files.list(folder_of .. "/docs/results") or {}) do
+    if file:find(name, 1, true) == 1 and file:sub(#name + 1):find "^_?[%a]*%.jsonl$" then
+      found[#found + 1] = "docs/results/" .. file
+      lines[#found] = read(folder_of .. "/docs/results/" .. file)
+    end
+  end
+  for _, c in ipairs(study.runs) do
+    local same = false
+    for _, of in ipairs(lines) do
+      local there, equal = of[c.name] and of[c.name].metrics, true
+      for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
+      same = same or there and equal
+    end
+    if c.status == "done" and not same and found[1] then others = others + 1 end
+  end
+  return found, others
+end
+
+-- ---- taking ----
+
+-- The value at that time of an option that was not given: for a core, from its config.json.
+local function by_default(info, thing, option)
+  local core = thing == "core" and type(info.core) == "table" and type(info.core.config) == "table" and info.core.config or {}
+  return settings.flat(core)[option]
+end
+
+-- The settings that a script gives a run now.
+local function settings_now(path, words)
+  local now = {}
+  for key, value in pairs(script.survey(path, words, true).cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
+  return settings.flat(now)
+end
+
+-- What of the settings is and was otherwise then; settings that came since are not compared.
+local function otherwise(now, info)
+  local then_ = settings.flat(info.config)
+  for _, key in ipairs(tables.keys(now)) do
+    local thing, option = key:match "^([^.]+)%.(.+)$"
+    if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
+      local was = by_default(info, thing, option)
+      if was == nil then was = "not given" end
+      then_[key] = was
+    end
+  end
+  for _, key in ipairs(tables.keys(then_)) do
+    local chosen = now[key] == nil and (info.values_from or {})[key] == "size"        -- a width that only a run chooses: size is compared
+    if not left_out[key] and now[key] ~= then_[key] and not chosen then
+      return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
+    end
+  end
+end
+
+-- What a run's settings are now and were otherwise then.  The script is asked once for all seeds of a point; where that says something, for
+-- the run itself.
+local function difference(path, c, info, surveys)
+  local others = {}
+  for _, word in ipairs(c.words) do others[#others + 1] = not word:find "^seed=" and word or nil end
+  local point = table.concat(others, "\n")
+  surveys[point] = surveys[point] or settings_now(path, c.words)
+  local now = {}
+  for key, value in pairs(surveys[point]) do now[key] = value end
+  now.seed = c.seed
+  return otherwise(now, info) and otherwise(settings_now(path, c.words), info)
+end
+
+-- Has training begun in a run's folder?
+local function begun(path) return files.is_file(path .. "/config.json") or #files.list(path .. "/checkpoints") > 0 end
+
+-- Runs that have begun here and are not done: this process's own from now on, so that nobody trains one while it is put away.
+local function hold_begun(run, wanted)
+  local list = {}
+  for _, w in ipairs(wanted) do
+    local path = folder.run_path(run, w[1].name)
+    if begun(path) then
+      local ok, problem = xpcall(files.lock, errors.handler, path .. "/lock")
+      if not ok and problem.message:find("is at work here", 1, true) then
+        errors.fail(("%s: it is being trained, and import= has its result: %s"):format(path, problem.message:match "process %d+" or "another process"),
+          "stop it first, or import once it has ended")
+      elseif not ok then error(problem, 0) end
+      list[#list + 1] = w[1].name
+    end
+  end
+  return list
+end
+
+-- Puts the folder of a run that has begun where no command looks for runs: what it has trained stays, and is none of an imported run's.
+local function set_aside(run, name)
+  files.make_folder(run .. "/set_aside")
+  files.rename(folder.run_path(run, name), files.free_name(run .. "/set_aside/" .. name))
+end
+
+-- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
+local function put(run, file, c, entry)
+  local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
+  files.make_folder(path)
+  files.write(path .. "/config.json", { sealed.encode(entry.info) })
+  for i = 1, #(curves.step or {}) do
+    local row = {}
+    for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
+    rows[i] = json.encode(row) .. "\n"
+  end
+  files.write(path .. "/metrics.jsonl", rows)
+  if entry.resources then files.write(path .. "/resources.json", { sealed.encode(entry.resources) }) end
+  folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
+    resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
+end
+
+---The runs of a grid that a file has and that are not done here; an error where one of them was another run then.
+---@param run string the study's folder
+---@param file string
+---@param path string of the study's script
+---@param runs table[] of sweep.plan
+---@return table[] wanted { run of the plan, line of the file }
+---@return integer held runs in the file
+function archive.wanted(run, file, path, runs)
+  local lines, same, wanted, surveys = read(file), {}, {}, {}
+  for _, name in ipairs(tables.keys(lines)) do same[grid.same_name(name, {})] = lines[name] end
+  for _, c in ipairs(runs) do
+    local line = lines[c.name] or same[grid.same_name(c.name, {})]
+    if line and (folder.result(folder.run_path(run, c.name)) or {}).status ~= "done" then
+      local other = difference(path, c, line.info, surveys)
+      if other then
+        errors.usage(("%s: %s is another run than this script's: %s"):format(file, c.name, other), "without import= it is run again")
+      end
+      wanted[#wanted + 1] = { c, line }
+    end
+  end
+  return wanted, #tables.keys(lines)
+end
+
+---Were imported runs made by other code than what lies here?
+---@param wanted table[] of archive.wanted
+---@return string? text nil: by the same
+function archive.other_code(wanted)
+  local other, names, without = 0, {}, 0
+  for _, w in ipairs(wanted) do
+    local version, differs = run_sources.latest(w[2].info), false
+    for _, entry in ipairs(version.source) do
+      if not source_files.find(entry.path, function(text) return files.crc(text) == entry.checksum end) then
+        differs, names[entry.path:match "[^/]*$"] = true, true
+      end
+    end
+    other, without = other + (differs and 1 or 0), without + (#version.source == 0 and 1 or 0)
+  end
+  local parts = {}
+  if other > 0 then parts[1] = ("%d of its runs were made by other code than is here (%s)"):format(other, table.concat(tables.keys(names), ", ")) end
+  if without > 0 then parts[#parts + 1] = ("%d of its runs kept no code, which cannot be compared"):format(without) end
+  return parts[1] and table.concat(parts, "; ")
+end
+
+---What a tuning picked, if the file has it.
+---@param file string
+---@return table? tuned as journal.tuned
+function archive.tuned(file)
+  local _, tuned = read(file)
+  if not tuned then return nil end
+  tuned.tuned.kept = file
+  return tuned.tuned
+end
+
+---Put them where a sweep would have left them.  Runs that have begun there are set aside; an error, before anything is put, where one of
+---them is being trained.
+function archive.take(run, file, wanted)
+  local list = hold_begun(run, wanted)
+  for _, name in ipairs(list) do set_aside(run, name) end
+  if list[1] then
+    terminal.note(("mneme: %s: %d of the imported runs had begun here; what they had trained is in %s/set_aside: %s%s"):format(run, #list, run, list[1],
+      #list > 1 and (" and %d more"):format(#list - 1) or ""))
+  end
+  for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
+end
+
+return archive

@@ -1,0 +1,234 @@
+-- study.lua -- a grid of runs with a question: mn.study{...} in a script.  `mneme run SCRIPT` runs one of them,
+-- `mneme sweep SCRIPT` all, and `mneme report runs/SCRIPT` writes the results.
+--   return mn.study {
+--     title = "Which gate remembers longest?",
+--     axes = { core = { "galite", { "galite", gate = "scalar", label = "scalar" } }, corridor = { 120, 200, quick = { 20 } } },
+--     settings = { steps = 5e6, quick = { steps = 1e5 } },             as mn.config takes them
+--     seeds = { 5, quick = 2 },
+--     run = function(cfg) ... return { success = 0.9 } end,            one run: named numbers, or what train() returns
+--   }
+-- or, instead of run, of = "tmaze": its runs are runs of that experiment, with its settings; then
+--     measure = function(path) ... return { cue = 0.9 } end            further metrics, of the finished run in that folder
+local checked = require "mneme.lab.study.check_declaration"
+local config = require "mneme.runs.config"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local tables = require "mneme.base.tables"
+local grid = require "mneme.lab.study.grid"
+local match = require "mneme.models.match_parameters"
+local prose = require "mneme.lab.study.report_texts"
+local ranks = require "mneme.tensor.ranks"
+local resources = require "mneme.runs.resources"
+local run_folder = require "mneme.runs.run"
+local study_about = require "mneme.lab.study.study_about"
+local terminal = require "mneme.base.terminal"
+local text_places = require "mneme.base.text_places"
+local script = require "mneme.runs.script"
+local values = require "mneme.base.setting_types"
+local registry = require "mneme.base.registry"
+
+local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
+
+-- What a study may say; those that are texts and tables for the report are read by lab/reports/report.lua.
+local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
+  run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
+
+local function check(spec)
+  if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
+  if type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
+  for key, value in pairs(spec) do
+    if not known[key] then errors.unknown("key of a study:", tostring(key), tables.keys(known), nil, text_places.of_key(errors.position(), tostring(key))) end
+    if type(value) ~= known[key] then
+      errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
+    end
+  end
+  if (spec.run == nil) == (spec.of == nil) then
+    errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
+  end
+  if spec.jobs and not (spec.jobs >= 1 and spec.jobs % 1 == 0) then
+    errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
+  end
+  if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
+  if spec.tune then require("mneme.lab.study.tuning").check(spec.tune) end
+  grid.check(spec.axes or {})
+  prose.check(spec.report or {})
+end
+
+-- The settings of one run, as mn.config takes them: each axis that is no setting yet is one, by its first value.
+local function declared(spec)
+  local settings = {}
+  for key, value in pairs(spec.settings or {}) do settings[key] = value end
+  for name, axis in pairs(spec.axes or {}) do
+    local first = grid.value(name, axis[1])
+    for _, v in ipairs(axis) do                  -- "gru" beside { "galite", gate = "scalar" } has options too
+      if values.is_named(grid.value(name, v).plain) and type(first.plain) == "string" then first.plain = { first.plain } end
+    end
+    if first.plain ~= nil and settings[name] == nil then settings[name] = first.plain end
+    for key, value in pairs(first.set or {}) do if settings[key] == nil then settings[key] = value end end
+  end
+  settings.quick, settings.full = settings.quick or {}, settings.full or {}      -- axes and seeds may have sizes, too
+  return settings
+end
+
+-- "quick" or "full", if the command line asks for one.
+local function size_of(words)
+  local asked = {}
+  for _, size in ipairs { "quick", "full" } do
+    local text = script.setting(words, size)
+    if text and text ~= "0" then asked[#asked + 1] = size end
+  end
+  if asked[2] then errors.usage "quick=1 and full=1: expected one of them" end
+  return asked[1]
+end
+
+-- The settings that a study of another experiment gives it, as words; quick=1 and full=1 mean the study's own.
+local function other_words(spec, words)
+  if not spec.of then return {}, words end
+  local size, all = size_of(words), {}
+  local function add(settings)
+    for _, key in ipairs(tables.keys(settings)) do
+      if key ~= "quick" and key ~= "full" then
+        for _, word in ipairs(values.words(key, settings[key])) do all[#all + 1] = word end
+      end
+    end
+  end
+  add(spec.settings or {})
+  if size then add((spec.settings or {})[size] or {}) end
+  return all, values.without(words, "quick", "full")
+end
+
+-- The command-line arguments with a value for every axis: the given one, or the first.
+local function filled_in(spec, words)
+  if script.setting(words, "resume") then return words end
+  local sized = size_of(words)
+  local all, own = other_words(spec, words)
+  local narrowed, rest = grid.narrow(spec.axes, own, sized)
+  for _, name in ipairs(tables.keys(spec.axes)) do
+    if narrowed[name] and #narrowed[name] > 1 then errors.usage(("%s: several values are for mneme sweep"):format(name)) end
+    local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
+    for _, word in ipairs(value.words) do all[#all + 1] = word end
+  end
+  config.note_preset(all)
+  for _, word in ipairs(rest) do all[#all + 1] = word end
+  return all
+end
+
+-- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
+local function no_note(words)
+  for _, word in ipairs(words) do if word == "--help" or word == "-h" or values.pair(word) == "resume" then return true end end
+end
+
+-- Every number that a run function gives must be one.
+local function check_result(result)
+  for name, value in pairs(type(result) == "table" and result or {}) do
+    for _, list in ipairs(type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and { value.x, value.y } or {}) do
+      for i, v in ipairs(list) do
+        if type(v) ~= "number" or v - v ~= 0 then
+          errors.diverged(("study: number %d of the series %s is %s, expected a finite number"):format(i, tostring(name), tostring(v)))
+        end
+      end
+    end
+  end
+  if type(result) == "table" and result.path then return result end          -- train() returned it
+  if type(result) ~= "table" then
+    errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))
+  end
+  for name, value in pairs(result) do
+    if type(value) == "number" and value - value ~= 0 then
+      errors.diverged(("study: %s = %s, expected a finite number"):format(tostring(name), tostring(value)))
+    end
+  end
+  return result
+end
+
+-- What a study measures must be among them, or its runs would be done and have nothing to show.
+local function check_metrics(spec, result)
+  local wanted, found = tables.keys(spec.metrics or {}), false
+  for _, name in ipairs(wanted) do
+    local value = result[name]
+    found = found or value ~= nil or spec.metrics[name].mean_of ~= nil
+    if value ~= nil and type(value) ~= "number" and type(value) ~= "table" then
+      errors.raise(("study: run gave %s = %s, expected a number: it is a metric"):format(name, tostring(value)))
+    end
+  end
+  for name, value in pairs(result) do
+    if type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and #value.x ~= #value.y then
+      errors.raise(("study: run gave a series %s with %d places and %d numbers"):format(tostring(name), #value.x, #value.y))
+    end
+  end
+  if wanted[1] and not found then
+    errors.raise(("study: run gave none of its metrics (%s), but %s"):format(table.concat(wanted, ", "),
+      tables.keys(result)[1] and table.concat(tables.keys(result), ", ") or "nothing"))
+  end
+end
+
+---Declare a study, and run the one run of it that the command line names (the first values of all axes that it does
+---not name).
+---@param spec table title, question: texts; axes = { name = { value, ..., quick = {...}, full = {...} } }, a value being a
+---  number, a text, a thing with options and maybe a label, or { label = text, set = { setting = value, ... } };
+---  settings, about: as for mn.config; of = another experiment, whose runs these are, with `settings` of the study's own;
+---  measure = function(path) -> table: more named numbers of such a run; jobs = how many runs may run at a time
+---  where nobody says (1 for what measures time);
+---  seeds = { how many, quick =, full = }; run = function(cfg) -> table;
+---  tune = { setting = "LOW..HIGH:log", budget = "TRIALSxSTEPS" }: see docs/tuning.md; metrics, figures, claims, references, report: see docs/studies.md
+---@return table result what run gave, and `path`, the folder of the run
+function study.new(spec)
+  check(spec)
+  spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
+  checked.study(spec)
+  if spec.axes.core and config.arguments then
+    local own = {}
+    for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
+      if word:find "^core[.=]" then own[#own + 1] = word end
+    end
+    -- A mere name says nothing about sizes: the script whose runs these are does.
+    if own[2] or not spec.of then config.note_own_core(own) end
+  end
+  local survey = config.survey
+  if survey and not survey.one then
+    survey.spec, survey.where, survey.size = spec, errors.position(), size_of(config.arguments)
+    local all, own = other_words(spec, config.arguments)
+    survey.narrowed, config.arguments = errors.of_command_line(grid.narrow, spec.axes, own, survey.size)
+    if spec.of then survey.given = { unpack(config.arguments) } end
+    config.note_preset(all)
+    for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
+  elseif config.arguments then
+    local name = (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
+    local typed = script.is_experiment(name) and name or config.script
+    config.study_rows = config.study_rows or function() return study_about.rows(spec, name, typed) end
+    local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
+    local line = not told and study_about.one_of(spec, name, size_of(config.arguments), typed)
+    if line then terminal.note(line) end
+    config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
+  end
+  if spec.of and script.locate(spec.of) == config.script then errors.raise("study: of = " .. tostring(spec.of) .. ", which is this study itself") end
+  local account = resources.begin()
+  local function trained(result)
+    if ranks.rank == 0 and files.is_folder(result.path) then account:write(result.path) end
+    return result
+  end
+  if spec.of then
+    local result = registry.load(script.locate(spec.of))()
+    for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
+    return trained(result)
+  end
+  local cfg = config.new(declared(spec), spec.about)
+  local result = check_result(spec.run(cfg))
+  if result.path then return trained(result) end
+  local unsized = match.idle(cfg.core)
+  if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
+  check_metrics(spec, result)
+  local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
+  local numbers = {}
+  for name, value in pairs(result) do if type(value) == "number" then numbers[name] = value end end
+  run:log(cfg.steps, numbers)
+  account:write(run.path)
+  run:close(0)
+  result.path = run.path
+  local texts = {}
+  for _, name in ipairs(tables.keys(numbers)) do texts[#texts + 1] = name .. " " .. values.show(numbers[name]) end
+  print(("%s: %s"):format(run.path, table.concat(texts, ", ")))
+  return result
+end
+
+return study

@@ -1,0 +1,425 @@
+-- sweep.lua -- run every point of a grid with every seed, each in its own process.
+local engine = require "mneme.base.engine"
+local next_step = require("mneme.base.terminal").next_step
+local one_run = require "mneme.lab.study.one_run"
+local check_declaration = require "mneme.lab.study.check_declaration"
+local cluster = require "mneme.lab.study.cluster"
+local declared = require "mneme.lab.study.declared"
+local errors = require "mneme.base.errors"
+local estimate = require "mneme.lab.study.estimate"
+local files = require "mneme.base.files"
+local tables = require "mneme.base.tables"
+local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
+local model_sizes = require "mneme.lab.study.model_sizes"
+local archive = require "mneme.lab.study.result_archive"
+local power = require "mneme.lab.study.power"
+local pool = require "mneme.lab.study.process_pool"
+local run_folder = require "mneme.runs.run"
+local run_info = require "mneme.runs.folder"
+local run_sources = require "mneme.runs.run_sources"
+local script = require "mneme.runs.script"
+local settings = require "mneme.lab.study.settings_diff"
+local aggregate = require "mneme.lab.study.aggregate"
+local seed_list = require "mneme.runs.seed_list"
+local fresh_runs = require "mneme.lab.study.fresh_runs"
+local terminal = require "mneme.base.terminal"
+local tuning = require "mneme.lab.study.tuning"
+local study = require "mneme.lab.study.study"
+local table_of = require "mneme.lab.study.progress_table"
+local values = require "mneme.base.setting_types"
+local version = require "mneme.base.version"
+
+local C = engine.C
+local sweep = {}
+-- ---- what there is to do ----
+
+-- Of the arguments of a study of another experiment, the given ones, without axes.
+local function given_of(survey)
+  local list, left = {}, {}
+  for _, word in ipairs(survey.words) do left[word] = true end
+  for _, word in ipairs(survey.given) do if left[word] then list[#list + 1] = word end end
+  return list
+end
+
+---The grid that the command line means.
+---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
+---@param words string[] for the script
+---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
+---  survey }
+function sweep.plan(o, words)
+  local survey = script.survey(o.script, words)
+  local spec = survey.spec or { axes = {}, seeds = { 1 } }
+  local narrowed, cfg = survey.narrowed or {}, survey.cfg
+  local size = survey.size or cfg.quick and "quick" or cfg.full and "full" or nil
+  local axes, seeds = {}, nil
+  for _, name in ipairs(tables.keys(spec.axes)) do
+    for _, value in ipairs(narrowed[name] or {}) do
+      if value.unknown then
+        check_declaration.name(name, spec.axes[name], value.label, grid.labels(name, spec.axes[name]))
+        check_declaration.typed(survey, name, value.label)
+      end
+    end
+    axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
+  end
+  for _, axis in ipairs(survey.axes) do
+    local list = {}
+    for i, text in ipairs(axis.texts) do list[i] = check_declaration.typed(survey, axis.name, text) end
+    if axis.name == "seed" then
+      seeds = {}
+      for i, text in ipairs(axis.texts) do seeds[i] = values.number(text) end
+    else axes[#axes + 1] = { name = axis.name, values = list } end
+  end
+  local fixed = script.setting(survey.words, "seed")
+  if o.seeds and (seeds or fixed) then errors.usage "sweep: seed= and seeds=, expected one of them" end
+  if o.seeds then seeds = seed_list("sweep", o.seeds) end
+  seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
+  local common = {}                              -- a study of another experiment adds its own settings in each run
+  if spec.of and size then common[1] = size .. "=1" end
+  for _, word in ipairs(values.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
+  local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
+  check_declaration.name_values(plan, o)
+  local runs, named = grid.runs(axes, seeds), {}
+  for _, c in ipairs(runs) do
+    if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
+    named[c.name] = true
+    for _, word in ipairs(common) do table.insert(c.words, word) end       -- what one says wins over what an axis sets besides
+    if not script.setting(c.words, "threads") then table.insert(c.words, "threads=1") end
+  end
+  plan.runs = runs
+  return plan
+end
+
+-- What study.json says, if this sweep may go on there: a folder has one study, and no run.
+local function owned(o, plan, words)
+  local info = folder.info(o.run)
+  local elsewhere = "run=FOLDER puts this one elsewhere"
+  if info and info.script ~= plan.script then
+    errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
+  elseif info and grid.same_text(info.settings, plan.survey.schema) ~= grid.same_text(words, plan.survey.schema) then
+    errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
+  elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
+  return info
+end
+
+---One study is made by one code: runs that were made by another are not added to.
+---@param o table run = the study's folder
+---@param plan table runs
+function sweep.check_code(o, plan)
+  local others, first, of, builds = 0, nil, nil, 0
+  for _, c in ipairs(plan.runs) do
+    local path = folder.run_path(o.run, c.name)
+    local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
+    local info = made_here and run_info.read_info(path)
+    local change, last = info and run_sources.changes(path, info)[1], info and type(info.history) == "table" and info.history[#info.history]
+    if type(last) == "table" and last.program_checksum ~= run_sources.program() then builds = builds + 1 end
+    if change then others, first, of = others + 1, first or change, of or path end
+  end
+  if not first and builds > 0 then
+    terminal.note(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so"):format(o.run, builds))
+  end
+  if first then
+    errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
+      "run=ANOTHER begins a study of its own" .. (first.copy and "; what the runs were made by is in " .. first.copy or ""))
+  end
+end
+
+-- study.json, with the runs of earlier sweeps of the same settings.
+local function note(o, plan)
+  local words, known = table.concat(plan.words, " "), {}
+  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
+  for _, c in ipairs(info.runs) do known[c.name] = true end
+  local more = false
+  for _, c in ipairs(plan.runs) do
+    if not known[c.name] then
+      info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
+    end
+  end
+  if more then folder.write_info(o.run, info) end
+  declared.write_once(o.run, plan.script, plan.runs[1].words)
+end
+
+-- Marks in study.json the runs that are done: mneme check misses them where they are removed.
+local function note_done(o)
+  local info, more = folder.info(o.run), false
+  for _, c in ipairs(info.runs) do
+    if not c.done and (folder.result(folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
+  end
+  if more then folder.write_info(o.run, info) end
+end
+
+-- ---- running it ----
+
+-- The last thing that a run said.
+local function last_line(path)
+  local last = ""
+  local f = files.is_file(path) and io.open(path)
+  if not f then return "its log cannot be read" end
+  for line in f:lines() do if line:find "%S" then last = line end end
+  f:close()
+  return last
+end
+
+-- The runs that are not done.
+local function open_runs(o, plan)
+  local open = {}
+  for _, c in ipairs(plan.runs) do
+    local result = folder.result(folder.run_path(o.run, c.name))
+    if not result or result.status ~= "done" then open[#open + 1] = c end
+  end
+  return open
+end
+
+-- A run's error without what differs between runs: its folder and numbers.
+local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0"), ""):gsub("%d+", "")) end
+
+-- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
+-- ended it.
+local function run_queue(o, plan, queue)
+  local parameters, warned, next_look = {}, false, 0
+  if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
+    local sum = estimate.of(queue, plan.script, o)
+    terminal.note(o.run .. ": " .. estimate.text(sum, #queue, o.jobs))
+    parameters = sum.parameters
+  end
+  local tries, alike = {}, { runs = 0 }          -- alike: runs that failed, all with the same error; false: others happened
+  local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
+  local shown, at = table_of.new(plan, o, count), 0
+  local function look()                          -- once runs have begun, their sizes are known
+    if warned or C.mn_clock(false) < next_look then return end
+    next_look = C.mn_clock(false) + 1
+    model_sizes.read(parameters, plan.runs, function(c) return folder.run_path(o.run, c.name) end)
+    local said = model_sizes.warning(parameters)
+    if said then shown:say("mneme: warning: " .. said) end
+    warned = said ~= nil
+  end
+  look()
+  local signal = pool.run {
+    jobs = o.jobs,
+    next = function()
+      if count.gave_up then return nil end
+      at = at + 1
+      local c = queue[at]
+      if c then files.make_folder(folder.run_path(o.run, c.name)) else at = at - 1 end
+      return c
+    end,
+    none_left = function() return count.gave_up or at >= #queue end,
+    log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
+    run = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
+    tick = function(running)
+      shown:update(running, #queue - at)
+      look()
+    end,
+    ended = function(c, about)
+      local path = folder.run_path(o.run, c.name)
+      local result = about.status == 0 and folder.result(path) or nil
+      if result and result.status == "done" then
+        count.done = count.done + 1
+        shown:ended(c, about, "done")
+      elseif about.stopped then shown:ended(c, about, "stopped")
+      elseif about.status == one_run.TAKEN then
+        count.taken = count.taken + 1
+        shown:ended(c, about, "another process runs it")
+      else
+        tries[c.name] = (tries[c.name] or 0) + 1
+        local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
+        one_run.failed(path, c, { exit = about.status, error = last })
+        local kind = kind_of_error(last, path)
+        alike = alike and (not alike.kind or alike.kind == kind) and { kind = kind, text = last, runs = alike.runs + (tries[c.name] == 1 and 1 or 0) }
+        count.gave_up = alike and count.done == 0 and o.give_up > 0 and alike.runs >= o.give_up and at < #queue and last
+        local again = tries[c.name] < o.attempts and about.status ~= 2
+        if again then queue[#queue + 1] = c else count.failed = count.failed + 1 end
+        shown:ended(c, about, again and "failed, tried once more" or "failed", last)
+      end
+    end,
+  }
+  next_look = 0
+  look()
+  shown:close()
+  return count, signal
+end
+
+local function list_runs(o, plan, words)
+  for i, c in ipairs(plan.runs) do
+    local result = folder.result(folder.run_path(o.run, c.name))
+    print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
+  end
+  next_step.say { "sweep", unpack(values.without(words, "list")) }
+  return 0
+end
+
+-- One run of the plan, by its number or its name.
+local function choose(o, plan)
+  local found = plan.runs[tonumber(o.only)]
+  local schema = plan.survey.schema
+  local wanted = grid.same_name(o.only, schema)
+  for _, c in ipairs(found and {} or plan.runs) do
+    if c.name == o.only or not found and grid.same_name(c.name, schema) == wanted then found = c end
+  end
+  if not found then errors.usage(("sweep: only=%s: there are %d runs, 1 to %d"):format(o.only, #plan.runs, #plan.runs), "list=1 names them") end
+  local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
+  if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
+  o.jobs, o.estimate = 1, "0"
+  return { found }
+end
+
+-- Write the job for other machines; submit=1 begins it.
+local function hand_over(o, plan, words)
+  local runs, cost = open_runs(o, plan), ""
+  if #runs == 0 then return print(o.run .. ": all runs are done") end
+  if o.estimate ~= "0" then
+    local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
+    cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
+  end
+  local lines, now = cluster.write(o, words, runs), o.submit
+  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #runs, #plan.runs, cost, now and "handed over:" or "this begins them:"))
+  for _, line in ipairs(lines) do
+    print("  " .. line)
+    io.stdout:flush()
+    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
+  end
+end
+
+-- What each claim can decide with these runs and seeds.
+local function show_power(plan)
+  if #(plan.spec.claims or {}) == 0 then print "the study makes no claim" return 0 end
+  print(("with %d seed%s, in four of five studies, at 5 %% after Holm's correction:"):format(#plan.seeds, #plan.seeds == 1 and "" or "s"))
+  for _, line in ipairs(power.lines(plan.spec.claims, #plan.seeds, plan.runs)) do print(line) end
+  return 0
+end
+
+-- A study that tunes: each point's settings are picked first, by trials with seeds of their own; its runs then have them.  Returns the
+-- signal that ended it.
+local function tune_first(o, plan)
+  local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
+  fresh_runs.check(t, plan.seeds)
+  local by_name, taken = {}, t:take(o.import and archive.tuned(o.import))
+  for _, point in ipairs(taken or {}) do by_name[point.name] = t.space:words(point.picks[1].values) end
+  if not taken then sweep.check_code({ run = t.base }, { runs = t:all_runs() }) end
+  if not taken and not t:is_over() then
+    if o.cluster or o.only or o.jobs == 0 then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "mneme tune " .. o.script) end
+    C.mn_watch_signals(true)
+    local signal = t:work()
+    C.mn_watch_signals(false)
+    if signal ~= 0 then
+      print(o.run .. ": the tuning is not done; the same command goes on")
+      return signal
+    end
+  end
+  if not taken then
+    t:write()
+    for _, point in ipairs(t.points) do by_name[point.name] = t.space:words(t:picks(point)[1].values) end
+  end
+  for _, c in ipairs(plan.runs) do
+    local words = by_name[tuning.point_name(c)] or errors.usage(("%s: it has no tuning of %s"):format(o.import or o.run, tuning.point_name(c)))
+    for _, word in ipairs(words) do table.insert(c.words, word) end
+  end
+  return 0
+end
+
+-- Of runs that solve their task or do not, how many did, as a mean does not say.
+local function show_solved(o, plan)
+  local swept = folder.load(o.run)
+  folder.add_means(swept, plan.spec)
+  for _, group in ipairs(folder.groups(swept.runs)) do
+    for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
+      local threshold = aggregate.threshold(plan.spec, name, group.runs)
+      local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      local text = threshold and aggregate.solved_of(list, group.runs, threshold, name)
+      local guess = text and aggregate.guess(name, group.runs)
+      if guess then text = text .. "; " .. guess end
+      if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold), text)) end
+    end
+  end
+end
+
+---The runs of a file of finished ones that a study has; an error where its settings are others.
+---@param file string
+---@param path string of the study's script
+---@param words string[] for the script
+---@param seeds string as seeds= has them
+---@param run string a new folder for the study
+---@return integer n how many
+---@return fun(): string? unpack puts them there; returns in words the other code that they were made by
+function sweep.kept(file, path, words, seeds, run)
+  local o = { script = path, seeds = seeds, import = file, run = run, jobs = 0, estimate = "0", attempts = 1 }
+  study.of_sweep = true
+  local plan = sweep.plan(o, words)
+  if plan.spec.tune then
+    files.make_folder(folder.run_path(run, ""))
+    tune_first(o, plan)
+  end
+  local wanted = archive.wanted(run, file, path, plan.runs)
+  for i = 1, #plan.runs do plan.runs[i] = wanted[i] and wanted[i][1] end
+  return #wanted, function()
+    files.make_folder(folder.run_path(run, ""))
+    note(o, plan)
+    archive.take(run, file, wanted)
+    return archive.other_code(wanted)
+  end
+end
+
+---@param o table the options of `mneme sweep` (commands/sweep.lua); rest = words for the script
+---@return integer status
+function sweep.main(o)
+  local rest = o.rest
+  if o.cluster then cluster.check(o) end
+  if o.jobs == 0 and not o.import then errors.usage("sweep: jobs=0, expected a whole number of at least 1") end
+  o.script = script.named(o.script)
+  o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
+  study.of_sweep = true
+  local plan = sweep.plan(o, rest)
+  check_declaration.axes(plan)
+  if o.list then return list_runs(o, plan, o.words) end
+  if o.power then return show_power(plan) end
+  engine.open("cpu", 1)                          -- processes are forked from one without other threads
+  run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
+  owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
+  sweep.check_code(o, plan)
+  files.make_folder(folder.run_path(o.run, ""))
+  if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
+  if plan.spec.tune then
+    local signal = tune_first(o, plan)
+    if signal ~= 0 then return errors.status_of(signal) end
+  end
+  local differ = not o.only and settings.unset(plan)
+  local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
+  if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
+  note(o, plan)
+  plan.runs = chosen
+  if o.import then
+    local others = archive.other_code(wanted)
+    if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
+    archive.take(o.run, o.import, wanted)
+    print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
+  end
+  if o.cluster then
+    if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
+    return hand_over(o, plan, rest)
+  end
+  if o.jobs == 0 then return 0 end               -- import alone
+  o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
+  local open_now = open_runs(o, plan)
+  if differ and open_now[1] then terminal.note(differ) end
+  C.mn_watch_signals(true)
+  local count, signal = run_queue(o, plan, open_now)
+  C.mn_watch_signals(false)
+  if not o.only then note_done(o) end
+  local open = count.all - count.done - count.failed
+  print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",
+    count.taken > 0 and (", %d run by other processes"):format(count.taken) or "",
+    open > count.taken and (", %d open; the same command goes on"):format(open - count.taken) or ""))
+  if signal ~= 0 then return errors.status_of(signal) end
+  if count.gave_up then
+    errors.fail(("%s: all of the first %d runs failed alike: %s"):format(o.run, o.give_up, count.gave_up),
+      "once that is repaired the same command goes on; give_up=0 runs the others all the same")
+  end
+  if not o.only then
+    show_solved(o, plan)
+    next_step.note({ "report", o.run }, { "compare", o.run })
+  end
+  return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
+end
+
+return sweep

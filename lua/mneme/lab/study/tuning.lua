@@ -1,0 +1,494 @@
+-- tuning.lua -- tunes settings for each point of a grid with the same budget.  The folder STUDY/tune is the journal: what was proposed, and a
+-- run folder for each trial.  Several processes, on several machines, may work on one: each reads what is there, proposes what comes
+-- next, and takes trials that no other has.
+--   STUDY/tune/study.json              what is tuned, and all trials: a study's folder, for report and compare
+--   STUDY/tune/proposals/POINT/0001.json   { setting, values, seeds, why }: written once; the first to write it decides
+--   STUDY/tune/runs/TRIAL/             a trial: a run's folder
+--   STUDY/tune/tuned.json              once all is measured: the best settings of each point
+local lfs = require "lfs"
+local checked = require "mneme.lab.study.check_declaration"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local estimate = require "mneme.lab.study.estimate"
+local files = require "mneme.base.files"
+local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
+local journal = require "mneme.lab.study.tuning_journal"
+local json = require "mneme.base.json"
+local one_run = require "mneme.lab.study.one_run"
+local pool = require "mneme.lab.study.process_pool"
+local progress = require "mneme.base.progress"
+local run_folder = require "mneme.runs.run"
+local schedule = require "mneme.lab.search.schedule"
+local script = require "mneme.runs.script"
+local space = require "mneme.lab.search.space"
+local table_of = require "mneme.lab.study.progress_table"
+local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
+local values = require "mneme.base.setting_types"
+local version = require "mneme.base.version"
+
+local C = engine.C
+local tuning = {
+  FIRST_SEED = 1001,               -- of trials; those of a study begin at 1, so that they are fresh
+  defaults = { seeds = 1, top = 3, ahead = 2, by = "score" },
+}
+local LATER = 15                   -- seconds until a trial that another process has is tried again
+local PATIENCE = 0.5               -- seconds that a trial's lock is waited for
+local HOPELESS = 8                 -- trials of a point of which none could be measured
+
+-- ---- what is tuned ----
+
+---A budget: "200x5e5" is 200 trials of 500,000 steps for each point; "200": trials of the script's own steps.
+---@param text string
+---@return integer trials
+---@return integer? steps
+function tuning.budget(text)
+  local trials, steps = tostring(text):match "^([^x]+)x?(.*)$"
+  local n, s = values.number(trials or ""), values.number(steps or "")
+  if not n or n < 2 or n % 1 ~= 0 or n > 1e4 or steps ~= "" and not (s and s >= 1 and s % 1 == 0) then
+    errors.usage(("tune: budget=%s, expected TRIALS or TRIALSxSTEPS"):format(text), "budget=200x5e5: for each memory 200 trials of 500000 steps")
+  end
+  return n, s
+end
+
+local words_of_study = { budget = true, seeds = true, by = "string", top = "number", minimise = "boolean", ahead = "number" }
+
+---What a study says of tuning: ranges and lists by setting, besides the keys budget, seeds, by, top, minimise, ahead, quick and full.
+---@param spec table tune = { lr = "1e-5..1e-2:log", budget = "40x1e5", quick = { budget = "8x4096" } }
+---@param size string? "quick" or "full"
+---@return table options { budget, seeds, by ... }
+---@return table ranges
+function tuning.declared(spec, size)
+  local options, ranges = {}, {}
+  local function add(t)
+    for key, value in pairs(t) do
+      local kind = words_of_study[key]
+      if kind then
+        if kind ~= true and type(value) ~= kind then errors.raise(("study: tune: %s is a %s, expected a %s"):format(key, type(value), kind)) end
+        options[key] = value
+      elseif key ~= "quick" and key ~= "full" then ranges[key] = value end
+    end
+  end
+  add(spec)
+  if size and spec[size] then add(spec[size]) end
+  if not options.budget then errors.raise 'study: tune has no budget = "TRIALSxSTEPS"' end
+  return options, ranges
+end
+
+---Refuse a study's tune that cannot be meant.
+function tuning.check(spec)
+  for _, size in ipairs { "", "quick", "full" } do
+    local options, ranges = tuning.declared(spec, size ~= "" and size or nil)
+    tuning.budget(options.budget)
+    space.new(ranges)
+  end
+end
+
+-- The script's own setting at a point, if it is in the space.
+local function own_setting(o, words)
+  local cfg, setting = script.survey(o.script, words, true).cfg, {}
+  for _, dim in ipairs(o.space.dims) do
+    local value = cfg
+    for part in dim.name:gmatch "[^.]+" do value = type(value) == "table" and value[part] or nil end
+    if value == nil then return nil end
+    setting[dim.name] = value
+  end
+  local at = o.space:point(setting)
+  return at and o.space:setting(at)
+end
+
+---The name of the point to which a run of a plan belongs: its name without the seed.
+function tuning.point_name(c) return c.name:find "^seed=" and "" or grid.kind(c) end
+
+---The points of a sweep's plan: each is tuned by itself.
+---@param plan table of sweep.plan
+---@return table[] points { name, labels, words }
+function tuning.points(plan)
+  local points = {}
+  for i, kind in ipairs(grid.groups(plan.runs, tuning.point_name)) do
+    local c = kind.runs[1]
+    points[i] = { name = kind.name, labels = c.labels, words = values.without(c.words, "seed") }
+  end
+  return points
+end
+
+---The tuning that a study declares.
+---@param plan table of sweep.plan
+---@param o table { run, jobs, estimate, attempts }
+function tuning.of_study(plan, o)
+  local options, ranges = tuning.declared(plan.spec.tune, plan.size)
+  for _, word in ipairs(plan.words) do
+    local key = values.pair(word)
+    if ranges[key] then errors.usage(("%s: the study tunes %s"):format(word, key), "without this word it picks a value") end
+  end
+  for key, value in pairs(o) do options[key] = value end
+  options.script, options.words, options.points, options.ranges = plan.script, plan.words, tuning.points(plan), ranges
+  options.schema = plan.survey.schema
+  return tuning.open(options)
+end
+
+-- ---- the journal ----
+
+local Tuning = {}
+Tuning.__index = Tuning
+
+---A tuning, new or as its folder has it.
+---@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by,
+---  minimise, cost = "seconds",
+---  jobs, attempts }
+function tuning.open(o)
+  local self = setmetatable({}, Tuning)
+  for key, value in pairs(tuning.defaults) do self[key] = value end
+  for key, value in pairs(o) do self[key] = value end
+  self.trials, self.steps = tuning.budget(self.budget)
+  if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
+  self.base, self.space = o.run .. "/tune", space.new(self.ranges)
+  self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
+  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, ahead = self.ahead,
+    by = self.by, minimise = self.minimise or false, cost = self.cost or "steps" }
+  for _, point in ipairs(self.points) do checked.space(self, point.words) end
+  self:check_owned()
+  for _, point in ipairs(self.points) do
+    point.default = own_setting(self, point.words)
+    point.proposals, point.scores, point.later = {}, {}, {}
+    point.folder = ("%s/proposals/%s"):format(self.base, point.name ~= "" and point.name or "all")
+  end
+  return self
+end
+
+-- A folder has one tuning: proposals depend on all that study.json says of it, and stay as it writes them.
+function Tuning:check_owned()
+  local info = folder.info(self.base)
+  local elsewhere = "run=FOLDER puts this one elsewhere"
+  if not info then return end
+  if info.script ~= self.script then errors.usage(("%s holds a tuning of %s, not of %s"):format(self.run, info.script, self.script), elsewhere) end
+  local before, words = type(info.tune) == "table" and info.tune or {}, table.concat(self.words, " ")
+  for _, key in ipairs(tables.keys(self.about)) do
+    if not journal.same(key, before[key], self.about[key], self.schema) then
+      errors.usage(("%s holds a tuning with %s=%s, not %s"):format(self.run, key, values.show(before[key]), values.show(self.about[key])), elsewhere)
+    end
+    self.about[key] = before[key]
+  end
+  self.space = space.new(space.of_text(self.about.ranges))                  -- proposals are written as they were
+  if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then
+    errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere)
+  end
+end
+
+-- A file that is there once: the first to write it decides what is in it.
+local function write_once(path, value)
+  local draft = files.draft(path)
+  files.write(draft, { json.encode(value) .. "\n" })
+  if not lfs.link(draft, path) and not files.is_file(path) then files.rename(draft, path) end       -- a file system without links
+  files.remove(draft)
+end
+
+-- A trial's run, as sweeps have them.
+function Tuning:trial(point, proposal, seed)
+  local name = ("%ssetting=%03d,seed=%d"):format(point.name ~= "" and point.name .. "," or "", proposal.setting, seed)
+  local labels, words = { setting = ("%03d"):format(proposal.setting) }, { unpack(point.words) }
+  for axis, label in pairs(point.labels) do labels[axis] = label end
+  for _, word in ipairs((self.space:words(proposal.values))) do words[#words + 1] = word end
+  if self.steps then words[#words + 1] = ("steps=%.0f"):format(self.steps) end
+  words[#words + 1] = ("seed=%d"):format(seed)
+  return { name = name, path = folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
+end
+
+-- What is written of a point's proposals.
+function Tuning:read(point)
+  while true do
+    local i = #point.proposals + 1
+    local p = journal.proposal(("%s/%04d.json"):format(point.folder, i), self.space)
+    if not p then return end
+    point.proposals[i] = p
+    p.runs = {}
+    for k, seed in ipairs(p.seeds) do p.runs[k] = self:trial(point, p, seed) end
+    self.more = true
+  end
+end
+
+---All trials that are proposed.
+---@return table[] runs
+function Tuning:all_runs()
+  local runs = {}
+  for _, point in ipairs(self.points) do
+    self:read(point)
+    for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do runs[#runs + 1] = run end end
+  end
+  return runs
+end
+
+-- A run's score; false: it cannot be measured; nil: not yet.
+function Tuning:score(run)
+  if run.score == nil then
+    local result = folder.result(run.path)
+    local over = result and result.status == "failed" and ((result.attempts or 1) >= self.attempts or result.exit == 2 or result.exit == 3)
+    if result and result.status == "done" then
+      local v = (result.metrics or {})[self.by]
+      if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end
+      run.score = v and (self.minimise and -v or v) or false
+      run.seconds = tonumber((result.resources or {}).wall_s)
+      self.found = self.found or v ~= nil
+    elseif over then run.score = false end
+  end
+  return run.score
+end
+
+-- A short run may have no score, as no episode has ended; a metric that no run has is a slip.
+function Tuning:no_metric(metrics)
+  if self.by ~= "score" or metrics.mean_return == nil then
+    errors.usage(("tune: by=%s: the trials measure %s"):format(self.by, table.concat(tables.keys(metrics), ", ")))
+  end
+end
+
+-- The scores of a point's proposal, as schedule.known asks for them.
+function Tuning:measured(point)
+  return function(i)
+    if not point.scores[i] then
+      local scores = {}
+      for k, run in ipairs(point.proposals[i].runs) do
+        local score = self:score(run)
+        if score == nil then return nil end
+        scores[k] = score
+      end
+      point.scores[i] = scores
+    end
+    return point.scores[i]
+  end
+end
+
+-- Seconds that trials of a setting took, in the mean.
+local function seconds_of(point)
+  return function(setting)
+    local sum, n = 0, 0
+    for _, p in ipairs(point.proposals) do
+      for _, run in ipairs(p.setting == setting and p.runs or {}) do
+        if run.seconds then sum, n = sum + run.seconds, n + 1 end
+      end
+    end
+    return n > 0 and sum / n or nil
+  end
+end
+
+-- Propose what comes next for a point, if that can be known yet; true: something is new.
+function Tuning:extend(point)
+  self:read(point)
+  if point.over then return false end
+  local o = { trials = self.trials, seeds = self.seeds, top = self.top, ahead = self.ahead, seed = self.seed, first_seed = self.first_seed,
+    default = point.default, seconds = self.cost == "seconds" and seconds_of(point) or nil }
+  local p, over = schedule.next(self.space, o, point.proposals, self:measured(point))
+  point.over = over or false
+  if not p then return false end
+  files.make_folder(point.folder)
+  write_once(("%s/%04d.json"):format(point.folder, #point.proposals + 1), p)
+  self:read(point)
+  return true
+end
+
+---The best settings of a point, once all its trials are measured.
+---@return table[]? picks { setting, values, mean, seeds, expected, sd }
+function Tuning:picks(point)
+  if point.picks == nil then
+    self:extend(point)
+    local best = point.over and schedule.best(self.space, self, point.proposals, self:measured(point))
+    if not best then return nil end
+    local sign, any = self.minimise and -1 or 1, false
+    for i = 1, #point.proposals do for _, s in ipairs(point.scores[i]) do any = any or s ~= false end end
+    if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, point.proposals[1].runs[1].path)) end
+    point.picks = {}
+    for i, entry in ipairs(best) do
+      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores,
+        expected = sign * entry.expected, sd = entry.sd }
+    end
+  end
+  return point.picks
+end
+
+-- study.json of the trials, and tuned.json when all is measured.
+function Tuning:write()
+  local runs = {}
+  for i, run in ipairs(self:all_runs()) do runs[i] = { name = run.name, labels = run.labels, seed = run.seed, words = run.words } end
+  folder.write_info(self.base, { mneme = version, script = self.script, title = "tuning", settings = table.concat(self.words, " "), runs = runs,
+    commit = run_folder.made_at().commit, host = run_folder.made_at().host, tune = self.about })
+  self.more = false
+  local tuned = { tune = self.about, trials = self.trials, steps = self.steps, first_seed = self.first_seed, points = {} }
+  for i, point in ipairs(self.points) do
+    if not self:picks(point) then return end
+    local seeds = 0
+    for _, p in ipairs(point.proposals) do seeds = math.max(seeds, p.seeds[#p.seeds] - self.first_seed + 1) end
+    tuned.points[i] = { name = point.name, labels = point.labels, picks = point.picks, default = point.default,
+      seeds = seeds, trials = self:count(point).measured }
+  end
+  files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
+end
+
+---Take what an imported file says that a tuning picked, where none was begun here; nil: there is none.
+---@param tuned table? of archive.tuned
+---@return table? points { name, picks }, of this tuning's ranges and budget
+function Tuning:take(tuned)
+  local there = journal.tuned(self.run)
+  local from = there and there.kept and there or not folder.info(self.base) and tuned
+  if not from then return nil end
+  journal.need_same(from, self.about, self.schema)
+  files.make_folder(self.base)
+  files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
+  return from.points
+end
+
+-- ---- running it ----
+
+-- Trials of a point: measured, of these failed.
+function Tuning:count(point)
+  local count = { measured = 0, failed = 0 }
+  for _, p in ipairs(point.proposals) do
+    for _, run in ipairs(p.runs) do
+      local score = self:score(run)
+      if score ~= nil then count.measured = count.measured + 1 end
+      if score == false then count.failed = count.failed + 1 end
+    end
+  end
+  if count.failed >= HOPELESS and count.failed == count.measured then
+    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, count.failed,
+      self.by, point.proposals[1].runs[1].path), "where an environment gives no score: by=mean_return")
+  end
+  return count
+end
+
+---A run of a list that this process may begin now.
+---@param runs table[]
+---@param later table<string, number> the time before which a run is left to the process that has it
+function Tuning:free(runs, later)
+  for _, run in ipairs(runs) do
+    if not self.running[run.name] and (later[run.name] or 0) < C.mn_clock(false) and self:score(run) == nil then return run end
+  end
+end
+
+-- A trial to run, of the point with the fewest measured and running; nil: none now.
+function Tuning:next_trial()
+  local order, begun = { unpack(self.points) }, {}
+  for _, point in ipairs(order) do
+    begun[point] = self:count(point).measured
+    for _, p in ipairs(point.proposals) do
+      for _, run in ipairs(p.runs) do if self.running[run.name] then begun[point] = begun[point] + 1 end end
+    end
+  end
+  table.sort(order, function(a, b) return begun[a] < begun[b] end)
+  for _, point in ipairs(order) do
+    repeat
+      self:read(point)
+      for _, p in ipairs(point.proposals) do
+        local run = self:free(p.runs, point.later)
+        if run then return run, point.later end
+      end
+    until not self:extend(point)
+  end
+end
+
+-- Is everything measured?
+function Tuning:is_over()
+  for _, point in ipairs(self.points) do if not self:picks(point) then return false end end
+  return true
+end
+
+-- Trials that can run at a time after the start, where each waits for earlier ones.
+function Tuning:wide() return self.ahead * self.seeds * #self.points end
+
+-- The seconds that trials and fresh runs of `each` seconds take.
+function Tuning:seconds_left(each, trials, fresh)
+  local waiting = math.min(trials, (self.trials - schedule.parts(self.space, self).start * self.seeds) * #self.points)
+  local function of(n, jobs) return pool.seconds(each * n, n, jobs, each) end
+  return of(trials - waiting, self.jobs) + of(waiting, math.min(self.jobs, self:wide())) + of(fresh, self.jobs)
+end
+
+-- Before the first trial: how much there is to do, and about how long what is left of it takes.
+function Tuning:announce(fresh, trials_left, fresh_left)
+  local points, cost = #self.points, ""
+  local about = ("%d trials%s%s"):format(self.trials, points > 1 and (" for each of %d"):format(points) or "",
+    fresh > 0 and (", then %d fresh runs"):format(fresh) or "")
+  if self.estimate ~= "0" then
+    local runs = {}
+    for i, point in ipairs(self.points) do
+      self:extend(point)
+      runs[i] = { name = point.name .. ",seed=1", words = point.proposals[1].runs[1].words }
+    end
+    local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
+    local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
+    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(self:seconds_left(each, trials_left, fresh_left)),
+      jobs, jobs > 1 and "es" or "", sum.peak_mib) end
+  end
+  terminal.note(("%s: %s%s"):format(self.run, about, cost))
+  local wide = self:wide()
+  if self.jobs > wide then
+    terminal.note(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later"):format(wide,
+      math.ceil(self.jobs / points / self.seeds), self.jobs))
+  end
+end
+
+---Run trials until all is measured, and then what `fresh` still wants.
+---@param fresh FreshRuns? more runs, of the best settings
+---@return integer signal that ended it; 0: none
+---@return table count { done, failed, all; trials, fresh = done or failed; trials_failed, fresh_failed }
+function Tuning:work(fresh)
+  self.running = {}
+  one_run.patience = PATIENCE
+  files.make_folder(self.base .. "/runs")
+  local count, trials = { done = 0, failed = 0, all = 0 }, self.trials * #self.points
+  local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
+  local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
+  local function left() return count.all - count.done - count.failed end
+  local function recount()
+    count.trials, count.trials_failed, count.fresh, count.fresh_failed = 0, 0, 0, 0
+    if fresh then count.fresh, count.fresh_failed = fresh:ended() end
+    for _, point in ipairs(self.points) do
+      local c = self:count(point)
+      count.trials, count.trials_failed = count.trials + c.measured, count.trials_failed + c.failed
+    end
+    count.failed = count.trials_failed + count.fresh_failed
+    count.done, count.all = count.trials + count.fresh - count.failed, trials + (fresh and fresh:size() or 0)
+    shown.jobs = count.trials < trials and math.min(self.jobs, self:wide()) or self.jobs
+  end
+  recount()
+  if left() > 0 then self:announce(count.all - trials, trials - count.trials, count.all - trials - count.fresh) end
+  local signal = pool.run {
+    jobs = self.jobs,
+    next = function()
+      local job, later = self:next_trial()
+      if not job and fresh then job, later = fresh:next() end
+      if self.more then self:write() end
+      if not job then return nil end
+      self.running[job.name], job.later = true, later
+      files.make_folder(job.path)
+      return job
+    end,
+    none_left = function() return self:is_over() and (not fresh or fresh:over()) end,
+    log = function(job) return job.path .. "/log.txt" end,
+    run = function(job) return one_run.process(job.path, self.script, job) end,
+    tick = function(running)
+      local n = 0
+      for _ in pairs(running) do n = n + 1 end
+      shown:update(running, math.max(0, left() - n))
+    end,
+    ended = function(job, about)
+      self.running[job.name] = nil
+      local result = about.status == 0 and folder.result(job.path)
+      local what, why = "done", nil
+      if about.status == one_run.TAKEN then
+        job.later[job.name], what = C.mn_clock(false) + LATER, nil
+      elseif about.stopped then what = "stopped"
+      elseif not result or result.status ~= "done" then
+        why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or job.path .. "/log.txt"
+        one_run.failed(job.path, job, { exit = about.status, error = why })
+        what = "failed"
+      end
+      recount()
+      if what then shown:ended(job, about, what, why) end
+    end,
+  }
+  shown:close()
+  recount()
+  self:write()
+  return signal, count
+end
+
+return tuning
