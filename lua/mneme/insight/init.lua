@@ -1,7 +1,7 @@
 -- init.lua -- the door of insight: what an agent does, and what it remembers.
 local insight = {}
 
--- Its names in mn, in the form of parts in mneme/init.lua.
+-- Its names in mn, in the form of parts in lua/mneme/init.lua.
 insight.parts = {
   scene = { "mneme.insight.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
   trajectory = { "mneme.insight.episodes.trajectory", "read" },

@@ -1,6 +1,6 @@
 -- manifest.lua -- RUN/manifest.json lists the run's files with their checksums; `mneme check`, a resume, reports and comparisons find by it what
 -- was altered, removed or added since.  It is written when a start ends and, with `at_work`, before each checkpoint: then without what training
--- goes on changing, but with the bytes of the log that each checkpoint counts.  JSON files carry their own checksums (base/sealed.lua),
+-- goes on changing, but with the bytes of the log that each checkpoint counts.  JSON files carry their own checksums (base/json.lua),
 -- and say whose they are.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
