@@ -74,7 +74,8 @@ end
 
 t.test("wrong decisions of an episode: those that were drawn, and the last one alone where one may decide again", function()
   local function entry(right, action, p, left) return { truth = { cue = right, left = left }, action = action, policy = p } end
-  local quiz, turn = decisions.fact("cue", "action"), decisions.fact("cue", "action@left")
+  local fact = require("mneme.envs.native").fact
+  local quiz, turn = fact("cue", "action"), fact("cue", "action@left")
   local list = { entry(0, 1, { 0.6, 0.4 }, 1), entry(1, 0, { 0.7, 0.3 }, 0), entry(1, 0, { 0.2, 0.8 }, 0), entry(-1, 0, { 1, 0 }, 0) }
   local count = decisions.of_episode(quiz, list, 2)
   t.eq(count.wrong, 3) t.eq(count.drawn, 2) t.eq(count.clear, 1) t.eq(count.first, list[1]) t.eq(count.right, 0)
@@ -126,7 +127,7 @@ t.test("the draw of actions comes first, in numbers; nothing is said where nothi
   local function numbers(text) return text and table.concat({ text:match "(%d+) of (%d+)" }, "/") end
   t.eq(numbers(said { { 1, 0, 0 }, { 0, 1, 1 }, { 0, 1, 1 }, { 0, 1, 0 } }), "2/3")
   t.eq(numbers(said { { 0.5, 4, 3 }, { 0.2, 6, 0 }, { 1, 0, 0 } }), "3/10")
-  t.eq(numbers(said { { 0, nil, nil, 1 }, { 0, nil, nil, 0 }, { 1, nil, nil, 1 } }), "1/2")
+  t.eq(table.concat({ said({ { 0, nil, nil, 1 }, { 0, nil, nil, 0 }, { 1, nil, nil, 1 } }):match "^(%d+) fail.- (%d+):" }, "/"), "2/1")
   t.ok(said { { 0, 1, 1, 1 }, { 0, 1, 1, 1 }, { 1, 0, 0, 1 } }:find "not the memory")
   t.ok(not said { { 0, 1, 1, 1, 0 }, { 0, 1, 1, 1, 0 }, { 1, 0, 0, 1 } }:find "not the memory", "more, and hardly more")
   t.ok(said { { 0, 0, 0 }, { 1, 0, 0 } }:find "No wrong decision")

@@ -113,7 +113,7 @@ end
 function manifest.check(path, info, found)
   local history = type(info.history) == "table" and info.history or {}
   local first = type(history[1]) == "table" and history[1] or {}
-  local function bad(name, text) found.bad[#found.bad + 1] = ("%s: %s"):format(name, text) end
+  local function bad(name, text) found.bad[#found.bad + 1] = ("%s: %s"):format(terminal.plain(name, true), text) end
   local there, ok, held = files.is_file(path .. "/manifest.json"), true, { starts = -1, files = {} }
   if there then ok, held = xpcall(read, errors.handler, path) end
   if not ok or not held then return bad("manifest.json", "is damaged") end
@@ -167,7 +167,7 @@ function manifest.seals(path, names, found, must, whose)
     local whole = not text or sealed.check(text)
     local of = text and whole and whose and (json.decode(text) or {}).of
     if whole == false or whole == nil and (must or name:find "^where/" and (text:find('mneme-where-2', 1, true) or text:find "^{\n")) then
-      found.altered[name], found.bad[#found.bad + 1] = true, name .. ALTERED
+      found.altered[name], found.bad[#found.bad + 1] = true, terminal.plain(name, true) .. ALTERED
     elseif of and of ~= whose then found.bad[#found.bad + 1] = name .. ": is of another run" end
   end
 end
