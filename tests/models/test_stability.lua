@@ -118,7 +118,7 @@ for _, name in ipairs(registry.names "cores") do
       t.ok(rig.finite(y), ("y after %d steps"):format(part * PART))
     end
     all_finite(state, "at the end")
-    t.ok(resets > 20)
+    t.eq(resets, STEPS / PART / 3)
   end)
 end
 

@@ -202,7 +202,9 @@ end
 
 -- ---- what a checkpoint holds of a learner that acts, and how training continues from it: methods of OnPolicy ----
 
-batches.checkpoint = {}
+---@class OnPolicy
+local M = {}
+batches.checkpoint = M
 
 -- The environments as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(env)
@@ -227,7 +229,7 @@ end
 
 ---All that a checkpoint holds: { name, tensor }, in order.
 ---@return table[]
-function batches.checkpoint:contents()
+function M:contents()
   local list = self.optimiser:contents()
   local core = self.agent.core
   local function add(name, t, batch_axis) list[#list + 1] = { name, t, batch_axis = batch_axis or 1 } end
@@ -251,11 +253,11 @@ end
 
 ---What a checkpoint holds besides tensors.
 ---@return table
-function batches.checkpoint:counters() return { episodes = self.finished:counters() } end
+function M:counters() return { episodes = self.finished:counters() } end
 
 ---Go on from a checkpoint, whose tensors are in place.
 ---@param checkpoint table
-function batches.checkpoint:restored(checkpoint)
+function M:restored(checkpoint)
   local worlds, observations = checkpoint.tensors.worlds, self.row.x[self.T]
   local shape, all = worlds:shape(), self.env.num_envs * ranks.size
   if worlds:dtype() ~= "u8" or #shape ~= 2 or shape[1] ~= all then
