@@ -181,6 +181,7 @@ function arguments.read(command, words)
   local o, others, given = { words = {}, rest = {}, items = {}, env_settings = {}, core_settings = {} }, {}, {}
   if command.raw then
     o.words, o[command.arguments[1][1]] = words, words
+    o.help = command.raw == "but help" and (words[1] or ""):find "^%-%-?he?l?p?$" ~= nil
     return o
   end
   local items, own = items_of(command, words), options.by_name(command)

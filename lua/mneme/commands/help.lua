@@ -33,7 +33,7 @@ local C = engine.C
 local columns = layout.columns
 local function fold(text) return terminal.fold(text, terminal.width()) end
 local function prose(path) return layout.prose(catalogue.prose(path)) end
-local help = { name = "help", doc = "explain a command or topic", raw = true, about = [[
+local help = { name = "help", doc = "explain a command or topic", raw = "but help", about = [[
 Topics are commands and their settings, cores, environments, ops, experiments, scenes, settings and the words that messages use.
   mneme help core agalite core.remember=40   one of a kind, with settings of it
   mneme help api                             all functions of Lua

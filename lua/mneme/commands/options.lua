@@ -20,7 +20,7 @@ local options = {}
 ---@field others string? what another key=value is: "script", "core" or "env": of its script, of a core, of an environment; nil: a mistake
 ---@field loads boolean? it runs code of a stored run
 ---@field draws string? how its episodes follow from seed=, where other commands do it in another way
----@field raw boolean? its words are handed over as they were typed
+---@field raw (true|"but help")? its words are handed over as they were typed, "but help": --help alone asks for its help
 ---@field ask string? what an error says where an argument is missing
 ---@field run fun(o: table): integer? with what arguments.read gives; the exit status
 

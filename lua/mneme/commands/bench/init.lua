@@ -9,7 +9,7 @@ local USUAL = { "gemm", "envs", "scenes", "act", "train" }         -- without a 
 local on_device = { train = true, cores = true, kernels = true }
 local DEVICE = "mneme.commands.bench.parts.device"
 
-local bench = { name = "bench", doc = "measure speed on this machine", raw = true, about = [[
+local bench = { name = "bench", doc = "measure speed on this machine", raw = "but help", about = [[
 mneme bench: the usual ones; mneme bench NAME [key=value ...]: one; mneme bench gemm act: several.  Each figure stands next to a bound that is
 measured in the same run; times are medians.  Compare ratios between machines, not times.]],
   arguments = { { "words", "BENCHMARK", nil, noun = "benchmark", several = true, optional = true } } }
