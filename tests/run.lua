@@ -1,6 +1,6 @@
 -- run.lua -- runs tests/*/test_*.lua, or the files and folders named, each file in a process of its own with a time limit
 -- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
--- MNEME_PATHS: build folders of the engine for other vector widths; tests of bits and of rows run with each of them, too.
+-- MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and of models run with each of them, too.
 -- A line begins with how many files of all are done.  The seconds that each took are kept in the build folder: the next time they tell how
 -- long all of it takes, and how long is left.
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
@@ -27,22 +27,17 @@ for _, name in ipairs(#arg > 0 and arg or { here .. "tests" }) do
   end
 end
 
--- What the other widths run: the tests whose numbers may depend on the width, by parts of their names (MNEME_ONLY).
-local by_width = {
-  ["engine/test_attention"] = "state|bit for bit|by rows", ["engine/test_bf16"] = "by rows|the bits of the whole", ["engine/test_delta"] = "chunks are",
-  ["engine/test_op_values"] = "", ["engine/test_ops"] = "by rows", ["engine/test_plan"] = "bits", ["engine/test_recur"] = "bits",
-  ["engine/test_rmt"] = "by rows", ["engine/test_rwkv"] = "recurrence|double sum", ["engine/test_softmax_attention"] = "two loops|number of rows",
-  ["models/test_cores"] = "single steps|row by row|in rows|fresh start",
-}
-local build_of, file_of, only_of = {}, {}, {}     -- of an entry of the list that runs with another build
+-- What asks for no number is the same with every width.
+local same = "/test_(%a+)%.lua$"
+local once = { check = true, declarations = true, faults = true, fuzz = true, images = true, io = true, tape = true }
+local build_of, file_of = {}, {}                  -- of an entry of the list that runs with another build
 local function with_other_widths()
   for folder in (os.getenv "MNEME_PATHS" or ""):gmatch "%S+" do
     for i = 1, #files do
       local file = files[i]
-      local only = by_width[file:match "([^/]*/[^/]*)%.lua$"]
-      if only and not file_of[file] then
+      if not file_of[file] and (file:find "/engine/" or file:find "/models/") and not once[file:match(same)] then
         local entry = ("%s@%s"):format(file, folder:match "[^/]*$")
-        files[#files + 1], build_of[entry], file_of[entry], only_of[entry] = entry, folder, file, only
+        files[#files + 1], build_of[entry], file_of[entry] = entry, folder, file
       end
     end
   end
@@ -152,8 +147,7 @@ end
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.  The list of trusted code
 -- is one of the test's own.
 local function run(file)
-  local build = build_of[file] and ("MNEME_BUILD='%s' MNEME_HOME=\"${PWD}/%s\" MNEME_ONLY='%s'"):format(
-    build_of[file], here, only_of[file]) or ""
+  local build = build_of[file] and ("MNEME_BUILD='%s' MNEME_HOME=\"${PWD}/%s\""):format(build_of[file], here) or ""
   local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN XDG_STATE_HOME='%s.state' %s "
     .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null; e=$?; rm -rf '%s.state'; exit $e")
     :format(said, build, limit, here, file_of[file] or file, said, said))

@@ -56,6 +56,8 @@ local function is_scene(command, word)
   for _, name in ipairs(options.takes(command, "SCENE") and require("mneme.base.registry").names "scenes" or {}) do if name == word then return true end end
 end
 
+local function asks_help(word) return word:find "^%-%-?h$" or word:find "^%-%-?help$" end
+
 -- What was typed, as { key, text, word = "key=text" } and { word = another }.
 local function items_of(command, words)
   local list, i = {}, 1
@@ -82,7 +84,7 @@ local function items_of(command, words)
     local word = words[i]
     local key, value = word:match(KEY .. "==?(.*)$")
     local bare = word:match(KEY .. "$")
-    if word:find "^%-%-?h$" or word:find "^%-%-?help$" then list[#list + 1] = { word = "--help" }
+    if asks_help(word) then list[#list + 1] = { word = "--help" }
     elseif key and not (places and word:find "^[%a_]" and files.is_folder(place(word))) then
       if value == "" and scripts and value_at(i + 1) and words[i + 1] ~= "=" and list[1] then i, value = i + 1, words[i + 1] end
       add(key, value)
@@ -181,7 +183,7 @@ function arguments.read(command, words)
   local o, others, given = { words = {}, rest = {}, items = {}, env_settings = {}, core_settings = {} }, {}, {}
   if command.raw then
     o.words, o[command.arguments[1][1]] = words, words
-    o.help = command.raw == "but help" and (words[1] or ""):find "^%-%-?he?l?p?$" ~= nil
+    o.help = command.raw == "but help" and asks_help(words[1] or "") ~= nil
     return o
   end
   local items, own = items_of(command, words), options.by_name(command)
