@@ -149,8 +149,7 @@ HAS      = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo yes)
 NARROWER = $(if $(filter native,$(ARCH)),$(if $(call HAS,avx2),x86-64-v2) $(if $(call HAS,avx512f),x86-64-v3))
 PATHS    = $(if $(TESTS),,$(NARROWER:%=$(abspath $(B))/width/%))
 widths:
-	@for p in $(PATHS); do $(MAKE) B=$$p ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) OPT=-O3 \
-	  $$p/libmneme.so $$p/mneme || exit 1; done
+	@for p in $(PATHS); do $(MAKE) B=$$p ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) OPT=-O3 all || exit 1; done
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
 	@$(MAKE) all
 	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")
