@@ -5,22 +5,8 @@ local t = require "tests.harness"
 local shell = require "tests.support.shell"
 
 local root, build = shell.root, shell.build
-local venv = build .. "/python"
 
--- A Python with gymnasium and pytest, or nil and why there is none.
-local function interpreter()
-  local given = os.getenv "MNEME_PYTHON"
-  if given then return given end
-  local has = "import gymnasium, pytest"
-  local _, status = shell.run(root, ("'%s/bin/python' -c '%s'"):format(venv, has))
-  if status == 0 then return venv .. "/bin/python" end
-  local said
-  said, status = shell.run(root, ("python3 -m venv '%s' && '%s/bin/pip' -q install 'gymnasium>=1.0' pytest"):format(venv, venv))
-  if status == 0 then return venv .. "/bin/python" end
-  return nil, "no gymnasium and pytest: " .. (said:match "[^\n]+" or "")
-end
-
-local python, why = interpreter()
+local python, why = require("tests.support.python")()
 local said, status, left_out = "", 1, nil
 if python then
   said, status = shell.run(root .. "bindings/python",

@@ -119,7 +119,8 @@ function source_files.only_named(list)
   for _, word in ipairs(list) do
     local key, value = require("mneme.base.setting_types").pair(word)
     for part in (value or word):gmatch "[^,{}%s\"']+" do
-      if part:find "%.lua$" then source_files.name(part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
+      local python = part:match "^gym:(.*%.py):"
+      if python or part:find "%.lua$" then source_files.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
     end
   end
 end
@@ -167,6 +168,18 @@ function source_files.may_load(path)
   local copy = stored[plain(path)]
   local text = copy and copy.text or text_of(path)
   return not text and "known" or source_files.allowed(path, text, copy ~= nil)
+end
+
+---Where code of another language stands that may run and is noted as loaded: at its path, or a run's copy that stands in for it.
+---@param path string
+---@return string? at nil: there is no such file
+function source_files.place(path)
+  local copy = stored[plain(path)]
+  local text = copy and copy.text or text_of(path)
+  if not text then return nil end
+  if not source_files.allowed(path, text, copy ~= nil) then errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
+  source_files.note(path, text)
+  return copy and copy.name or path
 end
 
 ---Notes a file that was loaded by other means.

@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local native = require "mneme.envs.native"
 local lazy = require "mneme.base.lazy"
+local gym = lazy "mneme.envs.gym"
 local scripted = lazy "mneme.envs.scripted"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -95,6 +96,7 @@ end
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env("mine.lua", { num_envs = 8, seed = 1 })                 a file of your own: it returns what mn.env takes, or a function(settings)
+---  mn.env("gym:CartPole-v1", { num_envs = 8, seed = 1 })          of Gymnasium: see gym.lua
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
 ---@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; a file of Lua; or a table as above
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
@@ -113,7 +115,7 @@ function envs.new(name, settings)
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
     if type(name) == "string" and name:find "%.lua$" then return envs.of_file(name, registry.load(name)(), settings) end
-    world = native.new(name, overridden(settings or {}))
+    world = (type(name) == "string" and name:find "^gym:" and gym or native).new(name, overridden(settings or {}))
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,

@@ -1,0 +1,234 @@
+/* workers.c -- processes of another program that share memory with this one: environments of Gymnasium step in them.
+** A worker has three descriptors: 3, from which it reads, 4, to which it writes, and 5, the shared memory.  It is told lines and answers
+** with lines; a round is one byte to each worker, and one byte back when it is done.  What it prints goes to a file without a name, whose end
+** an error quotes.  Signals are for this process, which decides: a worker ignores them, ends when descriptor 3 does, and is killed with us. */
+#define _GNU_SOURCE
+#include "op.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LAST_WORDS = 360, KILL_AFTER_MS = 2000, SPIN_US = 40 };
+
+typedef struct worker {
+  pid_t pid;
+  int at;                        /* our end of descriptors 3 and 4 */
+  int log;
+  char *line;                    /* what was heard last */
+  size_t room, held;             /* of line; bytes read */
+} worker;
+
+struct mn_workers {
+  int n, memory;
+  void *shared;
+  size_t bytes;
+  worker *each;
+  char why[LAST_WORDS + 128];
+};
+
+static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGPWR };
+
+/* In the child: nothing but descriptors 0 to 5 is left to the other program. */
+static void become(const char *const *argv, int end, int log, int memory, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(143);
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) signal(ours[i], SIG_IGN);
+  signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  const int from[] = { end, log, memory };          /* out of the way of 3, 4 and 5 first */
+  int high[3];
+  for (int i = 0; i < 3; i++) high[i] = fcntl(from[i], F_DUPFD, 16);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0) dup2(nothing, 0);
+  dup2(high[1], 1), dup2(high[1], 2), dup2(high[0], 3), dup2(high[0], 4), dup2(high[2], 5);
+  for (int fd = 6; fd < 1024; fd++) close(fd);
+  execvp(argv[0], (char *const *)(uintptr_t)argv);
+  dprintf(2, "%s: %s\n", argv[0], strerror(errno));
+  _exit(127);
+}
+
+/* What a worker printed last, for an error. */
+static void last_words(const worker *w, char *out, size_t size) {
+  const off_t end = w->log >= 0 ? lseek(w->log, 0, SEEK_END) : 0;
+  const off_t from = end > (off_t)size - 1 ? end - (off_t)size + 1 : 0;
+  const ssize_t got = end > 0 ? pread(w->log, out, size - 1, from) : 0;
+  out[got > 0 ? got : 0] = 0;
+  if (from > 0) {                                   /* begin with a whole line, if there is one */
+    char *line = strchr(out, '\n');
+    if (line && line[1]) memmove(out, line + 1, strlen(line + 1) + 1);
+  }
+  for (size_t n = strlen(out); n && (out[n - 1] == '\n' || out[n - 1] == ' '); ) out[--n] = 0;
+}
+
+/* Worker i has gone: how it ended and what it printed. */
+static int gone(mn_ctx *mn, mn_workers *all, int i) {
+  worker *w = &all->each[i];
+  char words[LAST_WORDS], how[64] = "ended";
+  int status = 0;
+  if (w->pid > 0) {
+    for (int ms = 0; ms < KILL_AFTER_MS && waitpid(w->pid, &status, WNOHANG) == 0; ms++) usleep(1000);
+    if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status)) snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+    w->pid = 0;
+  }
+  last_words(w, words, sizeof words);
+  snprintf(all->why, sizeof all->why, "%s%s%s", how, *words ? ":\n" : "", words);
+  return mn_fail(mn, "worker %d of %d %s", i, all->n, all->why);
+}
+
+/* Start n processes argv[0] argv[1] ... NULL; all share `bytes` of memory that nobody has written yet. */
+mn_workers *mn_workers_new(mn_ctx *mn, int n, const char *const *argv) {
+  mn_workers *all = calloc(1, sizeof *all);
+  if (all) all->each = calloc((size_t)n, sizeof *all->each);
+  if (!all || !all->each) {
+    free(all);
+    mn_fail(mn, "out of memory: %d workers", n);
+    return NULL;
+  }
+  all->memory = memfd_create("mneme-workers", MFD_CLOEXEC);
+  for (; all->memory >= 0 && all->n < n; all->n++) {
+    worker *w = &all->each[all->n];
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) break;
+    w->at = ends[0];
+    w->log = memfd_create("mneme-worker-log", MFD_CLOEXEC);
+    if (w->log >= 0) fcntl(w->log, F_SETFL, O_APPEND);
+    const pid_t parent = getpid();
+    w->pid = w->log < 0 ? -1 : fork();
+    if (w->pid == 0) become(argv, ends[1], w->log, all->memory, parent);
+    const int error = errno;
+    close(ends[1]);
+    if (w->pid < 0) {
+      close(w->at);
+      if (w->log >= 0) close(w->log);
+      errno = error;
+      break;
+    }
+  }
+  if (all->n == n) return all;
+  mn_fail(mn, "worker %d of %d cannot be started: %s", all->n, n, strerror(errno));
+  mn_workers_free(all);
+  return NULL;
+}
+
+/* Give all workers that much shared memory, of zeros; NULL on failure.  Once. */
+void *mn_workers_memory(mn_ctx *mn, mn_workers *all, double bytes) {
+  if (all->shared) { mn_fail(mn, "the workers' memory is there already"); return NULL; }
+  if (!(bytes > 0 && bytes < 1e15) || ftruncate(all->memory, (off_t)bytes) < 0) {
+    mn_fail(mn, "%.0f bytes of shared memory: %s", bytes, strerror(errno));
+    return NULL;
+  }
+  void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all->memory, 0);
+  if (p == MAP_FAILED) { mn_fail(mn, "%.0f bytes of shared memory: %s", bytes, strerror(errno)); return NULL; }
+  all->bytes = (size_t)bytes;
+  return all->shared = p;
+}
+
+/* Write all of it to worker i; the reader of a broken pipe has gone. */
+static int say(mn_ctx *mn, mn_workers *all, int i, const char *data, size_t n) {
+  while (n) {
+    const ssize_t put = send(all->each[i].at, data, n, MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return gone(mn, all, i);
+    data += put, n -= (size_t)put;
+  }
+  return 0;
+}
+
+/* Wait until worker i has written, until that time of mn_clock. */
+static int wait_for(mn_ctx *mn, mn_workers *all, int i, double until) {
+  struct pollfd p = { all->each[i].at, POLLIN, 0 };
+  for (;;) {
+    const double left = until - mn_clock(false);
+    if (left <= 0) {
+      char words[LAST_WORDS];
+      last_words(&all->each[i], words, sizeof words);
+      return mn_fail(mn, "worker %d of %d has not answered in time%s%s", i, all->n, *words ? ":\n" : "", words);
+    }
+    const int ready = poll(&p, 1, left > 1e6 ? 1000000000 : (int)(1e3 * left) + 1);
+    if (ready > 0) return 0;
+    if (ready < 0 && errno != EINTR) return mn_fail(mn, "worker %d of %d: %s", i, all->n, strerror(errno));
+  }
+}
+
+/* Tell worker i a line. */
+int mn_workers_tell(mn_ctx *mn, mn_workers *all, int i, const char *line, double bytes) {
+  return say(mn, all, i, line, (size_t)bytes) < 0 || say(mn, all, i, "\n", 1) < 0 ? -1 : 0;
+}
+
+/* The next line of worker i, valid until the next call; NULL with the error where it has gone, or says nothing for so many seconds. */
+const char *mn_workers_hear(mn_ctx *mn, mn_workers *all, int i, double seconds) {
+  worker *w = &all->each[i];
+  const double until = mn_clock(false) + seconds;
+  w->held = 0;
+  for (;;) {
+    if (w->held + 2 > w->room) {
+      const size_t room = w->room ? 2 * w->room : 1 << 16;
+      char *more = realloc(w->line, room);
+      if (!more) { mn_fail(mn, "out of memory: a line of a worker"); return NULL; }
+      w->line = more, w->room = room;
+    }
+    if (wait_for(mn, all, i, until) < 0) return NULL;
+    const ssize_t got = read(w->at, w->line + w->held, w->room - w->held - 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) { gone(mn, all, i); return NULL; }
+    w->held += (size_t)got;
+    if (w->line[w->held - 1] == '\n') {
+      w->line[w->held - 1] = 0;
+      return w->line;
+    }
+  }
+}
+
+/* One round: that byte to every worker, and one back from each.  Its answer is '.'; of the first that answers otherwise the number from
+** 1 is returned, for mn_workers_hear; 0: all is well; -1 with the error. */
+int mn_workers_round(mn_ctx *mn, mn_workers *all, char what, double seconds) {
+  const double start = mn_clock(false);
+  int other = 0;
+  for (int i = 0; i < all->n; i++) if (say(mn, all, i, &what, 1) < 0) return -1;
+  for (int i = 0; i < all->n; i++) {
+    char answer;
+    ssize_t got;
+    do {
+      got = recv(all->each[i].at, &answer, 1, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && mn_clock(false) - start > SPIN_US * 1e-6
+          && wait_for(mn, all, i, start + seconds) < 0) return -1;
+    } while (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK));
+    if (got <= 0) return gone(mn, all, i);
+    if (answer != '.' && !other) other = i + 1;
+  }
+  return other;
+}
+
+/* Ends all workers: those that do not end by themselves are killed. */
+void mn_workers_free(mn_workers *all) {
+  if (!all) return;
+  for (int i = 0; i < all->n; i++) close(all->each[i].at);
+  for (int i = 0; i < all->n; i++) {
+    worker *w = &all->each[i];
+    if (w->pid > 0) {
+      int ms = 0;
+      while (waitpid(w->pid, NULL, WNOHANG) == 0) {
+        if (ms++ == KILL_AFTER_MS) kill(w->pid, SIGKILL);
+        usleep(1000);
+      }
+    }
+    if (w->log >= 0) close(w->log);
+    free(w->line);
+  }
+  if (all->shared) munmap(all->shared, all->bytes);
+  if (all->memory >= 0) close(all->memory);
+  free(all->each);
+  free(all);
+}

@@ -1,0 +1,283 @@
+-- gym.lua -- environments of Gymnasium: mn.env("gym:CartPole-v1").  They step in worker processes of Python (gym_worker.py), which write
+-- observations, rewards and ends straight into memory that both sides see (engine/io/workers.c).  An episode that ends is reset in the same
+-- step.  Each episode has a seed of its own, so that it is known by its seed and its actions: save, restore and draw play it again.  The bits
+-- do not depend on the number of workers.
+local ffi = require "ffi"
+local lazy = require "mneme.base.lazy"
+local canvas = lazy "mneme.base.canvas"
+local dtypes = require "mneme.base.dtypes"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
+local native = require "mneme.envs.native"
+local source_files = require "mneme.base.source_files"
+local tables = require "mneme.base.tables"
+
+local C = engine.C
+local WORKER = debug.getinfo(1, "S").source:match "^@(.*)gym%.lua$" .. "gym_worker.py"
+local PATIENCE, TIMEOUT = 120, 60                -- seconds in which a worker makes its environments; in which it steps
+local ALIGN = 64                                 -- of the shared arrays, in bytes
+local MOST_ENVS, MOST_SEED = 2 ^ 16, 2 ^ 53
+
+local world = {}
+world.__index = world
+
+-- The settings of the bridge; any other is a keyword argument of the environment.
+local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", codes = "number",
+  keys = "string", channels = "string", kwargs = "table" }
+
+-- The settings, and the keyword arguments among them.
+local function read_settings(what, given)
+  local settings, kwargs = { num_envs = 8, seed = 1 }, {}
+  for key, value in pairs(given) do
+    settings[key] = value
+    if not own[key] then kwargs[key] = value
+    elseif type(value) ~= own[key] then
+      errors.usage(("%s: %s is a %s, expected a %s"):format(what, key, type(value), own[key]))
+    end
+  end
+  for key, value in pairs(settings.kwargs or {}) do kwargs[key] = value end
+  errors.whole(what, "num_envs", settings.num_envs, 1)
+  if settings.num_envs > MOST_ENVS then errors.usage(("%s: num_envs=%d, expected at most %d"):format(what, settings.num_envs, MOST_ENVS)) end
+  for _, key in ipairs { "workers", "codes" } do
+    if settings[key] then errors.whole(what, key, settings[key], 1) end
+  end
+  if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
+  if settings.timeout and not (settings.timeout > 0) then errors.usage(("%s: timeout=%s, expected seconds"):format(what, tostring(settings.timeout))) end
+  return settings, kwargs
+end
+
+local function fail(self, problem, hint) errors.raise(("%s: %s"):format(self.id, problem), { hint = hint }) end
+local function lost(self) fail(self, ffi.string(C.mn_error(engine.ctx))) end
+
+local function tell(self, w, request)
+  local line = json.encode(request)
+  if C.mn_workers_tell(engine.ctx, self.workers, w, line, #line) ~= 0 then lost(self) end
+end
+
+-- What worker w answers; an error of its own is raised.
+local function hear(self, w, seconds)
+  local heard = C.mn_workers_hear(engine.ctx, self.workers, w, seconds or self.timeout)
+  if heard == nil then lost(self) end
+  local answer = json.decode(ffi.string(heard)) or { error = "its worker gave no answer" }
+  if answer.error then fail(self, answer.error, type(answer.hint) == "string" and answer.hint or nil) end
+  return answer
+end
+
+-- Ask the worker of environment i, which counts its own from 0.
+local function ask(self, i, name, ...)
+  local w = 0
+  while i >= self.begins[w + 1] do w = w + 1 end
+  tell(self, w, { [name] = json.array { i - self.begins[w], ... } })
+  return hear(self, w)
+end
+
+-- ---- the workers ----
+
+local function words(text)
+  local list = {}
+  for word in text:gmatch "[^,%s]+" do list[#list + 1] = word end
+  return json.array(list)
+end
+
+-- Start them; what the first says of its environments.
+local function start(self)
+  local s, n = self.settings, math.min(self.settings.workers or C.mn_cores(), self.settings.num_envs)
+  local argv = ffi.new("const char *[4]", { os.getenv "PYTHON" or "python3", "-u", WORKER })
+  self.workers = C.mn_workers_new(engine.ctx, n, argv)
+  if self.workers == nil then lost(self) end
+  ffi.gc(self.workers, C.mn_workers_free)
+  self.n_workers, self.begins = n, { [n] = s.num_envs }
+  for w = 0, n - 1 do self.begins[w] = math.floor(w * s.num_envs / n) end
+  for w = 0, n - 1 do
+    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w], first = self.begins[w],
+      all = s.num_envs, time_limit = s.time_limit, score = s.score, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
+  end
+  local about
+  for w = 0, n - 1 do
+    local said = hear(self, w, PATIENCE)
+    about = about or said
+  end
+  return about
+end
+
+-- The arrays that both sides see, one after another.
+local function share(self)
+  local n, at, places = self.settings.num_envs, 0, {}
+  local kind = dtypes[self.dtype]
+  local function place(key, bytes)
+    places[key], at = at, at + math.ceil(bytes / ALIGN) * ALIGN
+  end
+  for _, key in ipairs { "obs", "final_obs" } do place(key, n * self.size * kind.bytes) end
+  for _, key in ipairs { "action", "reward", "score", "ret", "length" } do place(key, 4 * n) end
+  for _, key in ipairs { "terminated", "truncated" } do place(key, n) end
+  local memory = C.mn_workers_memory(engine.ctx, self.workers, at)
+  if memory == nil then lost(self) end
+  local base = ffi.cast("char *", memory)
+  local function view(key, pointer) return ffi.cast(pointer, base + places[key]) end
+  self.at = { obs = view("obs", kind.pointer), action = view("action", "int32_t *"), reward = view("reward", "float *"),
+    terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
+  self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
+    length = view("length", "int32_t *") }
+  for w = 0, self.n_workers - 1 do tell(self, w, { share = json.array { at, places } }) end
+  for w = 0, self.n_workers - 1 do hear(self, w) end
+end
+
+---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by
+---sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  Actions are Discrete, or at most 64 combinations.
+---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
+---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
+---  for a step, score = "NAME" of the info that is an episode's score (0..1), keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
+---  every other setting is a keyword argument, and kwargs = { ... } holds those of these names
+---@return World
+local function new(name, given)
+  local settings, kwargs = read_settings(name, given)
+  local file = name:match "^gym:(.*%.py):[^:]*$"
+  if name:match "^gym:(.*)$" == "" or name:find "%.py$" then
+    errors.usage(name .. ": which environment? expected gym:ID, gym:MODULE:ID, gym:MODULE:CLASS or gym:FILE.py:CLASS")
+  end
+  local at = file and source_files.place(file)
+  if file and not at then errors.usage(("%s: there is no file %s"):format(name, file)) end
+  local self = setmetatable({ id = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0,
+    timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {}, streams = {} }, world)
+  local about = start(self)
+  self.shape, self.dtype, self.names, self.n_actions, self.notes, self.packages, self.draws = about.shape, about.dtype, about.names, #about.names,
+    about.notes, about.packages, about.draws
+  self.codes = type(about.codes) == "number" and about.codes or nil
+  self.size, settings.time_limit = tables.product(self.shape), about.time_limit
+  self.obs_bytes = self.size * dtypes[self.dtype].bytes
+  self.groups = native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
+  share(self)
+  self:seed(settings.seed)
+  return self
+end
+
+-- One seed for all environments, or a list: then environment i draws as environment 0 with that seed.
+function world:seed(seed)
+  local list = type(seed) == "table" and seed
+  for i = 1, self.settings.num_envs do
+    local s = list and list[i] or seed
+    if type(s) ~= "number" or s % 1 ~= 0 or s < 0 or s > MOST_SEED then
+      errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.id, tostring(s)))
+    end
+    self.streams[i] = json.array { s, list and 0 or self.first + i - 1 }
+  end
+  self.seeded = false
+end
+
+function world:reset(obs, seed)
+  if seed then self:seed(seed) end
+  for w = 0, self.n_workers - 1 do
+    local streams = json.array {}
+    for i = self.begins[w], self.seeded and -1 or self.begins[w + 1] - 1 do streams[#streams + 1] = self.streams[i + 1] end
+    tell(self, w, { reset = json.array { streams } })
+  end
+  for w = 0, self.n_workers - 1 do hear(self, w, PATIENCE) end
+  self.seeded, self.begun = true, true
+  ffi.copy(obs, self.at.obs, self.settings.num_envs * self.obs_bytes)
+end
+
+function world:step(action, obs, reward, terminated, truncated)
+  local n, at = self.settings.num_envs, self.at
+  if not self.begun then errors.raise(self.id .. ": step before reset") end
+  for i = 0, n - 1 do
+    local a = action[i]
+    if a < 0 or a >= self.n_actions then
+      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.id, i, a, self.n_actions - 1, table.concat(self.names, " ")))
+    end
+    at.action[i] = a
+  end
+  local other = C.mn_workers_round(engine.ctx, self.workers, ("s"):byte(), self.timeout)
+  if other < 0 then lost(self) elseif other > 0 then hear(self, other - 1) end
+  ffi.copy(obs, at.obs, n * self.obs_bytes)
+  ffi.copy(reward, at.reward, 4 * n)
+  ffi.copy(terminated, at.terminated, n)
+  ffi.copy(truncated, at.truncated, n)
+end
+
+function world:roll(r, t, action)
+  local n, ended = self.settings.num_envs, self.ended
+  engine.wait()
+  self:step(action, ffi.cast("char *", r.obs) + (t + 1) * n * self.obs_bytes, r.reward + t * n, r.terminated, r.cut)
+  return engine.check(C.mn_rollout_noted(engine.ctx, r, n, t, action, self.obs_bytes, ended.final_obs, ended.score, ended.ret, ended.length)) ~= 0
+end
+
+function world.rolled() end
+
+function world:keep(first, count)
+  self:close()
+  self.first, self.settings.num_envs, self.streams = self.first + first, count, {}
+  start(self)
+  share(self)
+  self:seed(self.settings.seed)
+end
+
+-- ---- played again ----
+
+function world:need_reset(what)
+  if not self.begun then errors.raise(("%s: %s before reset"):format(self.id, what)) end
+end
+
+-- What names a place in an episode: its seed, its actions, and a checksum of what was observed.
+function world:save(i)
+  self:need_reset "save"
+  local place = ask(self, i, "save")
+  place.id = self.id
+  return json.encode(place)
+end
+
+function world:restore(i, bytes, obs)
+  local place = json.decode((bytes:gsub("%z+$", "")))
+  if type(place) ~= "table" or type(place.actions) ~= "table" or type(place.stream) ~= "table" then
+    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.id, #bytes))
+  end
+  if place.id ~= self.id then errors.raise(("%s: restore: the bytes are of %s"):format(self.id, tostring(place.id))) end
+  ask(self, i, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen })
+  self.begun = true
+  ffi.copy(obs, self.at.obs + i * self.size, self.obs_bytes)
+end
+
+local digit = {}
+for i, c in ipairs { ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"):byte(1, -1) } do digit[c] = i - 1 end
+
+-- Bytes of a text in base64, without its end's padding.
+local function decoded(text, n)
+  local out, k = ffi.new("uint8_t[?]", n + 3), 0
+  for i = 1, #text, 4 do
+    local a, b, c, d = text:byte(i, i + 3)
+    local x = digit[a] * 262144 + digit[b] * 4096 + (digit[c] or 0) * 64 + (digit[d] or 0)
+    out[k], out[k + 1], out[k + 2], k = math.floor(x / 65536), math.floor(x / 256) % 256, x % 256, k + 3
+  end
+  return out
+end
+
+function world:see() return nil end
+
+-- Its own picture, where render_mode="rgb_array" is one of its modes; else the observation as a row of colours.
+function world:draw(i)
+  self:need_reset "draw"
+  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  C.mn_canvas_clear(self.canvas)
+  if self.draws then
+    local p = ask(self, i, "draw")
+    engine.check(C.mn_canvas_image(self.canvas, 0, 0, p.cols, p.rows, p.rows, p.cols, decoded(p.rgb, p.rows * p.cols * 3)))
+    return self.canvas
+  end
+  local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
+  for k = 0, self.size - 1 do
+    seen[k] = self.at.obs[i * self.size + k]
+    lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
+  end
+  engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, seen, lo, hi, canvas.SEQUENTIAL))
+  return self.canvas
+end
+
+function world.truth() return {} end
+function world.truth_of() return nil end
+
+function world:close()
+  if self.workers then C.mn_workers_free(ffi.gc(self.workers, nil)) end
+  self.workers, self.begun = nil, nil
+end
+
+return { new = new }

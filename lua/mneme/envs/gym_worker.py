@@ -1,0 +1,469 @@
+"""Steps environments of Gymnasium for Mneme (gym.lua starts it): num_envs of them in one process, which shares its arrays with Mneme.
+
+Descriptor 3 brings requests and 4 takes answers: a byte "s" steps all environments once and is answered by "." or by "!" and a line of JSON;
+a line of JSON is answered by a line.  Descriptor 5 is the shared memory.
+
+Each episode is reset with a seed of its own, made from the run's seed, the environment's number and the episode's: an episode is then
+known by its seed and its actions, so that it can be played again, whatever the environment keeps."""
+import base64
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import mmap
+import os
+import sys
+import traceback
+import zlib
+
+sys.path.pop(0)                                    # this file's folder
+MOST_FLAT_ACTIONS, LEAST_SIDE = 64, 16             # a picture's sides have so many pixels at least
+
+
+class Refused(Exception):
+    """What Mneme's user has to change: a message, and a hint or None."""
+
+
+def tell(answer):
+    data = json.dumps(answer).encode() + b"\n"
+    while data:
+        data = data[os.write(4, data):]
+
+
+def mixed(*numbers):
+    """A seed of 31 bits (SplitMix64 over the numbers)."""
+    state = 0
+    for n in numbers:
+        state = (state ^ n) + 0x9E3779B97F4A7C15 & 2**64 - 1
+        state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & 2**64 - 1
+        state = (state ^ state >> 27) * 0x94D049BB133111EB & 2**64 - 1
+        state ^= state >> 31
+    return state >> 33
+
+
+def import_python():
+    global gym, np
+    try:
+        import gymnasium as gym
+        import numpy as np
+    except ImportError as e:
+        raise Refused(f"{sys.executable} has no module {e.name}", f"install it: {sys.executable} -m pip install {e.name}; "
+                      "PYTHON=/path/to/python3 chooses another Python") from None
+
+
+# ---- observations: the leaves of a space, in order, as one array ----
+
+def leaves(space, path=()):
+    """(path, leaf) of Dict by sorted key and of Tuple by order."""
+    if isinstance(space, gym.spaces.Dict):
+        return [x for key in sorted(space.spaces) for x in leaves(space[key], path + (key,))]
+    if isinstance(space, gym.spaces.Tuple):
+        return [x for i, part in enumerate(space.spaces) for x in leaves(part, path + (i,))]
+    return [(path, space)]
+
+
+def at(observation, path):
+    for key in path:
+        observation = observation[key]
+    return observation
+
+
+def name_of(path):
+    return "_".join("".join(c if c.isalnum() else "_" for c in str(key)) for key in path) or "observation"
+
+
+def is_text(space):
+    """Text, or a space of a package that gives texts (MissionSpace of minigrid)."""
+    if isinstance(space, gym.spaces.Text):
+        return True
+    try:
+        return type(space).__module__.split(".")[0] != "gymnasium" and isinstance(space.sample(), str)
+    except Exception:
+        return False
+
+
+def is_picture(space):
+    return (isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
+            and sorted(space.shape)[-2] >= LEAST_SIDE)
+
+
+def picture_of(space, channels):
+    """The shape [y, x, channels], and the axes that lead there."""
+    if len(space.shape) == 2:
+        return (*space.shape, 1), None
+    if channels is None:
+        channels = "last" if space.shape[2] in (1, 2, 3, 4) or space.shape[0] not in (1, 2, 3, 4) else "first"
+    if channels not in ("last", "first"):
+        raise Refused(f"channels={channels}, expected last or first")
+    if channels == "last":
+        return space.shape, None
+    return (space.shape[1], space.shape[2], space.shape[0]), (1, 2, 0)
+
+
+class View:
+    """One array of an observation: u8 pictures, u8 codes, or f32 numbers."""
+
+    def __init__(self, space, o):
+        found, self.notes = [], []
+        for path, leaf in leaves(space):
+            name = name_of(path)
+            if o.get("keys") and name not in o["keys"]:
+                continue
+            if is_text(leaf):
+                self.notes.append(f"leaves out the text '{name}'")
+            elif isinstance(leaf, (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)):
+                found.append((path, leaf, name))
+            else:
+                raise Refused(f"the observation '{name}' is a {type(leaf).__name__}, expected Box, Discrete, MultiDiscrete, MultiBinary, "
+                              "or Dict and Tuple of these", "keys=NAME,NAME chooses parts; a gymnasium.ObservationWrapper changes them")
+        for key in o.get("keys") or []:
+            if key not in [name for _, _, name in found]:
+                raise Refused(f"keys={key}: no part of the observation has that name",
+                              "parts: " + " ".join(name_of(path) for path, _ in leaves(space)))
+        if not found:
+            raise Refused("the observation holds no numbers")
+        pictures = [name for _, leaf, name in found if is_picture(leaf)]
+        self.codes = o.get("codes")
+        self.parts = []
+        if self.codes is not None:
+            self.dtype, size = np.uint8, 0
+            for path, leaf, name in found:
+                if not np.issubdtype(leaf.dtype, np.integer):
+                    raise Refused(f"codes={self.codes}: '{name}' has the dtype {leaf.dtype}, expected integers")
+                n = int(np.prod(leaf.shape, dtype=int))
+                low = leaf.start if isinstance(leaf, gym.spaces.Discrete) else 0
+                self.parts.append((path, size, size + n, ("codes", low, name)))
+                size += n
+            self.shape = (size,)
+        elif pictures and len(found) == 1:
+            self.dtype = np.uint8
+            self.shape, axes = picture_of(found[0][1], o.get("channels"))
+            self.parts.append((found[0][0], 0, int(np.prod(self.shape)), ("picture", axes, pictures[0])))
+        elif pictures:
+            raise Refused(f"the observation is the picture '{pictures[0]}' and {len(found) - 1} other part{'s' if len(found) > 2 else ''}: one picture, "
+                          "or numbers", f"keys={pictures[0]} takes the picture alone; codes=N reads integers below N as one-hots")
+        else:
+            self.dtype, size = np.float32, 0
+            for path, leaf, name in found:
+                if isinstance(leaf, gym.spaces.Discrete):
+                    n, how = int(leaf.n), ("one-hot", int(leaf.start), name)
+                elif isinstance(leaf, gym.spaces.MultiDiscrete):
+                    sizes = leaf.nvec.ravel()
+                    n, how = int(sizes.sum()), ("one-hots", np.concatenate([[0], np.cumsum(sizes)[:-1]])
+                                                - getattr(leaf, "start", np.zeros_like(leaf.nvec)).ravel(), name)
+                else:
+                    n, how = int(np.prod(leaf.shape, dtype=int)), ("numbers", None, name)
+                self.parts.append((path, size, size + n, how))
+                size += n
+            self.shape = (size,)
+        self.observes = "" if self.dtype == np.uint8 and not self.codes else " ".join(
+            f"{how[2]}[{stop - start}]" if stop - start > 1 else how[2] for _, start, stop, how in self.parts if stop > start)
+
+    def write(self, observation, row):
+        """Write an observation to row, which is flat."""
+        for path, start, stop, (kind, about, name) in self.parts:
+            x = at(observation, path) if path else observation
+            if kind == "one-hot":
+                row[start:stop] = 0
+                row[start + int(x) - about] = 1
+            elif kind == "one-hots":
+                row[start:stop] = 0
+                row[start + np.asarray(x).ravel() + about] = 1
+            elif kind == "picture":
+                row[:] = (x if about is None else np.transpose(x, about)).ravel()
+            elif kind == "codes":
+                row[start:stop] = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
+            elif getattr(x, "shape", None) == (stop - start,):
+                row[start:stop] = x
+            else:
+                row[start:stop] = np.asarray(x, np.float32).ravel()
+
+    def check(self, rows):
+        """Raise what is wrong with the numbers of rows [n, size], which stand at `first` and after."""
+        if self.codes is not None:
+            if rows.max() < self.codes:
+                return
+            i, k = np.argwhere(rows >= self.codes)[0]
+        elif self.dtype == np.float32:
+            if np.isfinite(rows).all():
+                return
+            i, k = np.argwhere(~np.isfinite(rows))[0]
+        else:
+            return
+        name = next(how[2] for _, start, stop, how in self.parts if start <= k < stop)
+        expected = f"a code below {self.codes}" if self.codes is not None else "a finite number"
+        raise ValueError(f"environment {i}: '{name}' holds {rows[i, k]}, expected {expected}")
+
+
+# ---- actions: whole numbers from 0 ----
+
+def action_of(space, env):
+    """How many there are, their names, and the function from the number to what step takes."""
+    if isinstance(space, gym.spaces.Discrete):
+        start, n = int(space.start), int(space.n)
+        try:
+            names = list(env.unwrapped.get_action_meanings())
+        except Exception:
+            try:
+                names = [a.name for a in env.unwrapped.actions]
+            except Exception:
+                names = []
+        if len(names) != n or len(set(names)) != n:
+            names = [str(start + i) for i in range(n)]
+        return n, [str(name).replace(" ", "_") or "none" for name in names], [space.dtype.type(start + a) for a in range(n)].__getitem__
+    sizes, build = None, None
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        shape, first = space.nvec.shape, getattr(space, "start", np.zeros_like(space.nvec))
+        sizes, build = [int(n) for n in space.nvec.ravel()], lambda parts: (np.reshape(parts, shape) + first).astype(space.dtype)
+    elif isinstance(space, gym.spaces.MultiBinary):
+        sizes, build = [2] * int(np.prod(space.shape)), lambda parts: np.reshape(parts, space.shape).astype(space.dtype)
+    elif isinstance(space, gym.spaces.Tuple) and all(isinstance(s, gym.spaces.Discrete) for s in space.spaces):
+        sizes, build = [int(s.n) for s in space.spaces], lambda parts: tuple(int(s.start) + p for s, p in zip(space.spaces, parts))
+    if sizes is None:
+        raise Refused(f"its actions are a {type(space).__name__}, expected Discrete, or MultiDiscrete, MultiBinary or a Tuple of Discrete with at "
+                      f"most {MOST_FLAT_ACTIONS} combinations")
+    total = int(np.prod(sizes))
+    if total > MOST_FLAT_ACTIONS:
+        raise Refused(f"its actions have {total} combinations, expected at most {MOST_FLAT_ACTIONS}")
+    combined = [[int(k) for k in np.unravel_index(i, sizes)] for i in range(total)]
+    return total, [",".join(map(str, c)) for c in combined], lambda a: build(combined[a])
+
+
+# ---- environments ----
+
+def make(o, **more):
+    """One environment: an ID of gymnasium.make, or a class of a module or of a file."""
+    name, kwargs = o["id"], dict(o.get("kwargs") or {}, **more)
+    module, _, rest = name.rpartition(":")
+    if o.get("file"):
+        spec = importlib.util.spec_from_file_location("mneme_environment", o["file"])
+        found = sys.modules.get("mneme_environment")
+        if found is None:
+            found = sys.modules["mneme_environment"] = importlib.util.module_from_spec(spec)
+            sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
+            spec.loader.exec_module(found)
+    elif module:
+        found = importlib.import_module(module)
+    else:
+        found = None
+    limit = o.get("time_limit")
+    if found is not None and isinstance(getattr(found, rest, None), type):
+        env = getattr(found, rest)(**kwargs)
+        return gym.wrappers.TimeLimit(env, limit) if limit else env
+    if limit is not None:
+        kwargs["max_episode_steps"] = limit or -1
+    try:
+        return gym.make(rest, disable_env_checker=True, **kwargs)
+    except (gym.error.NameNotFound, gym.error.NamespaceNotFound) as e:
+        if module:
+            raise
+        register_installed()
+        try:
+            return gym.make(rest, disable_env_checker=True, **kwargs)
+        except (gym.error.NameNotFound, gym.error.NamespaceNotFound):
+            raise Refused(str(e), "gym:MODULE:ID imports the module that registers it") from None
+
+
+def register_installed():
+    """What installed packages register: those that name an entry point for it, and those that are known to register when imported."""
+    for point in importlib.metadata.entry_points().select(group="gymnasium.envs"):
+        try:
+            found = point.load()
+            if callable(found):
+                found()
+        except Exception:
+            traceback.print_exc()
+    for module in ("minigrid", "ale_py", "popgym", "memory_gym", "neurogym", "mikasa_base", "memory_maze", "bsuite"):
+        try:
+            if importlib.util.find_spec(module):
+                importlib.import_module(module)
+        except Exception:
+            traceback.print_exc()
+
+
+class Slot:
+    """One environment, its stream of seeds and its present episode."""
+
+    def __init__(self, env):
+        self.env, self.stream, self.episode, self.actions, self.total = env, (0, 0), -1, [], 0.0
+        self.shown = None                       # a copy that draws: [environment, stream, episode, number of actions]
+
+    def seed(self):
+        return mixed(*self.stream, self.episode)
+
+
+class Worker:
+    def __init__(self, o):
+        self.o = o
+        self.slots = [Slot(make(o))]
+        first = self.slots[0].env
+        if isinstance(first, gym.vector.VectorEnv):
+            raise Refused("it is a vector environment, expected a single gymnasium.Env: Mneme makes its own vector")
+        if not isinstance(first, gym.Env):
+            raise Refused(f"it is a {type(first).__name__}, expected a gymnasium.Env", "shimmy converts environments of other interfaces")
+        for _ in range(o["num_envs"] - 1):
+            self.slots.append(Slot(make(o)))
+        self.view = View(first.observation_space, o)
+        self.n_actions, self.names, self.act = action_of(first.action_space, first)
+
+    def describe(self):
+        spec = self.slots[0].env.spec
+        packages = {"python": sys.version.split()[0], "gymnasium": gym.__version__, "numpy": np.__version__}
+        top = type(self.slots[0].env.unwrapped).__module__.split(".")[0]
+        version = getattr(sys.modules.get(top), "__version__", None)
+        if version and top != "gymnasium":
+            packages[top] = str(version)
+        limit = self.o.get("time_limit")
+        if limit is None:
+            limit = getattr(spec, "max_episode_steps", None) or 0
+        return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
+                "observes": self.view.observes, "names": self.names, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
+                "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
+
+    def share(self, bytes_, arrays):
+        memory = mmap.mmap(5, bytes_)
+        n, first, size = self.o["all"], self.o["first"], int(np.prod(self.view.shape))
+        own = slice(first, first + len(self.slots))
+        shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": ((n,), np.int32),
+                  "reward": ((n,), np.float32), "score": ((n,), np.float32), "ret": ((n,), np.float32), "length": ((n,), np.int32),
+                  "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
+        for key, (shape, dtype) in shapes.items():
+            setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
+        return {}
+
+    def start(self, i):
+        s = self.slots[i]
+        s.episode, s.actions, s.total = s.episode + 1, [], 0.0
+        observation, _ = s.env.reset(seed=s.seed())
+        self.view.write(observation, self.obs[i])
+
+    def reset(self, streams):
+        for i, s in enumerate(self.slots):
+            if streams:
+                s.stream, s.episode = tuple(streams[i]), -1
+            self.start(i)
+        self.view.check(self.obs)
+        return {}
+
+    def step(self):
+        rewards, terminations, truncations = [], [], []
+        for i, (s, a) in enumerate(zip(self.slots, self.action.tolist())):
+            observation, reward, terminated, truncated, info = s.env.step(self.act(a))
+            reward = float(reward)
+            s.actions.append(a)
+            s.total += reward
+            rewards.append(reward)
+            terminations.append(bool(terminated))
+            truncations.append(bool(truncated) and not terminated)
+            if terminated or truncated:
+                self.view.write(observation, self.final_obs[i])
+                self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
+                self.start(i)
+            else:
+                self.view.write(observation, self.obs[i])
+        self.reward[:], self.terminated[:], self.truncated[:] = rewards, terminations, truncations
+        self.view.check(self.obs)
+        if not np.isfinite(self.reward).all():
+            raise ValueError(f"environment {np.argmin(np.isfinite(self.reward))}: the reward is {rewards[np.argmin(np.isfinite(self.reward))]}")
+
+    def score_of(self, info):
+        name = self.o.get("score")
+        value = info.get(name) if name else None
+        if value is None:
+            return np.nan
+        value = float(value)
+        if not 0 <= value <= 1:
+            raise ValueError(f"score={name}: info['{name}'] is {value}, expected 0 to 1")
+        return value
+
+    # An episode is known by its seed and its actions.
+    def save(self, i):
+        s = self.slots[i]
+        return {"stream": s.stream, "episode": s.episode, "actions": s.actions, "seen": zlib.crc32(self.obs[i].tobytes())}
+
+    def replay(self, slot, env, wanted):
+        """Bring env, which slot's stream, episode and number of actions describe, to the wanted place: its last observation, or None: it is there."""
+        observation, actions = None, wanted["actions"]
+        if (tuple(wanted["stream"]), wanted["episode"]) != (tuple(slot.stream), slot.episode) or slot.actions != actions[:len(slot.actions)]:
+            slot.stream, slot.episode, slot.actions, slot.total = tuple(wanted["stream"]), wanted["episode"], [], 0.0
+            observation, _ = env.reset(seed=slot.seed())
+        for a in actions[len(slot.actions):]:
+            observation, reward, terminated, truncated, _ = env.step(self.act(a))
+            slot.actions.append(a)
+            slot.total += float(reward)
+            if terminated or truncated:
+                slot.episode = -2                   # it is of no use
+                return False
+        return observation
+
+    def restore(self, i, wanted):
+        s = self.slots[i]
+        observation = self.replay(s, s.env, wanted)
+        if observation is not None and observation is not False:
+            self.view.write(observation, self.obs[i])
+        if observation is False or zlib.crc32(self.obs[i].tobytes()) != wanted["seen"]:
+            return {"error": "played again from its seed and actions, the episode goes otherwise: this environment is not reproducible",
+                    "hint": "does it draw from another source than self.np_random, or read a clock?"}
+        return {}
+
+    def draw(self, i):
+        s = self.slots[i]
+        if s.shown is None:
+            try:
+                s.shown = Slot(make(self.o, render_mode="rgb_array"))
+            except Exception as e:
+                return {"error": f"it gives no picture: {e}"}
+        if self.replay(s.shown, s.shown.env, {"stream": s.stream, "episode": s.episode, "actions": s.actions}) is False:
+            return {"error": "played again from its seed and actions, the episode goes otherwise: this environment is not reproducible"}
+        picture = s.shown.env.render()
+        if not isinstance(picture, np.ndarray) or picture.ndim != 3:
+            return {"error": "render gives no picture"}
+        picture = np.ascontiguousarray(picture[:, :, :3], np.uint8)
+        return {"rows": picture.shape[0], "cols": picture.shape[1], "rgb": base64.b64encode(picture.tobytes()).decode()}
+
+
+def problem(e, i=None):
+    """An exception as an answer: what it says, and where in the user's file."""
+    if isinstance(e, Refused):
+        return {"error": e.args[0], "hint": e.args[1] if len(e.args) > 1 else None}
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename != __file__]
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    traceback.print_exception(type(e), e, e.__traceback__)
+    return {"error": f"{type(e).__name__}: {e}{where}"}
+
+
+def serve():
+    worker = None
+    while True:
+        first = os.read(3, 1)
+        if not first:
+            return
+        if first == b"s":
+            try:
+                worker.step()
+                os.write(4, b".")
+            except BaseException as e:                  # an environment may call sys.exit()
+                os.write(4, b"!")
+                tell(problem(e))
+            continue
+        line = bytearray(first)
+        while not line.endswith(b"\n"):
+            more = os.read(3, 1 << 16)
+            if not more:
+                return
+            line += more
+        request = json.loads(line)
+        try:
+            if "make" in request:
+                import_python()
+                worker = Worker(request["make"])
+                tell(worker.describe())
+            else:
+                (name, values), = request.items()
+                tell(getattr(worker, name)(*values))
+        except BaseException as e:
+            tell(problem(e))
+
+
+serve()
+os._exit(0)

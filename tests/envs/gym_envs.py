@@ -1,0 +1,132 @@
+"""Environments of Gymnasium that show what came of each part: for test_gym.lua."""
+import os
+import sys
+import time
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class Walk(gym.Env):
+    """A random walk that the actions bend: ends above 3, pays its place."""
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None, scale=1.0):
+        self.render_mode, self.scale = render_mode, scale
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+        self.action_space = spaces.Discrete(2, start=5)
+
+    def look(self):
+        return np.array([self.x, self.t], np.float32)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.t = self.np_random.normal() * self.scale, 0
+        return self.look(), {}
+
+    def step(self, action):
+        assert action in (5, 6) and isinstance(action, np.int64), repr(action)
+        self.t += 1
+        self.x += self.np_random.normal() + (action - 5.5)
+        over = abs(self.x) > 3
+        return self.look(), self.x, over, self.t >= 40, {"up": self.x > 0, "far": 7.0} if over else {}
+
+    def render(self):
+        picture = np.zeros((6, 9, 3), np.uint8)
+        picture[2, int(self.t) % 9] = 255
+        return picture
+
+
+class Shows(gym.Env):
+    """Observes values of a space that its step number decides, and pays the number that its action stands for."""
+    def __init__(self, kind="box", actions="discrete"):
+        self.observation_space = {
+            "box": spaces.Box(-1e3, 1e3, (2, 2), np.float64),
+            "ints": spaces.Box(-9, 9, (3,), np.int64),
+            "discrete": spaces.Discrete(4, start=2),
+            "multi": spaces.MultiDiscrete([2, 3]),
+            "binary": spaces.MultiBinary(3),
+            "dict": spaces.Dict({"b": spaces.Discrete(3), "a": spaces.Box(0, 9, (2,), np.float32), "words": spaces.Text(9)}),
+            "tuple": spaces.Tuple([spaces.Discrete(2), spaces.Dict({"z": spaces.MultiBinary(2)})]),
+            "last": spaces.Box(0, 255, (16, 20, 3), np.uint8),
+            "first": spaces.Box(0, 255, (3, 16, 20), np.uint8),
+            "grey": spaces.Box(0, 255, (16, 20), np.uint8),
+            "grid": spaces.Dict({"grid": spaces.Box(0, 255, (2, 2), np.uint8), "way": spaces.Discrete(4)}),
+            "mixed": spaces.Dict({"eye": spaces.Box(0, 255, (16, 20, 3), np.uint8), "way": spaces.Discrete(4)}),
+            "graph": spaces.Graph(spaces.Discrete(2), spaces.Discrete(2)),
+            "sequence": spaces.Dict({"s": spaces.Sequence(spaces.Discrete(2))}),
+        }[kind]
+        self.action_space = {
+            "discrete": spaces.Discrete(3),
+            "multi": spaces.MultiDiscrete([2, 3]),
+            "binary": spaces.MultiBinary(2),
+            "tuple": spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2, start=1)]),
+            "many": spaces.MultiDiscrete([9, 9]),
+            "dict": spaces.Dict({"a": spaces.Discrete(2)}),
+        }[actions]
+        self.kind, self.actions = kind, actions
+
+    def look(self):
+        t = self.t
+        return {
+            "box": lambda: np.array([[t, t + 1], [t + 2, t + 3]], np.float64), "ints": lambda: np.array([t, -t, 7]),
+            "discrete": lambda: 2 + t % 4, "multi": lambda: np.array([t % 2, t % 3]), "binary": lambda: np.array([t % 2, 1, 0], np.int8),
+            "dict": lambda: {"b": t % 3, "a": np.array([t, t + 1], np.float32), "words": "go"},
+            "tuple": lambda: (t % 2, {"z": np.array([0, 1], np.int8)}),
+            "last": lambda: np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8),
+            "first": lambda: np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8).transpose(2, 0, 1),
+            "grey": lambda: np.arange(320, dtype=np.int64).reshape(16, 20).astype(np.uint8),
+            "grid": lambda: {"grid": np.array([[1, 2], [3, t]], np.uint8), "way": t % 4},
+        }[self.kind]()
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.look(), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.actions == "multi":
+            action = int(action[0]) * 10 + int(action[1])
+        elif self.actions == "binary":
+            action = int(action[0]) * 10 + int(action[1])
+        elif self.actions == "tuple":
+            action = action[0] * 10 + action[1]
+        return self.look(), float(action), False, False, {}
+
+
+class Fails(gym.Env):
+    """Goes wrong in step 3 as it is told."""
+    observation_space, action_space = spaces.Box(-1, 1, (1,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, how="raise"):
+        self.how = how
+        if how == "init":
+            raise ValueError("no such map")
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        x, reward = np.zeros(1, np.float32), 0.0
+        if self.how == "random":
+            x[0] = np.random.default_rng().random()
+        elif self.t == 3:
+            if self.how == "raise":
+                raise KeyError("door")
+            if self.how == "exit":
+                sys.exit(4)
+            if self.how == "die":
+                print("the last words", flush=True)
+                os.kill(os.getpid(), 9)
+            if self.how == "hang":
+                time.sleep(100)
+            if self.how == "nan":
+                x[0] = np.nan
+            if self.how == "reward":
+                reward = float("inf")
+        return x, reward, False, False, {}

@@ -1,0 +1,270 @@
+-- test_gym.lua -- environments of Gymnasium keep the contract of ours: the same bits for any number of workers, saved, restored and resumed;
+-- every space is read or refused in words; a worker that fails is named.
+local t = require "tests.harness"
+local ffi = require "ffi"
+local python, why = require("tests.support.python")()
+if not python then t.test("gym: environments of Gymnasium", function() t.skip(why) end) return end
+ffi.cdef "int setenv(const char *name, const char *value, int overwrite); int kill(int pid, int signal);"
+ffi.C.setenv("PYTHON", python, 1)
+
+local engine = require "mneme.base.engine"
+local envs = require "mneme.envs.env"
+local files = require "mneme.base.files"
+local shell = require "tests.support.shell"
+
+local FILE = "gym:" .. shell.root .. "tests/envs/gym_envs.py:"
+if not shell.root:find "/$" then FILE = "gym:" .. shell.root .. "/tests/envs/gym_envs.py:" end
+
+-- Everything that T steps give, as one text.
+local function trace(env, steps, from)
+  local parts, n = {}, env.num_envs
+  for k = from or 1, steps do
+    local actions = {}
+    for i = 1, n do actions[i] = (k * 7 + (env.at and env.at[i] or i) * 3) % env.action_space.n end
+    local obs, reward, terminated, truncated, info = env:step(actions)
+    for _, x in ipairs { obs, reward, terminated, truncated } do parts[#parts + 1] = tostring(ffi.string(x:data(), x:size() * (x:dtype() == "u8" and 1 or 4))) end
+    for i = 0, n - 1 do
+      if terminated:data()[i] + truncated:data()[i] > 0 then
+        parts[#parts + 1] = ("%d %.9g %.9g %d %.9g"):format(i, info.ret:data()[i], info.score:data()[i], info.length:data()[i],
+          info.final_obs:data()[i * 2])
+      end
+    end
+  end
+  return table.concat(parts, "|")
+end
+
+local function walk(settings)
+  settings.score = "up"
+  return envs.new(FILE .. "Walk", settings)
+end
+
+t.test("gym: one, two and three workers give the same bits, and an environment with its seed is the same alone", function()
+  local texts = {}
+  for w = 1, 3 do
+    local env = walk { num_envs = 5, seed = 3, workers = w }
+    env:reset()
+    texts[w] = trace(env, 90)
+    env:close()
+  end
+  t.ok(texts[1] == texts[2] and texts[2] == texts[3], "bits differ with the workers")
+  t.ok(#texts[1]:gsub("[^|]", "") > 380, "some episodes must end")
+  local five, one = walk { num_envs = 3, seed = 1 }, walk { num_envs = 1, seed = 8 }
+  five:reset { 4, 8, 15 }
+  one:reset()
+  one.at = { 2 }
+  for k = 1, 60 do
+    local a = five:step { (k * 7 + 3) % 2, (k * 7 + 6) % 2, (k * 7 + 9) % 2 }
+    local b = one:step { (k * 7 + 6) % 2 }
+    t.eq(a:data()[2], b:data()[0])
+  end
+  five:close()
+  one:close()
+end)
+
+t.test("gym: an end keeps the last observation, what was reached, and both kinds of end", function()
+  local env = walk { num_envs = 4, time_limit = 6 }
+  t.eq(env.time_limit, 6)
+  t.eq(table.concat(env.action_space.names, " "), "5 6")
+  env:reset()
+  local ends, cuts, up = 0, 0, 0
+  for _ = 1, 60 do
+    local obs, _, terminated, truncated, info = env:step { 0, 1, 0, 1 }
+    for i = 0, 3 do
+      local over, cut = terminated:data()[i], truncated:data()[i]
+      t.ok(over + cut <= 1)
+      if over + cut > 0 then
+        ends, cuts = ends + over, cuts + cut
+        t.eq(info.final_obs:data()[2 * i + 1], info.length:data()[i])
+        t.eq(obs:data()[2 * i + 1], 0)
+        local x, score = info.final_obs:data()[2 * i], info.score:data()[i]
+        if over == 1 then
+          up = up + score
+          t.eq(score, x > 0 and 1 or 0)
+        else t.ok(score ~= score and info.length:data()[i] == 6, "the info has no score where the time ended it") end
+      end
+    end
+  end
+  t.ok(ends > 4 and cuts > 4 and up > 1, ("%d ends, %d by time, %d up"):format(ends, cuts, up))
+  env:close()
+end)
+
+t.test("gym: saved and restored, an environment goes on bit for bit, in its place and in another", function()
+  local env = walk { num_envs = 3, workers = 2 }
+  env:reset()
+  trace(env, 25)
+  local saved = {}
+  for i = 0, 2 do saved[i] = env:save(i) .. "\0\0\0" end
+  local on = trace(env, 60, 26)
+  for i = 0, 2 do env:restore(i, saved[i]) end
+  t.ok(trace(env, 60, 26) == on, "restored, it goes on differently")
+  local other = walk { num_envs = 3, seed = 99, workers = 1 }
+  other:reset()
+  for i = 0, 2 do other:restore(i, saved[i]) end
+  t.ok(trace(other, 60, 26) == on, "restored elsewhere, it goes on differently")
+  t.raises(function() env:restore(0, "nothing") end, "not a saved environment")
+  t.raises(function() env:restore(0, (saved[0]:gsub("Walk", "Talk"))) end, "the bytes are of")
+  for _, e in ipairs { env, other } do e:close() end
+  local chance = envs.new(FILE .. "Fails", { how = "random", num_envs = 1 })
+  chance:reset()
+  for _ = 1, 3 do chance:step { 0 } end
+  local place = chance:save(0)
+  chance:step { 0 }
+  t.raises(function() chance:restore(0, place) end, "not reproducible")
+  chance:close()
+end)
+
+-- What an observation of each space is at step 1: numbers, or the shape and three places of a picture.
+local seen = {
+  box = { 1, 2, 3, 4 }, ints = { 1, -1, 7 }, discrete = { 0, 1, 0, 0 }, multi = { 0, 1, 0, 1, 0 }, binary = { 1, 1, 0 },
+  dict = { 1, 2, 0, 1, 0 }, tuple = { 0, 1, 0, 1 }, grid = { 1, 2, 3, 1, 0, 1, 0, 0 },
+}
+local groups = { dict = "a 2, b 3", tuple = "0 2, 1_z 2", box = "observation 4", grid = "grid 4, way 4" }
+
+t.test("gym: each space of observations is read as one array", function()
+  for kind, expected in pairs(seen) do
+    local env = envs.new(FILE .. "Shows", { kind = kind, num_envs = 2, workers = 1 })
+    env:reset()
+    local obs = env:step { 0, 0 }
+    t.eq(env.observation_space.dtype, "f32")
+    t.eq(table.concat(obs:to_table()[2], " "), table.concat(expected, " "))
+    local parts = {}
+    for i, g in ipairs(env.observation_space.groups) do parts[i] = g.name .. " " .. g.n end
+    if groups[kind] then t.eq(table.concat(parts, ", "), groups[kind]) end
+    env:close()
+  end
+  for kind, channels in pairs { last = 3, first = 3, grey = 1 } do
+    local env = envs.new(FILE .. "Shows", { kind = kind, num_envs = 1 })
+    local obs = env:reset()
+    t.eq(table.concat(env.observation_space.shape, "x"), "16x20x" .. channels)
+    t.eq(env.observation_space.dtype, "u8")
+    for k = 0, 319 do t.eq(obs:data()[k], k % 256) end
+    env:close()
+  end
+  local env = envs.new(FILE .. "Shows", { kind = "grid", codes = 9, num_envs = 1 })
+  env:reset()
+  t.eq(table.concat(env:step { 0 }:to_table()[1], " "), "1 2 3 1 1")
+  t.eq(env.observation_space.codes, 9)
+  for _ = 2, 8 do env:step { 0 } end
+  t.raises(function() env:step { 0 } end, "environment 0: 'grid' holds 9, expected a code below 9")
+  env:close()
+  env = envs.new(FILE .. "Shows", { kind = "dict", keys = "b", num_envs = 1 })
+  t.eq(table.concat(env:reset():to_table()[1], " "), "1 0 0")
+  env:close()
+end)
+
+t.test("gym: actions of several parts are combinations, and the environment gets what its space says", function()
+  for kind, expected in pairs { discrete = { 0, 1, 2 }, multi = { 0, 1, 2, 10, 11, 12 }, binary = { 0, 1, 10, 11 }, tuple = { 1, 2, 11, 12 } } do
+    local env = envs.new(FILE .. "Shows", { actions = kind, num_envs = 1 })
+    env:reset()
+    t.eq(env.action_space.n, #expected)
+    for a, wanted in ipairs(expected) do
+      local _, reward = env:step { a - 1 }
+      t.eq(reward:data()[0], wanted)
+    end
+    t.raises(function() env:step_raw(ffi.new("int32_t[1]", #expected), env.tensors.obs:data(), env.tensors.reward:data(),
+      env.tensors.terminated:data(), env.tensors.truncated:data()) end, "expected 0.." .. #expected - 1)
+    env:close()
+  end
+end)
+
+t.test("gym: what cannot be read is refused in words", function()
+  local function refused(words, name, settings)
+    settings = settings or {}
+    settings.num_envs = settings.num_envs or 1
+    t.raises(function() envs.new(name:find "^gym:" and name or FILE .. name, settings) end, words)
+  end
+  refused("is a Graph, expected Box", "Shows", { kind = "graph" })
+  refused("is a Sequence, expected Box", "Shows", { kind = "sequence" })
+  refused("is the picture 'eye' and 1 other part", "Shows", { kind = "mixed" })
+  refused("have 81 combinations, expected at most 64", "Shows", { actions = "many" })
+  refused("its actions are a Dict", "Shows", { actions = "dict" })
+  refused("no part of the observation has that name", "Shows", { kind = "dict", keys = "c" })
+  refused("expected integers", "Shows", { kind = "dict", codes = 4 })
+  refused("ValueError: no such map %(.*gym_envs.py:%d+%)", "Fails", { how = "init" })
+  refused("unexpected keyword argument 'size'", "Walk", { size = 3 })
+  refused("doesn't exist", "gym:NoSuchTask-v3")
+  refused("No module named 'no_such_module'", "gym:no_such_module:Task-v0")
+  refused("there is no file", "gym:no_such_file.py:Task")
+  refused("which environment", "gym:")
+  refused("workers=0", "Walk", { workers = 0 })
+  refused("seed=%-1", "Walk", { seed = -1 })
+  ffi.C.setenv("PYTHON", "no-such-python", 1)
+  refused("no%-such%-python: No such file", "Walk")
+  ffi.C.setenv("PYTHON", python, 1)
+end)
+
+t.test("gym: a worker that fails is named, with its last words", function()
+  for how, words in pairs { raise = "KeyError: 'door' %(.*gym_envs.py:%d+%)", exit = "SystemExit: 4", nan = "environment %d: 'observation' holds nan",
+    reward = "environment %d: the reward is inf", die = "worker 1 of 2 was killed by signal 9.*the last words", hang = "has not answered in time" } do
+    local env = envs.new(FILE .. "Fails", { how = how == "die" and "raise" or how, num_envs = 2, workers = 2, timeout = how == "hang" and 1 or 60 })
+    if how == "die" then
+      env:close()
+      env = envs.new(FILE .. "Fails", { how = "die", num_envs = 2, workers = 2 })
+      words = words:gsub("1 of 2", "%%d of 2")
+    end
+    env:reset()
+    for _ = 1, 2 do env:step { 0, 1 } end
+    t.raises(function() env:step { 0, 1 } end, words)
+    env:close()
+  end
+end)
+
+t.test("gym: an environment's own picture is drawn, at the step that it is at", function()
+  local env = walk { num_envs = 2 }
+  env:reset()
+  for _ = 1, 2 do env:step { 0, 1 } end
+  local rows, cols = ffi.new "int[1]", ffi.new "int[1]"
+  local shape = engine.C.mn_canvas_shapes(env:draw(1))[0]
+  local pixels = engine.C.mn_canvas_pixels(env:draw(1), shape.text, rows, cols)
+  t.eq(rows[0], 6)
+  t.eq(cols[0], 9)
+  local step = env.tensors.obs:data()[3]
+  for x = 0, 8 do t.eq(pixels[(2 * 9 + x) * 3], x == step and 255 or 0) end
+  env:close()
+end)
+
+local here = shell.folder()
+shell.run(here, ("cp '%s' envs.py"):format((FILE:match "^gym:(.*):$")))
+local function mneme(words) return shell.run(here, ("PYTHON='%s' '%s' %s"):format(python, shell.program, words)) end
+local TRAIN = "run train env=gym:envs.py:Walk env.score=up core=gru core.d_model=8 hidden=8 num_envs=%d num_steps=16 learner=%s minibatches=1 "
+
+t.test("gym: trained, resumed, evaluated, replayed and intervened on as ours are", function()
+  for learner, n in pairs { a2c = 2, ppo = 6 } do
+    local words = TRAIN:format(n, learner):gsub(learner == "a2c" and "minibatches=1 " or "%z", "")
+    local steps = 16 * n
+    local said, status = mneme(words .. ("steps=%d run=whole-%s threads=1"):format(6 * steps, learner))
+    t.ok(status == 0, said)
+    mneme(words .. ("steps=%d run=part-%s threads=1"):format(3 * steps, learner))
+    said, status = mneme(("run resume=part-%s steps=%d threads=1"):format(learner, 6 * steps))
+    t.ok(status == 0, said)
+    local values = {}
+    for i, name in ipairs { "whole", "part" } do
+      local text = files.text(("%s/%s-%s/checkpoints/step-%d.safetensors"):format(here, name, learner, 6 * steps))
+      values[i] = text:sub(9 + tonumber(ffi.cast("const uint64_t *", text)[0]))              -- after the header, which tells seconds
+    end
+    t.ok(#values[1] > 4000 and values[1] == values[2], learner .. ": resumed, it has other values")
+  end
+  for _, words in ipairs { "eval whole-ppo episodes=20", "view whole-ppo out=p.png", "intervene whole-ppo erase=all at=3 episodes=10", "list runs .",
+    "report whole-ppo out=r.html", "play whole-ppo out=q.png" } do
+    local said, status = mneme(words)
+    t.ok(status == 0 or words:find "^play" and status == 2, words .. "\n" .. said)
+  end
+end)
+
+t.test("gym: a file of Python that a folder brings is not run", function()
+  shell.run(here, "mkdir given && cp -r whole-ppo given/there && cp envs.py keep.py && rm envs.py")
+  local said, status = shell.run(here, ("XDG_STATE_HOME='%s/other' PYTHON='%s' '%s' eval given/there episodes=2"):format(here, python, shell.program))
+  t.ok(status ~= 0 and said:find "envs.py" and said:find "trust=1", said)
+end)
+
+t.test("gym: an interrupted training saves, and leaves no process behind", function()
+  shell.run(here, "cp keep.py envs.py")
+  local said = shell.run(here, ("PYTHON='%s' setsid timeout -s INT 4 '%s' %s steps=100000000 run=cut"):format(python, shell.program, TRAIN:format(4, "ppo")))
+  t.ok(said:find "resume", said)
+  t.ok(shell.run(here, "ls cut/checkpoints"):find "safetensors", said)
+  shell.run(here, ("PYTHON='%s' setsid timeout -s KILL 3 '%s' %s steps=100000000 run=killed"):format(python, shell.program, TRAIN:format(4, "ppo")))
+  local left = "for p in $(pgrep -f [g]ym_worker.py); do readlink /proc/$p/cwd; done | grep -cx \"$(pwd -P)\" || true"
+  shell.wait("the workers to end", function() return shell.run(here, left):match "^0" end)
+end)
+
+shell.run("/", ("rm -rf '%s'"):format(here))
