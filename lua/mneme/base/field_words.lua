@@ -234,7 +234,7 @@ return {
   { "core", "lmu coru unicornn phased_lstm lstm_attention bilstm", "not here; nearest: lstm, lru" },
   -- ---- environments ----
   { "environment", "cartpole cartpole_v1 cart_pole stateless_cartpole cartpole_v0 popgym_noisystatelesscartpole",
-    "noisy_cartpole: a pole without velocities; Gymnasium's own CartPole is not here" },
+    "noisy_cartpole: a pole without velocities; Gymnasium's own is gym:CartPole-v1" },
   { "environment", "t_maze bsuite_memory memory_length memory_len tmaze_v1", "tmaze: remember a cue along a corridor" },
   { "environment", "popgym_repeatfirst popgym_repeat_first repeatfirst popgym_repeatfirsteasy", "repeat_first: POPGym's RepeatFirst" },
   { "environment", "popgym_repeatprevious repeatprevious", "repeat_previous: POPGym's RepeatPrevious" },
@@ -245,12 +245,11 @@ return {
   { "environment", "crafter", "craftax_classic: Crafter's rules" },
   { "environment", "memorymaze memory_maze_9x9", "memory_maze: find the prompted targets" },
   { "environment", "minigrid babyai miniworld minihack memory_s7 minigrid_memory",
-    "not here; nearest: gridworld (your own maze, drawn in characters)" },
+    "gym:ID where its Python package is installed: gym:MiniGrid-MemoryS7-v0 (docs/gymnasium.md)" },
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
   { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid pendulum acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
-    "not here: a Gymnasium environment cannot be trained on; nearest: mneme list envs, or your own in Lua or C "
-    .. "(docs/write-an-environment.md)" },
+    "gym:ID where its Python package is installed, with discrete actions (docs/gymnasium.md); nearest of ours: mneme list envs" },
   { "environment", "copy mqar listops induction",
     "not an environment but a data set (docs/datasets.md); nearest: selective_copy, associative_recall" },
   -- ---- learners ----
@@ -344,7 +343,7 @@ return {
     "make demo installs what is missing and builds; mneme doctor says what is there and what is not (README.md, "
     .. "docs/faq.md)" },
   { "topic", "gymnasium gym pip",
-    "Mneme's environments are there for Python, as Gymnasium's (docs/python.md); training on one of Gymnasium's is not here" },
+    "mneme run train env=gym:ID trains on an environment of Gymnasium (docs/gymnasium.md); Mneme's are there for Python, too (docs/python.md)" },
   { "topic", "seed seeds",
     "seed=N: one run's random seed; mneme run SCRIPT seeds=4: one run per seed; mneme sweep SCRIPT seeds=N: of each point" },
   { "topic", "tutorial getting_started quickstart start examples",
