@@ -346,7 +346,7 @@ t.test("files by their ends", function()
   well_formed(files.read(here .. "/a.svg"))
   figures.export(fig, here .. "/a.csv")
   t.eq((files.read(here .. "/a.csv")), figures.csv(fig))
-  t.raises(function() figures.export(fig, here .. "/a.jpg") end, "%.svg, %.png, %.pdf, %.csv, %.tex or %.gp")
+  t.raises(function() figures.export(fig, here .. "/a.jpg") end, "%.svg, %.png, %.pdf, %.csv or %.tex")
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" ~= 0 then
     t.raises(function() figures.export(fig, here .. "/a.png") end, "librsvg2%-bin")
     return
@@ -356,31 +356,6 @@ t.test("files by their ends", function()
   figures.export(fig, here .. "/a.pdf")
   t.eq(files.read(here .. "/a.pdf"):sub(1, 4), "%PDF")
   t.eq(table.concat(files.list(here), " "), "a.csv a.pdf a.png a.svg")
-end)
-
-t.test("gnuplot draws every kind from the script and the CSV, without a complaint", function()
-  t.ok(figures.gnuplot(latency(2), "x/a"):find("data = 'a.csv'", 1, true))
-  if os.execute "command -v gnuplot >/dev/null 2>&1" ~= 0 then t.skip "gnuplot is not installed" end
-  for i, name in ipairs(names) do
-    local at = ("%s/g%d"):format(here, i)
-    figures.export(all[name], at .. ".gp")
-    local said, status = shell.run(here, ("gnuplot -e \"set terminal svg; set output 'g%d.svg'\" g%d.gp"):format(i, i))
-    t.eq(status, 0, name .. ": " .. said)
-    t.eq(said, "", name)
-    t.ok(files.read(at .. ".svg"):find("</svg>", 1, true), name)
-  end
-  -- a line of three points under a name that parts columns is drawn from the three rows that it has
-  local fig = { kind = "lines", x = {}, y = {}, lines = { { name = "plain", x = { 1, 2 }, y = { 5, 6 } },
-    { name = 'gtrxl, "256"', x = { 1, 2, 3 }, y = { 7, 8, 9 } } } }
-  figures.export(fig, here .. "/comma.gp")
-  local rows = files.read(here .. "/comma.gp"):match "every (::%d+::%d+) using 3:4 with linespoints[^\n]-title \"gtrxl"
-  t.eq(rows, "::3::5")
-  files.write(here .. "/comma.gp", { ("set datafile separator comma\nset table 'comma.txt'\nplot 'comma.csv' every %s using 3:4\n"):format(rows) })
-  local said, status = shell.run(here, "gnuplot comma.gp")
-  t.eq(status, 0, said)
-  local points = {}
-  for x, y in files.read(here .. "/comma.txt"):gmatch "\n%s*(%d)%s+(%d)" do points[#points + 1] = x .. y end
-  t.eq(table.concat(points, " "), "17 28 39")
 end)
 
 t.test("the example of docs/figures.md", function()

@@ -126,11 +126,6 @@ local function items_of(fig, styles)
   return items
 end
 
----The scale of a figure from the bottom to the top.
-function lines.upright(fig, low, high, bottom, top)
-  return scale.new(fig.y, low, high, bottom, top, { wanted = math.floor((bottom - top) / 50), nice = not fig.y.range })
-end
-
 ---Draw it.
 ---@param paper table whose height it sets
 ---@param y0 number where it may begin
@@ -146,7 +141,7 @@ function lines.draw(paper, fig, y0, narrow, split)
   local right, needed = labels.room(items, paper.width)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
-  local y = lines.upright(fig, low_y, high_y, top + height, top)
+  local y = scale.new(fig.y, low_y, high_y, top + height, top, { wanted = math.floor(height / 50), nice = not fig.y.range })
   local box = { x = math.ceil(axes.widest(y.labels)) + 10, y = top, h = height }
   box.w = paper.width - box.x - (right or 10)
   local x = axes.across(fig.x, low_x, high_x, box.x, box.x + box.w)

@@ -13,6 +13,7 @@ local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
 local MOST = 8                     -- points of which every two are compared
@@ -194,7 +195,6 @@ end
 function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
 
 ---The specification of a study, with the usual metrics and figures where it has none.
----@param study table
 ---@param spec table? what mn.study was given
 ---@return table spec
 function plain.spec(study, spec)
@@ -230,11 +230,7 @@ end
 local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
 
 ---Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
----@param out table page
----@param study table
----@param spec table
----@param words table
-function plain.differences(out, study, spec, words)
+function plain.differences(out, study, spec)
   local groups, metric = folder.groups(study.runs), nil
   for _, name in ipairs(usual_results) do metric = metric or spec.metrics and spec.metrics[name] and name end
   if not metric or #groups < 2 or #groups > MOST then return end

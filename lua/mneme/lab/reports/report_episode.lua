@@ -16,6 +16,7 @@ local stepper = require "mneme.insight.episodes.stepper"
 local terminal = require "mneme.base.terminal"
 local viewer = require "mneme.insight.view.viewer"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local episode = {}
 local MOST_STEPS, MOST_EPISODES = 400, 6
@@ -102,7 +103,7 @@ local function data_of(run, share)
 end
 
 -- Puts it into the page.
-local function put(book, out, run, data, at, sentence, words)
+local function put(book, out, run, data, at, sentence)
   out:paragraphs(sentence .. (at and words.episode_erased:format(at) or "") .. ".")
   book.n = book.n + 1
   local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
@@ -116,13 +117,9 @@ end
 function episode.book() return { n = 0, of_run = {} } end
 
 ---Put an episode that shows a claim into a page, folded; nothing where no run can play one.
----@param book table
----@param out table page
----@param study table of lab/study/folder.lua
 ---@param i integer the claim's place
 ---@param claim table
----@param words table
-function episode.of_claim(book, out, study, i, claim, words)
+function episode.of_claim(book, out, study, i, claim)
   local run, metric, x = usual_run(study, claim)
   if not run then return end
   local known = book.of_run[run.path]
@@ -132,23 +129,19 @@ function episode.of_claim(book, out, study, i, claim, words)
   if not data then return end
   book.of_run[run.path] = i
   out:fold(words.episode_fold:format(run.name), function()
-    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)), words)
+    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)))
   end)
 end
 
 ---Put an episode of the best run into a page, with its heading, where no claim has one; nothing where no run can play one.
----@param book table
----@param out table page
----@param study table of lab/study/folder.lua
----@param words table
-function episode.write(book, out, study, words)
+function episode.write(book, out, study)
   local run, metric = nil, nil
   if book.n == 0 then run, metric = best_run(study) end
   local data, at
   if run then data, at = data_of(run, SHARE) end
   if not data then return end
   out:heading(3, "episode", words.episode)
-  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])), words)
+  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])))
 end
 
 return episode
