@@ -164,7 +164,7 @@ t.test("a folder has one tuning, and its list can be read at any time", function
   refused("tune toy.lua lr=1..2 budget=10 fresh=1003..1004 run=new", "seed 1003 is one of the tuning's, which are 1001 to 1010")
   refused("tune toy.lua lr=1e-3..1:log budget=4 by=othr estimate=0 run=new", "by=othr: the trials measure other, score")
   local said = mneme(ARGS .. " run=a list=1")
-  t.ok(said:find "001  start   kind=plain lr=0.0001 +seed 1001" and said:find "failed", said)
+  t.ok(said:find "001  start +kind=plain lr=0.0001 +seed 1001" and said:find "failed", said)
   said = mneme "tune --help"
   t.ok(said:find "budget=40x1e5" and said:find "only=1", said)
 end)
@@ -243,15 +243,6 @@ t.test("tune: what a study cannot mean", function()
   refused({ budget = "4" }, "which settings")
   refused({ lr = "1..2", budget = "0x3" }, "expected TRIALS")
   refused({ lr = "1..2", budget = 8, by = 3 }, "by is a number, expected a string")
-end)
-
-t.test("how long a tuning takes: after the start no more trials at a time than it looks ahead, and then fresh runs", function()
-  local it = tuning.open { script = path "toy.lua", run = path "told", words = {}, ranges = { lr = "1e-5..1:log" }, budget = "20x20",
-    points = { { name = "core=gru", labels = { core = "gru" }, words = { "core=gru" } } }, jobs = 8 }
-  t.eq(it:wide(), 2)
-  t.eq(it:seconds_left(10, 20, 4), 10 + 80 + 10, "4 of the start side by side, 16 by two, 4 fresh runs side by side")
-  t.eq(it:seconds_left(10, 1, 0), 10, "one trial in eight processes")
-  t.eq(it:seconds_left(10, 0, 12), 15)
 end)
 
 t.test("on a small T-Maze it finds a better rate than the script's own", function()

@@ -37,15 +37,12 @@ A study with `tune = {...}` says what is tuned; then this command does the tunin
     { "minimise", "it is to be low", type = "switch" },
     { "compare", "further settings whose lists are compared", type = "list", example = "gamma,lambda", default = {} },
     { "jobs", "trials at a time", type = "whole", range = { 1 }, unless = "one per processor", example = "2" },
-    { "ahead", "how many settings are proposed before the first of them is measured", type = "whole", range = { 1 }, unless = "2", example = "2" },
-    { "cost", "seconds: prefer what is gained in less time; with steps timing changes no proposal", type = "choice", choices = { "seconds", "steps" },
-      unless = "steps" },
     { "run", "the folder", type = "folder", unless = "runs/SCRIPT_tune" },
     { "list", "only list what was measured so far, and the best", type = "switch" },
     { "estimate", "0: start at once, without estimating the time", type = "text", example = "0", pattern = "^[01]$", expected = "0 or 1" },
     { "attempts", "how often a trial that fails is tried; one that fails for good scores as the worst", type = "whole", range = { 1 }, default = 2 },
     { "only", "this process is worker N of a job for other machines", type = "whole", range = { 1 }, example = "1" },
-    { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", unless = "as many as find work", example = "8" },
+    { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", default = 8 },
     unpack(swept.of_clusters),
   } }
 
@@ -78,8 +75,7 @@ local function tuning_of(o, ranges, rest, spec)
     if not several[key] then errors.unknown("tune: compare: list of values", key, tables.keys(several)) end
   end
   local attempts, jobs, wanted = o.attempts, o.jobs or C.mn_cores(), o.only and "0" or o.estimate
-  local options = { seeds = o.seeds, top = o.top, ahead = o.ahead, by = o.by, minimise = o.minimise or nil, budget = o.budget,
-    cost = o.cost == "seconds" and "seconds" or nil }
+  local options = { seeds = o.seeds, top = o.top, by = o.by, minimise = o.minimise or nil, budget = o.budget }
   if spec and spec.tune then
     if next(ranges) or next(options) then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}; mneme tune " .. o.script) end
     return tuning.of_study(plan, { run = run, jobs = jobs, estimate = wanted, attempts = attempts })
@@ -160,7 +156,7 @@ end
 
 -- Write the job of some workers; submit=1 begins it.
 local function hand_over(o, t)
-  local n = o.workers or math.min(#t.points * t.ahead * t.seeds, t.trials * #t.points)
+  local n = math.min(o.workers, t.trials * #t.points)
   local workers, rest, own = {}, {}, {}
   for k = 1, n do workers[k] = { name = tostring(k), words = { "threads=1" } } end
   for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(swept.of_clusters) } do own[option[1]] = true end

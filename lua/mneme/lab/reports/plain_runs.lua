@@ -127,7 +127,6 @@ local function told_apart_by(list, differ)
 end
 
 ---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
----@param paths string[]
 ---@return table study as folder.load has it
 function plain.study(paths)
   local list, flats, runs, seen = read_all(paths), {}, {}, {}
@@ -191,12 +190,9 @@ end
 ---What a curve or a result is called: success, return.
 ---@param spec table with metrics
 ---@param name string charts/score
----@return string
 function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
 
 ---The specification of a study, with the usual metrics and figures where it has none.
----@param spec table? what mn.study was given
----@return table spec
 function plain.spec(study, spec)
   local whole = {}
   for key, value in pairs(spec or {}) do whole[key] = value end

@@ -228,7 +228,6 @@ local function by_id(made)
 end
 
 ---A study as a page.
----@param study table of lab/study/folder.lua
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known
@@ -241,7 +240,6 @@ function report.html(study, source, options)
 end
 
 ---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
----@param path string
 ---@return table<string, table> figures by their ids
 function report.write(path, study, source, options)
   local kind = path:lower():match "%.(%w+)$"
@@ -264,7 +262,6 @@ function report.write(path, study, source, options)
 end
 
 ---What the script of a study says.
----@param path string of the script
 ---@param core string? the word that chooses the runs' core: published values go with it
 ---@return table source a declaration (lab/study/declared.lua) with the authors' texts as `report`
 function report.source(path, core)
@@ -406,7 +403,6 @@ local function write_report(o)
 end
 
 ---@param o table the options of `mneme report` (commands/report.lua)
----@return integer status
 function report.main(o)
   for _, key in ipairs(export.words) do
     if o[key] ~= nil and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key)) end

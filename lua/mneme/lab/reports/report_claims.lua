@@ -59,7 +59,6 @@ function report_claims.claims(out, list, unasked)
 end
 
 ---A p-value in words.
----@param p number?
 function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
 local function p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
@@ -104,7 +103,6 @@ local function remarks(v)
 end
 
 ---What was estimated, in words: a difference, a ratio, shares that solved it, or times.
----@param v table verdict
 ---@param spec table of the study: its metrics have units
 ---@return string
 ---@return string? interval "0.1 … 0.3"
@@ -134,7 +132,6 @@ local function whole_estimate(v, spec)
 end
 
 ---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
----@param v table verdict
 ---@param i integer its place
 ---@param shown string? a sentence that names the figure
 function report_claims.section(out, v, i, spec, shown)

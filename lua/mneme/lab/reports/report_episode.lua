@@ -113,7 +113,6 @@ end
 -- ---- the page ----
 
 ---What is kept of the episodes of a page while it is written.
----@return table book
 function episode.book() return { n = 0, of_run = {} } end
 
 ---Put an episode that shows a claim into a page, folded; nothing where no run can play one.

@@ -48,8 +48,6 @@ local function drawing(v, spec)
 end
 
 ---The cards of the claims.
----@param size string of the runs, in words
----@return table[] cards
 function front.cards(judged, spec, size)
   local list = {}
   for i, v in ipairs(judged) do
@@ -79,7 +77,6 @@ local function is_original(claim)
 end
 
 ---The answer in one sentence, from the verdicts of the claims that others published; nil: there are none.
----@return string?
 function front.replicable(judged, size)
   local count, n, fewest, most = { holds = 0, fails = 0, undecided = 0 }, 0, math.huge, 0
   for _, v in ipairs(judged) do
@@ -107,7 +104,6 @@ end
 -- ---- the opening ----
 
 ---Put the opening into a page.
----@param size string of the runs, in words
 function front.write(out, study, spec, judged, size)
   local count = { done = 0, failed = 0, open = 0 }
   for _, c in ipairs(study.runs) do count[c.status] = (count[c.status] or 0) + 1 end

@@ -48,8 +48,6 @@ local function distinct(runs, of)
 end
 
 ---The size of a study's runs in a few words, which every verdict carries: "1 layer, 2M steps"; "" if nothing was recorded.
----@param runs table[] of method.runs
----@return string
 function method.size(runs)
   local parts = {}
   local function add(form, key, each)
@@ -171,7 +169,6 @@ end
 
 ---Settings with their sources: those that are equal everywhere once, the others with all their values.
 ---@param defaults table? the script's, flat
----@param report table the study's prose
 ---@param source_of fun(run: table, key: string): string where a run's value comes from
 function method.hyperparameters(out, runs, defaults, report, source_of)
   local flats, rows = {}, {}

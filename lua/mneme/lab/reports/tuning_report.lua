@@ -10,10 +10,12 @@ local values = require "mneme.base.setting_types"
 local tuning_report = {}
 local texts = {
   title = "Tuning",
-  budget = "The settings %s were tuned, for each of %d with the same budget of %d trials%s. An even start (Sobol) was followed by noisy expected improvement "
-    .. "on a Gaussian process. Trials had the seeds %d to %d, in the order of need; the runs of this page have others (%s).",
+  budget = "The settings %s were tuned, for each of %d with the same budget of %d trials%s: %s. Trials had the seeds %d to %d, in the order of need; "
+    .. "the runs of this page have others (%s).",
+  even = "settings that fill the space evenly (Sobol), then further seeds of the best",
+  earlier = "an even start (Sobol), then noisy expected improvement on a Gaussian process, as earlier versions of Mneme had it",
   searched = "Searched: %s. The number to be %s was %s.",
-  picked = "The pick was made before the fresh runs, by what is expected of a setting; the best mean of a tuning is too high, as it was chosen for it.",
+  picked = "The pick was made before the fresh runs; the best mean of a tuning is too high, as it was chosen for it.",
   head = { "runs", "picked", "tuning, seeds", "fresh seeds", "the script's own setting, fresh seeds" },
   point = "all runs",
 }
@@ -69,9 +71,6 @@ local function names_of(ranges)
 end
 
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
----@param out table page
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)
   local tuned = journal.tuned(study.path)
@@ -90,7 +89,7 @@ function tuning_report.write(out, study, spec, heading)
   local head = { unpack(texts.head, 1, #rows[1]) }
   heading(texts.title)
   out:paragraphs(texts.budget:format(names_of(t.ranges), #tuned.points, tuned.trials, tuned.steps and (" of %s steps"):format(numbers.short(tuned.steps)) or "",
-    tuned.first_seed, tuned.first_seed + most - 1, span(used)))
+    t.ahead and texts.earlier or texts.even, tuned.first_seed, tuned.first_seed + most - 1, span(used)))
   out:paragraphs(texts.searched:format(t.ranges, t.minimise and "low" or "high", t.by), "dim")
   out:table(head, rows)
   out:paragraphs(texts.picked, "dim")

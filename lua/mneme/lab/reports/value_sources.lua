@@ -31,7 +31,6 @@ local function published_for(published, key, flat, learner)
 end
 
 ---Where values of a study's runs come from.
----@param study table of folder.load
 ---@param source table of report.source: of = path of the experiment that the study is of, report, published, defaults
 ---@return fun(run: table, key: string): string of a run of report_method.runs: text for the page
 function sources.new(study, source)

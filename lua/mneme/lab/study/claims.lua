@@ -105,9 +105,6 @@ local function rest_of(run, test)
 end
 
 ---The runs of a test's first side.
----@param study table
----@param test table
----@return table[]
 function claims.runs(study, test)
   local list = {}
   for _, run in ipairs(study.runs) do if matches(run, test.a) and matches(run, test.where) then list[#list + 1] = run end end
@@ -116,8 +113,6 @@ end
 
 ---Whether each side of a test has a run among these.
 ---@param runs table[] { labels = { axis = label } }
----@param test table
----@return boolean
 function claims.covered(runs, test)
   local a, b = false, test.b == nil
   for _, run in ipairs(runs) do
@@ -444,9 +439,7 @@ local function p_of_verdict(v)
 end
 
 ---Judge the claims of a study.
----@param study table of lab/study/folder.lua
 ---@param list table[]? claims as in mn.study
----@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
 ---  "stopping_rule" (it stopped all runs) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,

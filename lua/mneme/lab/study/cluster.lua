@@ -16,7 +16,6 @@ local WARNING = 60                       -- seconds in which a run that must go 
 local LONGEST = 1001                     -- Slurm's MaxArraySize where nobody says another
 
 ---A word as the shell reads it back.
----@param word string
 function cluster.quote(word)
   if word:find "^[%w_./:=,+@%%-]+$" then return word end
   return shell_word(word)

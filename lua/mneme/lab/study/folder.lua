@@ -62,8 +62,6 @@ end
 function folder.run_path(path, name) return path .. (files.is_folder(path .. "/cells") and "/cells/" or "/runs/") .. name end
 
 ---What a run has come to; nil: it is not finished.
----@param path string of the run
----@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
   if not files.is_file(file) then return nil end
@@ -74,15 +72,12 @@ function folder.result(path)
   return result
 end
 
----@param path string of the run
----@param result table
 function folder.write_result(path, result)
   result.of = run_folder.whose_is(path)
   files.write(path .. "/result.json", { sealed.encode(result) })
 end
 
 ---The contents of study.json; nil if there is none.
----@param path string
 function folder.info(path)
   local file = path .. "/study.json"
   if not files.is_file(file) then return nil end
@@ -94,7 +89,6 @@ function folder.info(path)
   return info
 end
 
----@param path string
 ---@param info table
 function folder.write_info(path, info)
   info.format = sealed.FORMAT
@@ -119,14 +113,12 @@ StudyRun.__index = StudyRun
 
 ---A run of a study from its fields.
 ---@param fields table see StudyRun
----@return StudyRun
 function folder.run(fields) return setmetatable(fields, StudyRun) end
 
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
 function StudyRun:curves() return metrics_reader.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
----@param run StudyRun
 ---@param name string such as "score" or "cpu_s"
 function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
 
@@ -136,7 +128,6 @@ function StudyRun:info()
 end
 
 ---Read a study.
----@param path string its folder
 ---@return table { path, info, runs = StudyRun[] } runs in the order of the grid
 function folder.load(path)
   path = path:gsub("(.)/+$", "%1")
@@ -155,8 +146,6 @@ end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
 ---steps of each run that is done.  Of runs that were made before the study asked, too.
----@param study table of folder.load
----@param spec table? what mn.study was given
 function folder.add_means(study, spec)
   for name, about in pairs((spec or {}).metrics or {}) do
     for _, c in ipairs(about.mean_of and study.runs or {}) do
@@ -169,7 +158,6 @@ function folder.add_means(study, spec)
 end
 
 ---Runs that differ by their seed alone.
----@param runs StudyRun[]
 ---@return table[] groups { name = "core=gru, corridor=20", runs }, in the order of the grid
 function folder.groups(runs)
   return grid.groups(runs, function(c)

@@ -13,8 +13,6 @@ Fresh.__index = Fresh
 local fresh_runs = {}
 
 ---Refuse seeds that a tuning has used, or may use.
----@param t table of tuning.open
----@param seeds integer[]
 function fresh_runs.check(t, seeds)
   for _, seed in ipairs(seeds) do
     if seed >= t.first_seed and seed < t.first_seed + t.trials then
@@ -23,9 +21,6 @@ function fresh_runs.check(t, seeds)
   end
 end
 
----@param t table of tuning.open
----@param seeds integer[]
----@return FreshRuns
 function fresh_runs.new(t, seeds)
   fresh_runs.check(t, seeds)
   return setmetatable({ t = t, seeds = seeds, later = {}, of = {} }, Fresh)
@@ -124,7 +119,7 @@ function Fresh:size()
   local n = 0
   for _, point in ipairs(self.t.points) do
     local rows = self.of[point] and #self.of[point]
-    n = n + (rows or math.min(self.t.top, schedule.parts(self.t.space, self.t).settings) + (point.default and 1 or 0)) * #self.seeds
+    n = n + (rows or math.min(self.t.top, schedule.parts(self.t).settings) + (point.default and 1 or 0)) * #self.seeds
   end
   return n
 end

@@ -12,7 +12,6 @@ local sizes = {}
 ---Notes how many parameters a run has.
 ---@param known table<string, { point: string, parameters: integer }> by run
 ---@param c { name: string }
----@param info table its config.json
 function sizes.add(known, c, info)
   if type(info.parameters) == "number" then known[c.name] = { point = grid.kind(c), parameters = info.parameters } end
 end
@@ -31,7 +30,6 @@ end
 
 ---What to say where runs differ by more than 1.2 times; nil: they do not.
 ---@param known table<string, { point: string, parameters: integer }>
----@return string?
 function sizes.warning(known)
   local least, most
   for _, name in ipairs(tables.keys(known)) do

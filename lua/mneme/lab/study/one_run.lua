@@ -33,9 +33,6 @@ local function divide(result)
 end
 
 ---The arguments that start or resume a run.
----@param path string of the run
----@param words string[] of the run
----@return string[]
 function one_run.words(path, words)
   if files.is_file(path .. "/config.json") then return { "resume=" .. path } end
   local all = { unpack(words) }
@@ -59,8 +56,6 @@ local function take(path)
 end
 
 ---Run one run of a study.  Errors of the run are passed on; a run that a signal stops stays unfinished.
----@param path string of the run
----@param script_path string
 ---@param c table { labels, seed, words }
 function one_run.run(path, script_path, c)
   take(path)

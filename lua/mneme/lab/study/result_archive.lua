@@ -55,8 +55,6 @@ local function thinned(run, names)
 end
 
 ---The curves that a study's figures need, and the steps a second that their other axis takes.
----@param spec table? what mn.study was given
----@return string[]
 function archive.curve_names(spec)
   local names = { ["charts/SPS"] = true }
   for _, f in ipairs((spec or {}).figures or {}) do
@@ -145,12 +143,9 @@ local function read(path)
 end
 
 ---The runs of a file, by their names.
----@param path string
----@return table<string, table>
 function archive.lines(path) return (read(path)) end
 
 ---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
----@param path string
 ---@return { names: string[], study: string, script: string, size: "quick"|"full"|nil }
 function archive.about(path)
   local lines = read(path)
@@ -182,8 +177,6 @@ end
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
 ---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.
----@param path string
----@param study table of folder.load
 ---@param names string[] of curves
 ---@return integer n runs in the file
 function archive.write(path, study, names)
@@ -205,8 +198,6 @@ end
 
 ---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
 ---is written of the study is about those.
----@param path string of the script
----@param study table of folder.load
 ---@return string[] files
 ---@return integer others finished runs of the study that are not, with the same results, in one of these files
 function archive.written_about(path, study)
@@ -321,9 +312,6 @@ end
 
 ---The runs of a grid that a file has and that are not done here; an error where one of them was another run then.
 ---@param run string the study's folder
----@param file string
----@param path string of the study's script
----@param runs table[] of sweep.plan
 ---@return table[] wanted { run of the plan, line of the file }
 ---@return integer held runs in the file
 function archive.wanted(run, file, path, runs)
@@ -343,7 +331,6 @@ function archive.wanted(run, file, path, runs)
 end
 
 ---Were imported runs made by other code than what lies here?
----@param wanted table[] of archive.wanted
 ---@return string? text nil: by the same
 function archive.other_code(wanted)
   local other, names, without = 0, {}, 0
@@ -363,7 +350,6 @@ function archive.other_code(wanted)
 end
 
 ---What a tuning picked, if the file has it.
----@param file string
 ---@return table? tuned as journal.tuned
 function archive.tuned(file)
   local _, tuned = read(file)

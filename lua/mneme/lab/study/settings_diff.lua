@@ -110,8 +110,6 @@ local function text_of(points, plan, key)
 end
 
 ---The note on settings that differ; nil: none does, or size=published asks for each core as published.
----@param plan table of sweep.plan
----@return string?
 function settings.unset(plan)
   if plan.cfg.size == "published" then return nil end
   local set, points, seen = {}, {}, {}

@@ -44,7 +44,6 @@ end
 
 ---The grid that the command line means.
 ---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
----@param words string[] for the script
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
 ---  survey }
 function sweep.plan(o, words)
@@ -335,9 +334,6 @@ local function show_solved(o, plan)
 end
 
 ---The runs of a file of finished ones that a study has; an error where its settings are others.
----@param file string
----@param path string of the study's script
----@param words string[] for the script
 ---@param seeds string as seeds= has them
 ---@param run string a new folder for the study
 ---@return integer n how many
@@ -361,7 +357,6 @@ function sweep.kept(file, path, words, seeds, run)
 end
 
 ---@param o table the options of `mneme sweep` (commands/sweep.lua); rest = words for the script
----@return integer status
 function sweep.main(o)
   local rest = o.rest
   if o.cluster then cluster.check(o) end

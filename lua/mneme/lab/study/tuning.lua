@@ -31,7 +31,7 @@ local version = require "mneme.base.version"
 local C = engine.C
 local tuning = {
   FIRST_SEED = 1001,               -- of trials; those of a study begin at 1, so that they are fresh
-  defaults = { seeds = 1, top = 3, ahead = 2, by = "score" },
+  defaults = { seeds = 1, top = 3, by = "score" },
 }
 local LATER = 15                   -- seconds until a trial that another process has is tried again
 local PATIENCE = 0.5               -- seconds that a trial's lock is waited for
@@ -40,7 +40,6 @@ local HOPELESS = 8                 -- trials of a point of which none could be m
 -- ---- what is tuned ----
 
 ---A budget: "200x5e5" is 200 trials of 500,000 steps for each point; "200": trials of the script's own steps.
----@param text string
 ---@return integer trials
 ---@return integer? steps
 function tuning.budget(text)
@@ -52,11 +51,10 @@ function tuning.budget(text)
   return n, s
 end
 
-local words_of_study = { budget = true, seeds = true, by = "string", top = "number", minimise = "boolean", ahead = "number" }
+local words_of_study = { budget = true, seeds = true, by = "string", top = "number", minimise = "boolean" }
 
----What a study says of tuning: ranges and lists by setting, besides the keys budget, seeds, by, top, minimise, ahead, quick and full.
+---What a study says of tuning: ranges and lists by setting, besides the keys budget, seeds, by, top, minimise, quick and full.
 ---@param spec table tune = { lr = "1e-5..1e-2:log", budget = "40x1e5", quick = { budget = "8x4096" } }
----@param size string? "quick" or "full"
 ---@return table options { budget, seeds, by ... }
 ---@return table ranges
 function tuning.declared(spec, size)
@@ -102,7 +100,6 @@ end
 function tuning.point_name(c) return c.name:find "^seed=" and "" or grid.kind(c) end
 
 ---The points of a sweep's plan: each is tuned by itself.
----@param plan table of sweep.plan
 ---@return table[] points { name, labels, words }
 function tuning.points(plan)
   local points = {}
@@ -114,7 +111,6 @@ function tuning.points(plan)
 end
 
 ---The tuning that a study declares.
----@param plan table of sweep.plan
 ---@param o table { run, jobs, estimate, attempts }
 function tuning.of_study(plan, o)
   local options, ranges = tuning.declared(plan.spec.tune, plan.size)
@@ -134,9 +130,8 @@ local Tuning = {}
 Tuning.__index = Tuning
 
 ---A tuning, new or as its folder has it.
----@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by,
----  minimise, cost = "seconds",
----  jobs, attempts }
+---@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, by,
+---  minimise, jobs, attempts }
 function tuning.open(o)
   local self = setmetatable({}, Tuning)
   for key, value in pairs(tuning.defaults) do self[key] = value end
@@ -145,8 +140,8 @@ function tuning.open(o)
   if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
   self.base, self.space = o.run .. "/tune", space.new(self.ranges)
   self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
-  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, ahead = self.ahead,
-    by = self.by, minimise = self.minimise or false, cost = self.cost or "steps" }
+  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, by = self.by,
+    minimise = self.minimise or false }
   for _, point in ipairs(self.points) do checked.space(self, point.words) end
   self:check_owned()
   for _, point in ipairs(self.points) do
@@ -209,7 +204,6 @@ function Tuning:read(point)
 end
 
 ---All trials that are proposed.
----@return table[] runs
 function Tuning:all_runs()
   local runs = {}
   for _, point in ipairs(self.points) do
@@ -228,7 +222,6 @@ function Tuning:score(run)
       local v = (result.metrics or {})[self.by]
       if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end
       run.score = v and (self.minimise and -v or v) or false
-      run.seconds = tonumber((result.resources or {}).wall_s)
       self.found = self.found or v ~= nil
     elseif over then run.score = false end
   end
@@ -258,25 +251,11 @@ function Tuning:measured(point)
   end
 end
 
--- Seconds that trials of a setting took, in the mean.
-local function seconds_of(point)
-  return function(setting)
-    local sum, n = 0, 0
-    for _, p in ipairs(point.proposals) do
-      for _, run in ipairs(p.setting == setting and p.runs or {}) do
-        if run.seconds then sum, n = sum + run.seconds, n + 1 end
-      end
-    end
-    return n > 0 and sum / n or nil
-  end
-end
-
 -- Propose what comes next for a point, if that can be known yet; true: something is new.
 function Tuning:extend(point)
   self:read(point)
   if point.over then return false end
-  local o = { trials = self.trials, seeds = self.seeds, top = self.top, ahead = self.ahead, seed = self.seed, first_seed = self.first_seed,
-    default = point.default, seconds = self.cost == "seconds" and seconds_of(point) or nil }
+  local o = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
   local p, over = schedule.next(self.space, o, point.proposals, self:measured(point))
   point.over = over or false
   if not p then return false end
@@ -287,19 +266,18 @@ function Tuning:extend(point)
 end
 
 ---The best settings of a point, once all its trials are measured.
----@return table[]? picks { setting, values, mean, seeds, expected, sd }
+---@return table[]? picks { setting, values, mean, seeds }
 function Tuning:picks(point)
   if point.picks == nil then
     self:extend(point)
-    local best = point.over and schedule.best(self.space, self, point.proposals, self:measured(point))
+    local best = point.over and schedule.best(self, point.proposals, self:measured(point))
     if not best then return nil end
     local sign, any = self.minimise and -1 or 1, false
     for i = 1, #point.proposals do for _, s in ipairs(point.scores[i]) do any = any or s ~= false end end
     if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, point.proposals[1].runs[1].path)) end
     point.picks = {}
     for i, entry in ipairs(best) do
-      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores,
-        expected = sign * entry.expected, sd = entry.sd }
+      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores }
     end
   end
   return point.picks
@@ -356,7 +334,6 @@ function Tuning:count(point)
 end
 
 ---A run of a list that this process may begin now.
----@param runs table[]
 ---@param later table<string, number> the time before which a run is left to the process that has it
 function Tuning:free(runs, later)
   for _, run in ipairs(runs) do
@@ -391,16 +368,6 @@ function Tuning:is_over()
   return true
 end
 
--- Trials that can run at a time after the start, where each waits for earlier ones.
-function Tuning:wide() return self.ahead * self.seeds * #self.points end
-
--- The seconds that trials and fresh runs of `each` seconds take.
-function Tuning:seconds_left(each, trials, fresh)
-  local waiting = math.min(trials, (self.trials - schedule.parts(self.space, self).start * self.seeds) * #self.points)
-  local function of(n, jobs) return pool.seconds(each * n, n, jobs, each) end
-  return of(trials - waiting, self.jobs) + of(waiting, math.min(self.jobs, self:wide())) + of(fresh, self.jobs)
-end
-
 -- Before the first trial: how much there is to do, and about how long what is left of it takes.
 function Tuning:announce(fresh, trials_left, fresh_left)
   local points, cost = #self.points, ""
@@ -414,15 +381,11 @@ function Tuning:announce(fresh, trials_left, fresh_left)
     end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
     local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
-    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(self:seconds_left(each, trials_left, fresh_left)),
+    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(pool.seconds(each * trials_left, trials_left, self.jobs, each)
+      + pool.seconds(each * fresh_left, fresh_left, self.jobs, each)),
       jobs, jobs > 1 and "es" or "", sum.peak_mib) end
   end
   terminal.note(("%s: %s%s"):format(self.run, about, cost))
-  local wide = self:wide()
-  if self.jobs > wide then
-    terminal.note(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later"):format(wide,
-      math.ceil(self.jobs / points / self.seeds), self.jobs))
-  end
 end
 
 ---Run trials until all is measured, and then what `fresh` still wants.
@@ -446,7 +409,6 @@ function Tuning:work(fresh)
     end
     count.failed = count.trials_failed + count.fresh_failed
     count.done, count.all = count.trials + count.fresh - count.failed, trials + (fresh and fresh:size() or 0)
-    shown.jobs = count.trials < trials and math.min(self.jobs, self:wide()) or self.jobs
   end
   recount()
   if left() > 0 then self:announce(count.all - trials, trials - count.trials, count.all - trials - count.fresh) end

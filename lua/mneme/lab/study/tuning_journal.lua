@@ -30,8 +30,6 @@ local function list_of(t, least, check)
 end
 
 ---A proposal; nil: there is none.
----@param path string
----@param searched SearchSpace
 ---@return table? { setting, values = text by name, seeds = list, why }
 function journal.proposal(path, searched)
   local p = read_json(path)
@@ -53,7 +51,6 @@ local function is_point(x)
 end
 
 ---Is this what tuned.json holds?
----@return boolean
 function journal.is_tuned(t)
   local about = type(t) == "table" and t.tune
   return type(about) == "table" and type(about.ranges) == "string" and type(about.by) == "string" and is_whole(t.trials, 1) and is_whole(t.first_seed, 0)
@@ -61,7 +58,6 @@ function journal.is_tuned(t)
 end
 
 ---What is known of a study's tuning; nil: it has none, or it is not over.
----@param path string of the study
 ---@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials }, kept = the file that it was taken from }
 function journal.tuned(path)
   local t = read_json(path .. "/tune/tuned.json")
@@ -75,8 +71,6 @@ end
 ---@param key string of Tuning.about
 ---@param a any
 ---@param b any
----@param schema table<string, { default: any }>
----@return boolean
 function journal.same(key, a, b, schema)
   local texts = {}
   for i, text in ipairs { values.show(a), values.show(b) } do
@@ -89,10 +83,9 @@ end
 
 ---An error unless what an imported file picked was tuned as `about` says.
 ---@param tuned table of journal.tuned, with its `kept`
----@param about table { ranges, budget, seeds, top, by, minimise, cost }
----@param schema table<string, { default: any }>
+---@param about table { ranges, budget, seeds, top, by, minimise }
 function journal.need_same(tuned, about, schema)
-  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
+  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise" } do
     if not journal.same(key, tuned.tune[key], about[key], schema) then
       errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, values.show(tuned.tune[key]), values.show(about[key])),
         "without import= it is tuned again")

@@ -171,10 +171,8 @@ local function contents_of(list, title)
 end
 
 ---The whole page.
----@param page table of blocks.lua
 ---@param opening table likewise: what a reader sees first, above the contents where there is no room beside them
 ---@param contents string the heading of the table of contents
----@return string html
 function html.write(page, opening, contents)
   return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',

@@ -110,7 +110,6 @@ end
 ---An equation as MathML; an error unless all of it is known, so that it is safe to hand it to LaTeX.
 ---@param s string LaTeX, without its dollars
 ---@param block boolean? on a line of its own
----@return string html
 function mathml.html(s, block)
   for name in s:gmatch "\\(%a+)" do if not commands[name] then errors.fail(("equation: \\%s is not known"):format(name)) end end
   local plain = s:gsub("\\.", "")
@@ -130,9 +129,7 @@ function mathml.html(s, block)
 end
 
 ---The same of a text that may be none: nil and a warning; it is shown as text.
----@param s string
 ---@param block boolean?
----@return string? html
 function mathml.known(s, block)
   local ok, html = pcall(mathml.html, s, block)
   if ok then return html end

@@ -162,11 +162,9 @@ local preamble = [[
 ]]
 
 ---A page as Markdown or as a LaTeX document.
----@param page table of blocks.lua
 ---@param opening table likewise, which comes first
 ---@param kind "md"|"tex"
 ---@param path fun(block: table, kind: string): string where the file of a figure is
----@return string
 function text_page.write(page, opening, kind, path)
   local writer = kind == "md" and markdown or tex
   local body = blocks.write(writer, opening.blocks, path) .. blocks.write(writer, page.blocks, path)
