@@ -41,15 +41,7 @@ return mn.study {
 ]] })
 
 local ARGS = "tune toy.lua lr=1e-5..1:log kind=plain,broken budget=10x20 fresh=2 top=2 estimate=0"
-local function proposals(run)
-  local list = {}
-  for _, point in ipairs { "core=gru", "core=lstm" } do
-    for _, name in ipairs(files.list(("%s/%s/tune/proposals/%s"):format(here, run, point))) do
-      if name:find "^%d+%.json$" then list[#list + 1] = files.read(("%s/%s/tune/proposals/%s/%s"):format(here, run, point, name)) end
-    end
-  end
-  return table.concat(list)
-end
+local function proposals(run) return json.encode(folder.info(("%s/%s/tune"):format(here, run)).runs) end
 
 local function marks()
   local list = {}

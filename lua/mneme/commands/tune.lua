@@ -4,6 +4,7 @@ local check_declaration = lazy "mneme.lab.study.check_declaration"
 local cluster = lazy "mneme.lab.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local fresh_runs = lazy "mneme.lab.study.fresh_runs"
 local layout = require "mneme.base.layout"
 local next_step = require("mneme.base.terminal").next_step
@@ -138,14 +139,14 @@ end
 -- What is in the journal.
 local function list_trials(t, words)
   for _, point in ipairs(t.points) do
-    t:read(point)
+    t:extend(point)
     print(point.name ~= "" and point.name or t.run)
     local rows = {}
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do
         local score = t:score(run)
-        rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed),
-          score and numbers.short(t.minimise and -score or score) or score == false and "failed" or "open" }
+        if score ~= nil or files.is_folder(run.path) then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed),
+          score and numbers.short(t.minimise and -score or score) or score == false and "failed" or "open" } end
       end
     end
     io.stdout:write(layout.table(rows))

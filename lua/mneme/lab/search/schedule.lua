@@ -49,28 +49,25 @@ end
 local function proposal(space, o, proposals, setting, why, n)
   local _, key = space:words(setting)
   local id, used, seeds = nil, 0, {}
-  for _, p in ipairs(proposals) do
-    local _, other = space:words(p.values)
-    if other == key then id, used = p.setting, used + #p.seeds end
-  end
+  for _, p in ipairs(proposals) do if p.key == key then id, used = p.setting, used + #p.seeds end end
   for k = 1, n do seeds[k] = o.first_seed + used + k - 1 end
   for _, p in ipairs(id and {} or proposals) do used = math.max(used, p.setting) end
-  return { setting = id or used + 1, values = setting, seeds = seeds, why = why }
+  return { setting = id or used + 1, values = setting, key = key, seeds = seeds, why = why }
 end
 
 ---The next proposal.
----@param o table { trials, seeds, top, seed, first_seed; default = the script's own setting, which comes first, or nil }
----@param proposals table[] those before: { setting = its number, values, seeds, why = "start" or "last" }
+---@param o table { trials, seeds, top, seed, first_seed; default = the script's own setting, which comes first, or nil }; keeps the even points
+---@param proposals table[] those before: { setting = its number, values, key, seeds, why = "start" or "last" }
 ---@param measured fun(i: integer): (number|false)[]? the scores of a proposal; false: that trial failed; nil: not all are there
 ---@return table? proposal nil: none now
 ---@return boolean? over no more will come
 function schedule.next(space, o, proposals, measured)
   local parts, i = schedule.parts(o), #proposals + 1
   if i <= parts.settings then
+    o.even = o.even or { next = sobol.new(#space.dims, sobol.shift(#space.dims, o.seed)), [0] = o.default }
     local at = o.default and i - 1 or i
-    local next_point, point = sobol.new(#space.dims, sobol.shift(#space.dims, o.seed)), nil
-    for _ = 1, at do point = next_point() end
-    return proposal(space, o, proposals, point and space:setting(point) or o.default, "start", o.seeds)
+    for k = #o.even + 1, at do o.even[k] = space:setting(o.even.next()) end
+    return proposal(space, o, proposals, o.even[at], "start", o.seeds)
   end
   local rank = i - parts.settings
   local list = rank <= parts.top and ranked(proposals, parts.settings, measured)

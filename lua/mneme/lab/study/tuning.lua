@@ -2,10 +2,8 @@
 -- run folder for each trial.  Several processes, on several machines, may work on one: each reads what is there, proposes what comes
 -- next, and takes trials that no other has.
 --   STUDY/tune/study.json              what is tuned, and all trials: a study's folder, for report and compare
---   STUDY/tune/proposals/POINT/0001.json   { setting, values, seeds, why }: written once; the first to write it decides
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
-local lfs = require "lfs"
 local checked = require "mneme.lab.study.check_declaration"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -146,13 +144,13 @@ function tuning.open(o)
   self:check_owned()
   for _, point in ipairs(self.points) do
     point.default = own_setting(self, point.words)
+    point.plan = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
     point.proposals, point.scores, point.later = {}, {}, {}
-    point.folder = ("%s/proposals/%s"):format(self.base, point.name ~= "" and point.name or "all")
   end
   return self
 end
 
--- A folder has one tuning: proposals depend on all that study.json says of it, and stay as it writes them.
+-- A folder has one tuning: proposals depend on all that study.json says of it, and on results.
 function Tuning:check_owned()
   local info = folder.info(self.base)
   local elsewhere = "run=FOLDER puts this one elsewhere"
@@ -165,18 +163,10 @@ function Tuning:check_owned()
     end
     self.about[key] = before[key]
   end
-  self.space = space.new(space.of_text(self.about.ranges))                  -- proposals are written as they were
+  self.space = space.new(space.of_text(self.about.ranges))                  -- texts are as they were
   if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then
     errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere)
   end
-end
-
--- A file that is there once: the first to write it decides what is in it.
-local function write_once(path, value)
-  local draft = files.draft(path)
-  files.write(draft, { json.encode(value) .. "\n" })
-  if not lfs.link(draft, path) and not files.is_file(path) then files.rename(draft, path) end       -- a file system without links
-  files.remove(draft)
 end
 
 -- A trial's run, as sweeps have them.
@@ -190,24 +180,11 @@ function Tuning:trial(point, proposal, seed)
   return { name = name, path = folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
 end
 
--- What is written of a point's proposals.
-function Tuning:read(point)
-  while true do
-    local i = #point.proposals + 1
-    local p = journal.proposal(("%s/%04d.json"):format(point.folder, i), self.space)
-    if not p then return end
-    point.proposals[i] = p
-    p.runs = {}
-    for k, seed in ipairs(p.seeds) do p.runs[k] = self:trial(point, p, seed) end
-    self.more = true
-  end
-end
-
 ---All trials that are proposed.
 function Tuning:all_runs()
   local runs = {}
   for _, point in ipairs(self.points) do
-    self:read(point)
+    self:extend(point)
     for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do runs[#runs + 1] = run end end
   end
   return runs
@@ -251,18 +228,16 @@ function Tuning:measured(point)
   end
 end
 
--- Propose what comes next for a point, if that can be known yet; true: something is new.
+-- Proposes for a point what can be known yet.
 function Tuning:extend(point)
-  self:read(point)
-  if point.over then return false end
-  local o = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
-  local p, over = schedule.next(self.space, o, point.proposals, self:measured(point))
-  point.over = over or false
-  if not p then return false end
-  files.make_folder(point.folder)
-  write_once(("%s/%04d.json"):format(point.folder, #point.proposals + 1), p)
-  self:read(point)
-  return true
+  while not point.over do
+    local p, over = schedule.next(self.space, point.plan, point.proposals, self:measured(point))
+    point.over = over or false
+    if not p then return end
+    p.runs, self.more = {}, true
+    for k, seed in ipairs(p.seeds) do p.runs[k] = self:trial(point, p, seed) end
+    table.insert(point.proposals, p)
+  end
 end
 
 ---The best settings of a point, once all its trials are measured.
@@ -352,13 +327,11 @@ function Tuning:next_trial()
   end
   table.sort(order, function(a, b) return begun[a] < begun[b] end)
   for _, point in ipairs(order) do
-    repeat
-      self:read(point)
-      for _, p in ipairs(point.proposals) do
-        local run = self:free(p.runs, point.later)
-        if run then return run, point.later end
-      end
-    until not self:extend(point)
+    self:extend(point)
+    for _, p in ipairs(point.proposals) do
+      local run = self:free(p.runs, point.later)
+      if run then return run, point.later end
+    end
   end
 end
 

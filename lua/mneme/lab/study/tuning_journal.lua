@@ -1,5 +1,4 @@
--- tuning_journal.lua -- reads what a tuning keeps in its folder: proposals, and the settings that were picked.  Both are checked, since files may be
--- damaged, or written by something else.
+-- tuning_journal.lua -- reads the settings that a tuning picked.  They are checked, since files may be damaged, or written by something else.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -27,18 +26,6 @@ local function list_of(t, least, check)
   local n = 0
   for _ in pairs(t) do n = n + 1 end
   return n == #t and all(t, check)
-end
-
----A proposal; nil: there is none.
----@return table? { setting, values = text by name, seeds = list, why }
-function journal.proposal(path, searched)
-  local p = read_json(path)
-  if p == nil then return nil end
-  if type(p) ~= "table" or not is_whole(p.setting, 0) or not list_of(p.seeds, 1, function(x) return is_whole(x, 0) end) or type(p.why) ~= "string"
-    or not all(p.values, function(x) return type(x) == "string" end) or not searched:point(p.values) then
-    errors.fail(path .. ": not a proposal of this tuning", "remove it and those after it: they are made again")
-  end
-  return p
 end
 
 local function is_pick(x)
