@@ -94,8 +94,7 @@ local function words_text(t, setting) return table.concat((t.space:words(setting
 
 local function interval(list)
   local value, low, high = aggregate.interval(list, "mean", aggregate.within(list, { 0, 1 }) and { 0, 1 } or nil)
-  local text = numbers.short(value)
-  return low and low < high and ("%s (%s to %s)"):format(text, numbers.short(low), numbers.short(high)) or text
+  return require("mneme.insight.figures.text").interval(value, low, high, nil, "to")
 end
 
 -- The scores of fresh runs that are done, and how many failed.
@@ -144,9 +143,10 @@ local function list_trials(t, words)
     local rows = {}
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do
-        local score = t:score(run)
-        if score ~= nil or files.is_folder(run.path) then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed),
-          score and numbers.short(t.minimise and -score or score) or score == false and "failed" or "open" } end
+        local score, last = t:score(run), nil
+        if score then last = numbers.short(t.minimise and -score or score) elseif score == false then last = "failed" end
+        if not last and files.is_folder(run.path) then last = "open" end
+        if last then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed), last } end
       end
     end
     io.stdout:write(layout.table(rows))

@@ -93,9 +93,7 @@ local function place_references(fig, s, width)
 end
 
 local function title_of(bar, unit)
-  local shown = bar.y and numbers.short(bar.y, unit) or "–"
-  if bar.low then shown = ("%s (%s … %s)"):format(shown, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
-  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, shown)
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, bar.y and text.interval(bar.y, bar.low, bar.high, unit) or "–")
 end
 
 -- A mean as a dot, its interval as a line, and the seeds.

@@ -3,6 +3,7 @@ local bars = require "mneme.insight.figures.bars"
 local model = require "mneme.insight.figures.model"
 local numbers = require "mneme.base.format"
 local terminal = require "mneme.base.terminal"
+local text = require "mneme.insight.figures.text"
 
 local data = {}
 local COLUMNS = 6              -- of a table, where lines have many points
@@ -86,13 +87,6 @@ function data.csv(fig)
   return table.concat(out)
 end
 
--- "0.95 (0.91 to 0.98)"
-local function with_interval(y, low, high, unit)
-  if not y then return "–" end
-  local s = numbers.short(y, unit)
-  return low and ("%s (%s to %s)"):format(s, numbers.short(low, unit), numbers.short(high, unit)) or s
-end
-
 -- The x values at which lines are tabulated: all if they are few, else some at equal distances.
 local function places(lines)
   local all, seen = {}, {}
@@ -126,7 +120,7 @@ function tables.lines(fig)
     rows[k] = { line.name }
     for i, x in ipairs(at) do
       local p = point_at(line, x, exactly)
-      rows[k][i + 1] = with_interval(p and line.y[p], p and line.low and line.low[p], p and line.high and line.high[p], fig.y.unit)
+      rows[k][i + 1] = p and text.interval(line.y[p], line.low and line.low[p], line.high and line.high[p], fig.y.unit, "to") or "–"
     end
   end
   local of = axis_name(fig.x, "x")

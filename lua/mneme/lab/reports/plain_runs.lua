@@ -3,7 +3,6 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
-local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
@@ -19,8 +18,7 @@ local plain = { AXIS = "run" }     -- the axis of runs that no study describes
 local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
-local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true, quick = true, full = true,
-  view = true, where = true, run = true, resume = true }
+local apart = settings.idle "seed"
 -- Curves and results that are drawn where nobody says which, the first ones first.
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
@@ -246,9 +244,8 @@ function plain.differences(out, study, spec)
       if #difference > 0 then
         local mean, low, high, p = stats.t_interval(difference)
         if #difference > 1 and aggregate.no_spread(difference) then low, high, p = nil, nil, nil end
-        local shown = numbers.short(mean)
-        if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
-        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { text.interval(mean, low, high), class = "number" },
+          tostring(#difference), "–" }
         rows[#rows + 1] = row
         if p then ps[#ps + 1], of[#of + 1] = p, row end
       end

@@ -19,8 +19,7 @@ local method = {}
 local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
-local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
-  where = true, device = true, threads = true }
+local left_out = settings.idle("seed", "device")
 
 local function show(v) return v == nil and "–" or values.show(v) end
 

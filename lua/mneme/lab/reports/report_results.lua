@@ -5,6 +5,7 @@ local numbers = require "mneme.base.format"
 local references = require "mneme.lab.study.references"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
+local shown = require("mneme.insight.figures.text").interval
 local words = require "mneme.lab.reports.report_strings"
 
 local results = {}
@@ -18,12 +19,6 @@ local function metric_names(study, spec)
     for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or name == FRESH or nil end
   end
   return tables.keys(all)
-end
-
--- A number with its interval, if it has one.
-local function shown(value, low, high, unit)
-  local text = numbers.short(value, unit)
-  return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
 end
 
 -- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,

@@ -4,6 +4,7 @@ local folder = require "mneme.lab.study.folder"
 local journal = require "mneme.lab.study.tuning_journal"
 local numbers = require "mneme.base.format"
 local aggregate = require "mneme.lab.study.aggregate"
+local interval = require("mneme.insight.figures.text").interval
 local tables = require "mneme.base.tables"
 local values = require "mneme.base.setting_types"
 
@@ -41,9 +42,7 @@ end
 local function score_text(list, about)
   if #list == 0 then return "–" end
   local value, low, high = aggregate.interval(list, "mean", about.range)
-  local text = numbers.short(value, about.unit)
-  if low and low < high then text = ("%s (%s … %s)"):format(text, numbers.short(low, about.unit), numbers.short(high, about.unit)) end
-  return ("%s, %d"):format(text, #list)
+  return ("%s, %d"):format(interval(value, low, high, about.unit), #list)
 end
 
 -- Labels of a point, with those of the fresh runs of mneme tune where the study has them.

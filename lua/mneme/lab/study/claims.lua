@@ -90,10 +90,7 @@ end
 
 -- ---- one number per seed ----
 
-local function matches(run, labels)
-  for axis, label in pairs(labels or {}) do if not values.same(run.labels[axis], label) then return false end end
-  return true
-end
+local matches = require("mneme.lab.study.references").fits
 
 -- What a run is besides what the test names, as a text.
 local function rest_of(run, test)

@@ -24,8 +24,7 @@ local archive = {}
 local POINTS = 100                 -- of a curve
 
 -- Settings that do not change what comes of a run, besides those that say where it lies.
-local left_out = { run = true, resume = true, view = true, where = true, threads = true, device = true, debug = true, profile = true, quick = true, full = true,
-  checkpoint_every = true, keep_checkpoints = true, record_every = true }
+local left_out = settings.idle "device"
 
 local function short(x) return tonumber(("%.6g"):format(x)) end
 

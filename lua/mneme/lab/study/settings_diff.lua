@@ -10,6 +10,16 @@ local values = require "mneme.base.setting_types"
 local settings = {}
 local MOST = 4                   -- labels that are listed of one value
 
+---Settings that make no other run: where it lies, what it shows and keeps, how many threads.
+---@param ... string further ones
+---@return table<string, boolean> set
+function settings.idle(...)
+  local set = {}
+  for _, key in ipairs { "run", "resume", "view", "where", "threads", "debug", "profile", "quick", "full", "checkpoint_every", "keep_checkpoints",
+    "record_every", ... } do set[key] = true end
+  return set
+end
+
 ---A configuration with dotted keys: { core = { name = "gru", eta = 4 } } is { core = "gru", ["core.eta"] = 4 }.
 ---@param config table as config.json holds it
 ---@return table<string, any> flat numbers, texts and booleans; lists as texts

@@ -77,7 +77,8 @@ local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
 
 ---A text with what Markdown has within a line: `code`, in which all else stays as it is, $equations$, **bold**, [text](address), and addresses by
 ---themselves.  What is finished stands aside meanwhile, for no pattern to find; in its place stands what text cannot hold.
----@param w table a writer's { text = fun(s), name, typed = of `code`, equation: nil where it is not known, bold = { before, after }, link(address, inner, bare) }
+---@param w table a writer's { text = fun(s), name, typed = of `code`, equation: nil where it is not known, bold = { before, after },
+---  link(address, inner, bare) }
 ---@param s string
 ---@return string
 function page.inline(w, s)

@@ -178,8 +178,8 @@ function html.write(page, opening, contents)
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',
     escape(page.title), "</title>\n<style>:root{", colors "light", "}\n@media screen and (prefers-color-scheme:dark){:root{", colors "dark",
     "}}\n", style, "</style>\n", section.head(), '</head>\n<body>\n<div class="sheet">\n<header>\n<h1>', escape(page.title), "</h1>\n",
-    blocks.write(writer, opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n", blocks.write(writer, page.blocks), "</main>\n</div>\n<script>",
-    script, "</script>\n</body>\n</html>\n" }
+    blocks.write(writer, opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n",
+    blocks.write(writer, page.blocks), "</main>\n</div>\n<script>", script, "</script>\n</body>\n</html>\n" }
 end
 
 return html
