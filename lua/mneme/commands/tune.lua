@@ -155,7 +155,7 @@ local function list_trials(t, words)
   return 0
 end
 
--- Write the job of some workers; submit=1 begins it.
+-- Hands the tuning to some workers.
 local function hand_over(o, t)
   local n = math.min(o.workers, t.trials * #t.points)
   local workers, rest, own = {}, {}, {}
@@ -163,14 +163,8 @@ local function hand_over(o, t)
   for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(swept.of_clusters) } do own[option[1]] = true end
   for _, item in ipairs(o.all) do if item[1] and not own[item[1]] then rest[#rest + 1] = item.word end end
   rest[#rest + 1] = "jobs=1"
-  local lines, now = cluster.write({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
-    partition = o.partition }, rest, workers), o.submit
-  print(("%s: %d workers; %s"):format(t.run, n, now and "handed over:" or "this begins them:"))
-  for _, line in ipairs(lines) do
-    print("  " .. line)
-    io.stdout:flush()
-    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
-  end
+  cluster.hand_over({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
+    partition = o.partition, submit = o.submit }, rest, workers, ("%d workers"):format(n))
   return 0
 end
 

@@ -95,6 +95,25 @@ function folder.write_info(path, info)
   files.write(path .. "/study.json", { sealed.encode(info) })
 end
 
+---Notes runs in a study's study.json, after those that it has.
+---@param about table what study.json says besides where there is none yet: script, title, settings ...
+---@param runs table[] { name, labels, seed, words }
+---@param alone boolean? no others stay
+function folder.note(path, about, runs, alone)
+  local info, known, more = folder.info(path), {}, alone
+  if not info then
+    local made = require("mneme.runs.run").made_at()
+    info = { mneme = require "mneme.base.version", commit = made.commit, host = made.host, runs = {} }
+    for key, value in pairs(about) do info[key] = value end
+  end
+  if alone then info.runs = {} end
+  for _, c in ipairs(info.runs) do known[c.name] = true end
+  for _, c in ipairs(runs) do
+    if not known[c.name] then info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true end
+  end
+  if more then folder.write_info(path, info) end
+end
+
 ---@class StudyRun
 ---@field name string
 ---@field path string

@@ -15,7 +15,6 @@ local model_sizes = require "mneme.lab.study.model_sizes"
 local archive = require "mneme.lab.study.result_archive"
 local power = require "mneme.lab.study.power"
 local pool = require "mneme.lab.study.process_pool"
-local run_folder = require "mneme.runs.run"
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -28,7 +27,6 @@ local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
 local table_of = require "mneme.lab.study.progress_table"
 local values = require "mneme.base.setting_types"
-local version = require "mneme.base.version"
 
 local C = engine.C
 local sweep = {}
@@ -89,7 +87,7 @@ function sweep.plan(o, words)
   return plan
 end
 
--- What study.json says, if this sweep may go on there: a folder has one study, and no run.
+-- Refuses a folder that has another study, or a run.
 local function owned(o, plan, words)
   local info = folder.info(o.run)
   local elsewhere = "run=FOLDER puts this one elsewhere"
@@ -98,7 +96,6 @@ local function owned(o, plan, words)
   elseif info and grid.same_text(info.settings, plan.survey.schema) ~= grid.same_text(words, plan.survey.schema) then
     errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
   elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
-  return info
 end
 
 ---One study is made by one code: runs that were made by another are not added to.
@@ -125,17 +122,9 @@ end
 
 -- study.json, with the runs of earlier sweeps of the same settings.
 local function note(o, plan)
-  local words, known = table.concat(plan.words, " "), {}
-  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
-  for _, c in ipairs(info.runs) do known[c.name] = true end
-  local more = false
-  for _, c in ipairs(plan.runs) do
-    if not known[c.name] then
-      info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
-    end
-  end
-  if more then folder.write_info(o.run, info) end
+  local words = table.concat(plan.words, " ")
+  owned(o, plan, words)
+  folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = declared.claims(plan.spec) }, plan.runs)
   declared.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
@@ -263,7 +252,7 @@ local function choose(o, plan)
   return { found }
 end
 
--- Write the job for other machines; submit=1 begins it.
+-- Hands the open runs to other machines.
 local function hand_over(o, plan, words)
   local runs, cost = open_runs(o, plan), ""
   if #runs == 0 then return print(o.run .. ": all runs are done") end
@@ -271,13 +260,7 @@ local function hand_over(o, plan, words)
     local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
     cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
   end
-  local lines, now = cluster.write(o, words, runs), o.submit
-  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #runs, #plan.runs, cost, now and "handed over:" or "this begins them:"))
-  for _, line in ipairs(lines) do
-    print("  " .. line)
-    io.stdout:flush()
-    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
-  end
+  cluster.hand_over(o, words, runs, ("%d of %d runs are open%s"):format(#runs, #plan.runs, cost))
 end
 
 -- What each claim can decide with these runs and seeds.

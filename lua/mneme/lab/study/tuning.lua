@@ -16,7 +16,6 @@ local json = require "mneme.base.json"
 local one_run = require "mneme.lab.study.one_run"
 local pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.run"
 local schedule = require "mneme.lab.search.schedule"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
@@ -24,7 +23,6 @@ local table_of = require "mneme.lab.study.progress_table"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
-local version = require "mneme.base.version"
 
 local C = engine.C
 local tuning = {
@@ -169,15 +167,18 @@ function Tuning:check_owned()
   end
 end
 
--- A trial's run, as sweeps have them.
-function Tuning:trial(point, proposal, seed)
-  local name = ("%ssetting=%03d,seed=%d"):format(point.name ~= "" and point.name .. "," or "", proposal.setting, seed)
-  local labels, words = { setting = ("%03d"):format(proposal.setting) }, { unpack(point.words) }
-  for axis, label in pairs(point.labels) do labels[axis] = label end
-  for _, word in ipairs((self.space:words(proposal.values))) do words[#words + 1] = word end
+---A run of a setting at a point, as sweeps have them: a trial, or one with a fresh seed.
+---@param path string the study's folder
+---@param axis string "setting" or "pick", and its label
+---@param setting table<string, string>
+function Tuning:run_of(point, path, axis, label, setting, seed)
+  local name = ("%s%s=%s,seed=%.0f"):format(point.name ~= "" and point.name .. "," or "", axis, label, seed)
+  local labels, words = { [axis] = label }, { unpack(point.words) }
+  for other, of in pairs(point.labels) do labels[other] = of end
+  for _, word in ipairs((self.space:words(setting))) do words[#words + 1] = word end
   if self.steps then words[#words + 1] = ("steps=%.0f"):format(self.steps) end
-  words[#words + 1] = ("seed=%d"):format(seed)
-  return { name = name, path = folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
+  words[#words + 1] = ("seed=%.0f"):format(seed)
+  return { name = name, path = folder.run_path(path, name), labels = labels, seed = seed, words = words }
 end
 
 ---All trials that are proposed.
@@ -235,7 +236,7 @@ function Tuning:extend(point)
     point.over = over or false
     if not p then return end
     p.runs, self.more = {}, true
-    for k, seed in ipairs(p.seeds) do p.runs[k] = self:trial(point, p, seed) end
+    for k, seed in ipairs(p.seeds) do p.runs[k] = self:run_of(point, self.base, "setting", ("%03d"):format(p.setting), p.values, seed) end
     table.insert(point.proposals, p)
   end
 end
@@ -260,10 +261,7 @@ end
 
 -- study.json of the trials, and tuned.json when all is measured.
 function Tuning:write()
-  local runs = {}
-  for i, run in ipairs(self:all_runs()) do runs[i] = { name = run.name, labels = run.labels, seed = run.seed, words = run.words } end
-  folder.write_info(self.base, { mneme = version, script = self.script, title = "tuning", settings = table.concat(self.words, " "), runs = runs,
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, tune = self.about })
+  folder.note(self.base, { script = self.script, title = "tuning", settings = table.concat(self.words, " "), tune = self.about }, self:all_runs(), true)
   self.more = false
   local tuned = { tune = self.about, trials = self.trials, steps = self.steps, first_seed = self.first_seed, points = {} }
   for i, point in ipairs(self.points) do
