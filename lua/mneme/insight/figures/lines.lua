@@ -127,11 +127,7 @@ local function items_of(fig, styles)
 end
 
 ---Draw it.
----@param paper table whose height it sets
----@param y0 number where it may begin
----@param narrow boolean for a page as wide as a hand
 ---@param split boolean? a panel for each line; nil: where they are many
----@return number y below it
 function lines.draw(paper, fig, y0, narrow, split)
   local styles, busy = look.of_items(fig.lines), #fig.lines > TOO_MANY
   if split == nil then split = busy or tangled(fig) end

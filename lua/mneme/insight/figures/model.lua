@@ -151,7 +151,6 @@ local function check_cells(fig)
 end
 
 ---Refuse what is no figure.
----@param fig table
 ---@return string drawing "lines", "bars" or "heat": by what it is drawn
 function model.check(fig)
   errors.need("figure", fig, "kind", "a table such as { kind = \"lines\", x = {}, y = {}, lines = {} }")
@@ -183,7 +182,6 @@ function model.check(fig)
 end
 
 ---A figure for each thing that its lines are against: the first is the figure itself, which has been checked.
----@return table[]
 function model.views(fig)
   local views = { fig }
   for i, other in ipairs(fig.other_x or {}) do

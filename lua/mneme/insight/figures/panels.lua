@@ -39,12 +39,9 @@ local function moved(points, dx, dy)
 end
 
 ---Draw the lines of a figure, a panel each.
----@param fig table
----@param y0 number where it may begin
 ---@param range number[] x0, x1, y0, y1: what is to be seen
 ---@param styles table[] of style.lua's of_items, for each line
 ---@param spread function of lines.lua: draws a band, or seeds
----@return number y below it
 function panels.draw(paper, fig, y0, range, styles, spread)
   local list, top = ordered(fig.lines), axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   local y = scale.new(fig.y, range[3], range[4], LOW, 0, { wanted = 2, nice = not fig.y.range })

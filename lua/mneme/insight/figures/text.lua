@@ -5,12 +5,7 @@ local numbers = require "mneme.base.format"
 local text = {}
 
 ---A number with its interval, where it has one: "0.95 (0.91 … 0.98)".
----@param value number
----@param low number?
----@param high number?
----@param unit string?
 ---@param sign string? between the ends
----@return string
 function text.interval(value, low, high, unit, sign)
   local shown = numbers.short(value, unit)
   return low and low < high and ("%s (%s %s %s)"):format(shown, numbers.short(low, unit), sign or "…", numbers.short(high, unit)) or shown
@@ -30,9 +25,7 @@ local read_as = { episodic_return = "return of an episode", episodic_length = "l
   ["grad/norm"] = "gradient norm", d_model = "width", n_layers = "layers", n_heads = "heads" }
 
 ---A name of a setting, of a fact or of a logged value in words: "charts/episodic_return" is the return of an episode, "cue_frames" "cue frames".
----@param name string?
 ---@param value string? one value of it: "cue frames 5"
----@return string
 function text.words(name, value)
   if not name then return value or "" end
   local words = read_as[name] or read_as[name:match "[^/]*$"] or name:match "[^/]*$":gsub("_", " ")
@@ -41,8 +34,6 @@ function text.words(name, value)
 end
 
 ---The width of a text in the unit of `size`.
----@param s string UTF-8
----@param size number of the letters
 function text.width(s, size)
   local sum = 0
   for letter in s:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
@@ -69,7 +60,6 @@ local function cut(word, room, size)
 end
 
 ---A text as lines none of which is wider than `room`: broken at blanks, and within a word where that is too long.
----@return string[]
 function text.wrap(s, room, size)
   local lines, line = {}, ""
   for word in s:gmatch "%S+" do

@@ -46,7 +46,7 @@ end
 -- The run nearest to the mean of a claim's first side, of those that can be played.
 local function usual_run(study, claim)
   local test, list, sum, n = claim.test, {}, 0, 0
-  for _, run in ipairs(test and claims.runs(study, test) or {}) do
+  for _, run in ipairs(test and claims.runs(study, test, "a") or {}) do
     local x = run.status == "done" and folder.number(run, test.metric)
     if x then sum, n = sum + x, n + 1 end
     if x and can_play(run) then list[#list + 1] = { run = run, x = x } end
