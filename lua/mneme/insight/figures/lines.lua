@@ -78,11 +78,7 @@ local function tangled(fig)
   return n > MANY_BANDS
 end
 
-local function points_of(xs, ys, x, y, low)
-  local points = {}
-  for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
-  return points
-end
+local points_of = panels.points
 
 local function draw_band(paper, line, style, x, y, box, many)
   local points = points_of(line.x, line.high, x, y, y.log and y.low)

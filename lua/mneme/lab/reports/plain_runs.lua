@@ -7,6 +7,7 @@ local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"
+local report_claims = require "mneme.lab.reports.report_claims"
 local settings = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
@@ -253,8 +254,7 @@ function plain.differences(out, study, spec)
   end
   if #rows == 0 then return end
   if #ps > 0 then
-    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(p < 0.001 and "< 0.001" or ("%.3f"):format(p),
-      ps[i] < 0.001 and "< 0.001" or ("%.3f"):format(ps[i])) end
+    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(report_claims.p_text(p), report_claims.p_text(ps[i])) end
   end
   out:heading(3, "differences", words.differences)
   out:table({ words.difference_of:format(metric), words.estimate, words.seeds, words.p_first }, rows)

@@ -160,14 +160,12 @@ local function compose(study, source, options)
     if not any and name ~= "objective" then missing[#missing + 1] = words[name] end          -- where nothing was minimised there is none
   end
   front.write(opening, study, spec, judged, size)
-  for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
-  local lengths = mixed_code.lengths(runs)
-  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
-  if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
-  for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
-  if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
-  if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
+  local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
+  for _, text in ipairs(source.unsound or {}) do warn(words.unsound, { text }) end
+  warn(words.lengths, mixed_code.lengths(runs))
+  warn(words.mixed, mixed_code.of(named(runs)))
+  for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
+  for _, list in ipairs { mixed_code.starts(named(runs)) } do warn("%s.", list) end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then

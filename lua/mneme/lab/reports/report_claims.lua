@@ -1,5 +1,5 @@
 -- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.  `out` is a page of
--- page/blocks.lua, `spec` what mn.study was given, `judged` of lab/study/claims.lua.
+-- lab/reports/page/blocks.lua, `spec` what mn.study was given, `judged` of lab/study/claims.lua.
 local tables = require "mneme.base.tables"
 local numbers = require "mneme.base.format"
 local values = require "mneme.base.setting_types"
@@ -61,7 +61,8 @@ end
 ---A p-value in words.
 function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
-local function p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
+function report_claims.p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
+local p_text = report_claims.p_text
 
 -- What there is to say of a verdict besides its numbers.
 local function remarks(v)
