@@ -187,8 +187,6 @@ local function varied(study)
 end
 
 ---What a curve or a result is called: success, return.
----@param spec table with metrics
----@param name string charts/score
 function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
 
 ---The specification of a study, with the usual metrics and figures where it has none.

@@ -44,7 +44,6 @@ function report_claims.asked(judged)
 end
 
 ---What is claimed.
----@param list table[] claims
 ---@param unasked string[] of report_claims.asked
 function report_claims.claims(out, list, unasked)
   if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
@@ -104,7 +103,6 @@ local function remarks(v)
 end
 
 ---What was estimated, in words: a difference, a ratio, shares that solved it, or times.
----@param spec table of the study: its metrics have units
 ---@return string
 ---@return string? interval "0.1 … 0.3"
 function report_claims.estimate(v, spec)
@@ -133,7 +131,6 @@ local function whole_estimate(v, spec)
 end
 
 ---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
----@param i integer its place
 ---@param shown string? a sentence that names the figure
 function report_claims.section(out, v, i, spec, shown)
   out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))

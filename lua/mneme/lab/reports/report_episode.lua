@@ -116,8 +116,6 @@ end
 function episode.book() return { n = 0, of_run = {} } end
 
 ---Put an episode that shows a claim into a page, folded; nothing where no run can play one.
----@param i integer the claim's place
----@param claim table
 function episode.of_claim(book, out, study, i, claim)
   local run, metric, x = usual_run(study, claim)
   if not run then return end

@@ -71,7 +71,6 @@ local function published_value(r, study)
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
----@param spec table what mn.study was given: its references
 ---@param text (string|string[])? the authors', of what is published
 function results.published(out, study, spec, text)
   local rows = {}

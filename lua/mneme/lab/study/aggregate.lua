@@ -57,14 +57,12 @@ function aggregate.numbers(runs, value_of, missing)
 end
 
 ---Do numbers lie in a range?
----@param range number[]? { low, high }
 function aggregate.within(list, range)
   for _, v in ipairs(range and list or {}) do if v < range[1] or v > range[2] then return false end end
   return range ~= nil
 end
 
 ---Has a range two ends?  { 0, math.huge } has one.
----@param range number[]? { low, high }
 function aggregate.two_ends(range) return range ~= nil and range[1] > -math.huge and range[2] < math.huge end
 
 ---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
@@ -88,8 +86,6 @@ end
 ---A statistic of numbers that come from seeds: for the mean of fewer than ten seeds an interval by Student's t, which does
 ---not leave the range that numbers have, if they have one (of one end: cut off there); else the bootstrap's.  The geometric
 ---mean has Student's t of logarithms, and where a number is 0 or less the mean without an interval stands in its place.
----@param statistic string "mean", "geometric" or "iqm"
----@param range number[]? { low, high } of what is measured
 ---@return number value
 ---@return number? low nil of one seed
 ---@return number? high
@@ -116,7 +112,6 @@ function aggregate.guess(name, runs)
 end
 
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
----@param list number[] a score per seed
 ---@param first boolean? the score is that at which training stopped, partly by luck: "first reached by ..."
 function aggregate.solved(list, threshold, first)
   local solved, n, low, high = mn_stats.solved(list, threshold)
@@ -243,7 +238,6 @@ local function overlap(curves)
 end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
----@param name string of the line
 ---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as insight/figures/model.lua has it; nil: nothing is known
@@ -283,7 +277,6 @@ function aggregate.line(name, runs, curve_of, o, missing)
 end
 
 ---The same of the runs of a point, of which one that failed has not solved it; nil: none is done or failed.
----@param list number[] a score per seed that is done
 ---@param name string? of the metric: the score of runs that stopped at it was first reached, and no more
 function aggregate.solved_of(list, runs, threshold, name)
   local all = { unpack(list) }

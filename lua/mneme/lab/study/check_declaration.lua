@@ -189,7 +189,6 @@ local function check_words(survey, words, names)
 end
 
 ---Refuse options that the core of a run does not have.
----@param cfg table of script.survey
 function checked.core(cfg)
   local name, options = first(cfg.core), {}
   if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end

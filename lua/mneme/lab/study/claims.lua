@@ -74,8 +74,6 @@ local function check_test(test, axes, what)
 end
 
 ---Refuse claims that cannot be tested.
----@param list table[]? as in mn.study
----@param axes table<string, any> axes of the study, by name
 function claims.check(list, axes)
   local named = {}
   for i, claim in ipairs(list or {}) do
@@ -102,8 +100,6 @@ local function rest_of(run, test)
 end
 
 ---The runs of a test's sides.
----@param study table
----@param test table
 ---@param side string? "a" or "b"; nil: of both
 function claims.runs(study, test, side)
   local list = {}
@@ -427,7 +423,6 @@ local function p_of_verdict(v)
 end
 
 ---Judge the claims of a study.
----@param list table[]? claims as in mn.study
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
 ---  "stopping_rule" (it stopped all runs) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,

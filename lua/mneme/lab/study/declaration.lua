@@ -25,7 +25,6 @@ end
 local declaration = setmetatable({}, { __call = function(_, t, keys, what) only(t, keys, what) end })
 
 ---Refuse a figure that has other keys than figures have, no metric, or a kind, a scale or a statistic that there is not.
----@param f any
 function declaration.figure(f, what)
   only(f, figure_keys, what)
   if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), tables.keys(kinds)) end

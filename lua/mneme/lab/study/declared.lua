@@ -74,7 +74,6 @@ end
 local function file_of(study) return study .. "/declaration.json" end
 
 ---Writes a declaration into a study's folder, if that has another or none.
----@param declaration Declaration
 function declared.write(study, declaration)
   local published = type(declaration.published) == "table" and declaration.published or nil
   local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
@@ -100,7 +99,6 @@ local function check(path, spec)
 end
 
 ---Writes what a script declares into a study's folder, if that has no declaration.
----@param words string[] of the study's first run
 function declared.write_once(study, path, words)
   if files.is_file(file_of(study)) then return end
   local core = script.setting(words, "core")

@@ -447,8 +447,6 @@ function figure.only_value(fig)
 end
 
 ---A figure of a study.
----@param spec table what mn.study was given: metrics, references
----@param f table one of spec.figures, see above
 ---@return table fig as insight/figures/model.lua has it
 function figure.new(study, spec, f)
   declaration.figure(f, "a figure")

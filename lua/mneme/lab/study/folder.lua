@@ -89,7 +89,6 @@ function folder.info(path)
   return info
 end
 
----@param info table
 function folder.write_info(path, info)
   info.format = sealed.FORMAT
   files.write(path .. "/study.json", { sealed.encode(info) })
@@ -97,7 +96,6 @@ end
 
 ---Notes runs in a study's study.json, after those that it has.
 ---@param about table what study.json says besides where there is none yet: script, title, settings ...
----@param runs table[] { name, labels, seed, words }
 ---@param alone boolean? no others stay
 function folder.note(path, about, runs, alone)
   local info, known, more = folder.info(path), {}, alone
@@ -131,14 +129,12 @@ local StudyRun = {}
 StudyRun.__index = StudyRun
 
 ---A run of a study from its fields.
----@param fields table see StudyRun
 function folder.run(fields) return setmetatable(fields, StudyRun) end
 
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
 function StudyRun:curves() return metrics_reader.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
----@param name string such as "score" or "cpu_s"
 function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
 
 ---What the run's config.json says; nil: its run never began.

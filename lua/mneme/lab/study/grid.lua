@@ -98,7 +98,6 @@ end
 
 ---Is a label that of this value, or the value written another way?
 ---@param value table of grid.value
----@param label any
 function grid.is(value, label)
   return value.label == values.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and values.same(label, value.plain)
 end

@@ -93,7 +93,6 @@ function of.equal(n, level)
 end
 
 ---One line for each claim: what it can decide.
----@param claims table[] of the study
 ---@param runs table[] of the sweep: only claims that they can test count
 function power.lines(claims, n, runs)
   local tested, lines = 0, {}

@@ -14,7 +14,6 @@ local C = engine.C
 local Table = {}
 Table.__index = Table
 
----@param o table run, jobs
 ---@param count table { done, failed, all }, kept by the sweep
 ---@param options table? { tty, columns = function() -> the terminal's width }
 local function new(plan, o, count, options)

@@ -25,7 +25,6 @@ function references.fits(run, where)
 end
 
 ---The horizontal lines of a figure; nil: there are none.
----@param name string a metric or a curve
 function references.levels(spec, name)
   local list = {}
   for _, r in ipairs(spec.references or {}) do
@@ -35,7 +34,6 @@ function references.levels(spec, name)
 end
 
 ---A curve's value after so many steps, by straight lines between its points; nil outside of them.
----@param curve number[][]
 function references.at(curve, steps)
   for i, point in ipairs(curve) do
     local before = curve[i - 1]
@@ -45,8 +43,6 @@ function references.at(curve, steps)
 end
 
 ---The learning curves of others as lines of a figure, as far as ours go; only where all of the figure's runs are at their place.
----@param name string a curve
----@param runs table[] of the figure
 ---@param last number of our steps
 function references.curves(spec, name, runs, last)
   local list = {}

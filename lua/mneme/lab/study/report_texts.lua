@@ -82,7 +82,6 @@ function prose.source(report, key, value, reference)
 end
 
 ---The settings that an entry names.
----@param entry table
 function prose.names(entry)
   local names = {}
   for name in entry[1]:gmatch "[%w_.]+" do names[#names + 1] = name end

@@ -76,7 +76,6 @@ local function series_of(runs, y)
 end
 
 ---The runs of a figure.
----@param f table
 ---@return table { runs, groups = { name, runs, series }[], series = y is one, missing, swapped, pooled }
 function select_runs.pick(study, f)
   local axes, runs = axes_of(study.runs), {}

@@ -39,7 +39,6 @@ end
 
 ---@param pick table of select.pick
 ---@param metric table what the study says of the metric f.y, with solved = from which value on it is solved
----@param f table the figure
 ---@param o table { styles }; how: how the note counts
 ---@return integer[] counts
 return function(pick, metric, f, o)

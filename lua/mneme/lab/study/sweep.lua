@@ -99,8 +99,6 @@ local function owned(o, plan, words)
 end
 
 ---One study is made by one code: runs that were made by another are not added to.
----@param o table run = the study's folder
----@param plan table runs
 function sweep.check_code(o, plan)
   local others, first, of, builds = 0, nil, nil, 0
   for _, c in ipairs(plan.runs) do

@@ -107,7 +107,6 @@ function tuning.points(plan)
 end
 
 ---The tuning that a study declares.
----@param o table { run, jobs, estimate, attempts }
 function tuning.of_study(plan, o)
   local options, ranges = tuning.declared(plan.spec.tune, plan.size)
   for _, word in ipairs(plan.words) do

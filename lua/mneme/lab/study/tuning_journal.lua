@@ -56,8 +56,6 @@ end
 
 ---Is something said of a tuning the same, in whatever way its numbers are written?
 ---@param key string of Tuning.about
----@param a any
----@param b any
 function journal.same(key, a, b, schema)
   local texts = {}
   for i, text in ipairs { values.show(a), values.show(b) } do

@@ -129,7 +129,6 @@ function mathml.html(s, block)
 end
 
 ---The same of a text that may be none: nil and a warning; it is shown as text.
----@param block boolean?
 function mathml.known(s, block)
   local ok, html = pcall(mathml.html, s, block)
   if ok then return html end
