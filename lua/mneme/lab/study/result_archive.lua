@@ -53,6 +53,16 @@ local function thinned(run, names)
   return #out.step > 0 and out or nil
 end
 
+-- Series with six digits, as curves have.
+local function rounded(series)
+  local out = {}
+  for name, s in pairs(series or {}) do
+    out[name] = { x = s.x, y = {} }
+    for i, y in ipairs(s.y) do out[name].y[i] = type(y) == "number" and short(y) or y end
+  end
+  return next(out) and out or nil
+end
+
 ---The curves that a study's figures need, and the steps a second that their other axis takes.
 function archive.curve_names(spec)
   local names = { ["charts/SPS"] = true }
@@ -187,7 +197,7 @@ function archive.write(path, study, names)
   for _, c in ipairs(study.runs) do
     local info = c.status == "done" and c:info()
     if info then
-      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series, resources = c.resources,
+      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = rounded(c.series), resources = c.resources,
         estimate = c.estimate, curves = thinned(c, names) }
     end
   end
