@@ -25,7 +25,9 @@ local read_as = { episodic_return = "return of an episode", episodic_length = "l
   ["grad/norm"] = "gradient norm", d_model = "width", n_layers = "layers", n_heads = "heads" }
 
 ---A name of a setting, of a fact or of a logged value in words: "charts/episodic_return" is the return of an episode, "cue_frames" "cue frames".
+---@param name string?
 ---@param value string? one value of it: "cue frames 5"
+---@return string
 function text.words(name, value)
   if not name then return value or "" end
   local words = read_as[name] or read_as[name:match "[^/]*$"] or name:match "[^/]*$":gsub("_", " ")

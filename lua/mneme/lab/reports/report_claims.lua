@@ -1,18 +1,12 @@
 -- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.  `out` is a page of
 -- lab/reports/page/blocks.lua, `spec` what mn.study was given, `judged` of lab/study/claims.lua.
-local tables = require "mneme.base.tables"
 local numbers = require "mneme.base.format"
+local labels = require("mneme.lab.study.grid").text
 local values = require "mneme.base.setting_types"
 local words = require "mneme.lab.reports.report_strings"
 
 local report_claims = {}
 local NAMED = 4                    -- missing runs that are named; of more only the number is given
-
-local function labels(t)
-  local parts = {}
-  for _, axis in ipairs(tables.keys(t or {})) do parts[#parts + 1] = axis .. "=" .. values.show(t[axis]) end
-  return table.concat(parts, ", ")
-end
 
 -- A test as a sentence.
 local function statement(test)

@@ -1,12 +1,11 @@
 -- tuning_report.lua -- what a report says of a study's tuning: what was searched, with which budget and seeds, what was picked, and how
 -- that scored in the tuning and with fresh seeds.
 local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local journal = require "mneme.lab.study.tuning_journal"
 local numbers = require "mneme.base.format"
 local aggregate = require "mneme.lab.study.aggregate"
 local interval = require("mneme.insight.figures.text").interval
-local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
 
 local tuning_report = {}
 local texts = {
@@ -20,12 +19,6 @@ local texts = {
   head = { "runs", "picked", "tuning, seeds", "fresh seeds", "the script's own setting, fresh seeds" },
   point = "all runs",
 }
-
-local function words_of(setting)
-  local words = {}
-  for i, name in ipairs(tables.keys(setting)) do words[i] = name .. "=" .. values.show(setting[name]) end
-  return table.concat(words, " ")
-end
 
 -- Scores of the study's runs that have these labels, and their seeds.
 local function scores(study, labels, by, used)
@@ -81,7 +74,7 @@ function tuning_report.write(out, study, spec, heading)
     local fresh = scores(study, with_pick(study, point.labels, "1"), t.by, used)
     local own = scores(study, with_pick(study, point.labels, "script"), t.by, used)
     local any = with_pick(study, {}, "").pick ~= nil
-    rows[i] = { point.name ~= "" and point.name or texts.point, words_of(pick.values), { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds),
+    rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "), { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds),
       class = "number" }, { score_text(fresh, about), class = "number" }, any and { point.default and score_text(own, about) or "–", class = "number" } or nil }
     most = math.max(most, point.seeds)
   end

@@ -18,10 +18,10 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local only = require "mneme.lab.study.declaration"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
-local values = require "mneme.base.setting_types"
 
 local claims = { FEWEST = 5 }       -- seeds of a side that a verdict takes, but on exact numbers
 local LEVEL = 0.05
@@ -141,11 +141,7 @@ local function side_of(study, test, labels)
 end
 
 local function describe(labels, rest, seed)
-  local parts = {}
-  for _, axis in ipairs(tables.keys(labels)) do parts[#parts + 1] = axis .. "=" .. values.show(labels[axis]) end
-  if rest ~= "" then parts[#parts + 1] = rest end
-  parts[#parts + 1] = "seed=" .. seed
-  return table.concat(parts, ", ")
+  return ("%s, %sseed=%s"):format(grid.text(labels), rest ~= "" and rest .. ", " or "", seed)
 end
 
 -- The mean of a side's numbers for a seed; nil where one is missing, which goes into the list of those.

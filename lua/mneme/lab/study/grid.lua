@@ -96,6 +96,15 @@ function grid.check(axes)
   end
 end
 
+---Labels of axes as a text: "core=gru, corridor=20".
+---@param labels table<string, any>?
+---@param between string? ", "
+function grid.text(labels, between)
+  local parts = {}
+  for i, axis in ipairs(tables.keys(labels or {})) do parts[i] = axis .. "=" .. values.show(labels[axis]) end
+  return table.concat(parts, between or ", ")
+end
+
 ---Is a label that of this value, or the value written another way?
 ---@param value table of grid.value
 function grid.is(value, label)

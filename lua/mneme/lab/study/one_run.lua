@@ -78,6 +78,21 @@ function one_run.failed(path, c, why)
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
 end
 
+---How the process of a run ended, noted where it failed.
+---@param path string
+---@param about table of process_pool.run
+---@param why string? what a run that failed said last; nil: where that stands
+---@return string "done", "stopped", "taken" or "failed"
+---@return string? why
+function one_run.ended(path, c, about, why)
+  local result = about.status == 0 and folder.result(path)
+  if result and result.status == "done" then return "done" end
+  if about.stopped then return "stopped" elseif about.status == one_run.TAKEN then return "taken" end
+  why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or why or path .. "/log.txt"
+  one_run.failed(path, c, { exit = about.status, error = why })
+  return "failed", why
+end
+
 ---The body of a process that runs one run; returns its exit status.
 function one_run.process(path, script_path, c)
   local ok, problem = xpcall(one_run.run, errors.handler, path, script_path, c)

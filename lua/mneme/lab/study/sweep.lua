@@ -199,18 +199,12 @@ local function run_queue(o, plan, queue)
     end,
     ended = function(c, about)
       local path = folder.run_path(o.run, c.name)
-      local result = about.status == 0 and folder.result(path) or nil
-      if result and result.status == "done" then
-        count.done = count.done + 1
-        shown:ended(c, about, "done")
-      elseif about.stopped then shown:ended(c, about, "stopped")
-      elseif about.status == one_run.TAKEN then
-        count.taken = count.taken + 1
-        shown:ended(c, about, "another process runs it")
+      local what, last = one_run.ended(path, c, about, last_line(path .. "/log.txt"))
+      if what ~= "failed" then
+        count[what] = (count[what] or 0) + 1
+        shown:ended(c, about, what == "taken" and "another process runs it" or what)
       else
         tries[c.name] = (tries[c.name] or 0) + 1
-        local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
-        one_run.failed(path, c, { exit = about.status, error = last })
         local kind = kind_of_error(last, path)
         alike = alike and (not alike.kind or alike.kind == kind) and { kind = kind, text = last, runs = alike.runs + (tries[c.name] == 1 and 1 or 0) }
         count.gave_up = alike and count.done == 0 and o.give_up > 0 and alike.runs >= o.give_up and at < #queue and last

@@ -403,16 +403,8 @@ function Tuning:work(fresh)
     end,
     ended = function(job, about)
       self.running[job.name] = nil
-      local result = about.status == 0 and folder.result(job.path)
-      local what, why = "done", nil
-      if about.status == one_run.TAKEN then
-        job.later[job.name], what = C.mn_clock(false) + LATER, nil
-      elseif about.stopped then what = "stopped"
-      elseif not result or result.status ~= "done" then
-        why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or job.path .. "/log.txt"
-        one_run.failed(job.path, job, { exit = about.status, error = why })
-        what = "failed"
-      end
+      local what, why = one_run.ended(job.path, job, about)
+      if what == "taken" then job.later[job.name], what = C.mn_clock(false) + LATER, nil end
       recount()
       if what then shown:ended(job, about, what, why) end
     end,
