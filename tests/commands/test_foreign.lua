@@ -79,7 +79,7 @@ t.test("a draft's name cannot be foreseen, and leaves room for any name", functi
   files.write(wide, { "x" })
   files.remove(wide)
   t.raises(files.write, "cannot be written: File name too long", dir .. "/" .. ("n"):rep(256), { "x" })
-  for _, kind in ipairs { "svg", "csv", "tex", "gp", "html", "md" } do
+  for _, kind in ipairs { "svg", "csv", "tex", "html", "md" } do
     local name = ("m"):rep(246 - #kind - 1) .. "." .. kind
     local said, status = shell.mneme(dir, ("%s r out=%s"):format((kind == "html" or kind == "md") and "report" or "compare", name))
     t.ok(status == 0 and files.is_file(dir .. "/" .. name) or status ~= 0 and said:find "too long", said)

@@ -44,7 +44,7 @@ t.test("a control character of a label is in no page, figure or table", function
     t.eq(status, 0, said)
   end
   shell.mneme(dir, "compare x out=x.csv")
-  local found = shell.run(dir, [[grep -lrP '\x1b|\x07' --include='x.*' --include='*.svg' --include='*.csv' --include='*.gp' . || true]])
+  local found = shell.run(dir, [[grep -lrP '\x1b|\x07' --include='x.*' --include='*.svg' --include='*.csv' . || true]])
   t.eq(found:gsub("%./x/runs/[^\n]*\n", ""), "")
 end)
 

@@ -14,7 +14,6 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local frames = require "mneme.insight.episodes.frames"
-local journal = require "mneme.lab.study.tuning_journal"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local manifest = require "mneme.runs.manifest"
 local metrics_log = require "mneme.runs.metrics_log"
@@ -31,7 +30,6 @@ local safetensors = require "mneme.tensor.safetensors"
 local sealed = require("mneme.base.json").sealed
 local scene = require "mneme.insight.view.scene"
 local script = require "mneme.runs.script"
-local space = require "mneme.lab.search.space"
 local study_folder = require "mneme.lab.study.folder"
 local trainer = require "mneme.learn.trainer"
 local tuning_report = require "mneme.lab.reports.tuning_report"
@@ -247,14 +245,8 @@ return function(target, block)
     map:progress()
   end)
 
-  -- A proposal, and the end of a tuning, as a report has it.
+  -- The end of a tuning, as a report has it.
   target("tuning", function()
-    local ranges = first("space", function() return space.new { lr = "1e-5..1e-2:log", core = { "gru", "lstm" } } end)
-    local p = tried(journal.proposal, "fuzz.json", ranges)
-    if p then
-      ranges:encode(p.values)
-      ranges:words(p.values)
-    end
     local page = setmetatable({}, { __index = function() return function() end end })
     tuning_report.write(page, { path = "fuzz", runs = {} }, {}, function() end)
   end)

@@ -123,7 +123,6 @@ local map_path = causal_map_file.attach(map, folder .. "/map-of-a-run")
 map:work()
 put("causal_map", (files.read(map_path)))
 files.remove_folder(folder .. "/map-of-a-run")
-put("tuning", json.encode { setting = 1, values = { lr = "1e-3", core = "gru" }, seeds = { 1001, 1002 }, why = "start" })
 put("tuning", json.encode(tuned))
 put("run_list", json.encode { config = { core = { name = "gru" }, steps = 64, stop_score = 1 }, script = "a/b.lua", host = "h" } .. "\0"
   .. '{"step": 32, "charts/score": 0.5}\n{"step": 64, "charts/score": 1}\n')

@@ -191,7 +191,6 @@ t.test("figures refuse odd parts in words", function()
   sweep("a row of cells", function(v) figures.svg(with(parts.heat, "cells", { v })) end)
   sweep("categories", function(v) figures.svg(with(parts.heat, "x", { categories = { v } })) end)
   sweep("options", function(v) figures.svg(parts.lines, v) end)
-  sweep("gnuplot", function(v) figures.gnuplot(parts.lines, v) end)
 end)
 
 t.test("steps, recordings and replays refuse what is no pointer, environment or trajectory", function()

@@ -408,14 +408,14 @@ t.test("each figure by itself, for papers; a page is called .html", function()
     said, status = shell.run(here, ("PATH='%s' '%s' %s"):format(bare, shell.program, line))
     t.ok(status == 0 and said:find "rsvg%-convert is not installed" and said:find "librsvg2%-bin", said)
   end
-  for _, name in ipairs { "bare/figure-1.svg", "bare/figure-2.svg", "bare/figure-2.gp", "bare/figure-2.csv", "bare.tex" } do
+  for _, name in ipairs { "bare/figure-1.svg", "bare/figure-2.svg", "bare/figure-2.csv", "bare.tex" } do
     t.ok(files.is_file(here .. "/" .. name), name)
   end
   t.ok(not files.is_file(here .. "/bare/figure-1.png"))
   os.execute("rm -rf '" .. bare .. "'")
   if os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 then
     for _, name in ipairs { "figure-1", "figure-2" } do
-      for ending, begin in pairs { svg = "<svg", pdf = "%PDF", png = "\137PNG", gp = "#", csv = "" } do
+      for ending, begin in pairs { svg = "<svg", pdf = "%PDF", png = "\137PNG", csv = "" } do
         t.eq(files.read(("%s/papers/%s.%s"):format(here, name, ending)):sub(1, #begin), begin, ending)
       end
     end

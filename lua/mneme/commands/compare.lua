@@ -36,7 +36,7 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
     { "by", "the curve that is drawn and compared", type = "text", unless = "charts/score, or what the runs have: eval/accuracy", example = "charts/score" },
     { "all", "everything that was logged, not only results", type = "switch", default = false },
     { "out", "also that curve with bands as a figure, or a report of these runs (.html)", type = "file",
-      endings = { "svg", "png", "pdf", "csv", "tex", "gp", "html", "htm" } },
+      endings = { "svg", "png", "pdf", "csv", "tex", "html", "htm" } },
     unpack(options.drawing),
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
@@ -45,8 +45,6 @@ local GUESS = "guessing"                     -- what no memory gives, else rando
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
-local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true, where = true,
-  quick = true, full = true }           -- settings that make no other run, or only another seed
 
 -- ---- what is compared ----
 
@@ -111,7 +109,7 @@ end
 -- Runs with equal settings and other seeds stand together, as do those of one run of a study's grid; the same seed again
 -- begins a new group.  An empty text is no value.
 local function group(list)
-  local groups, by_key = {}, {}
+  local groups, by_key, apart = {}, {}, settings.idle "seed"
   settings.fill(list)
   for _, r in ipairs(list) do
     local mine, same = nil, {}

@@ -31,7 +31,6 @@ end
 local programs = {
   { "ffmpeg", "ffmpeg", "MP4 videos (GIF works without)" },
   { "rsvg-convert", "librsvg2-bin", "figures as PNG and PDF (SVG works without)" },
-  { "gnuplot", "gnuplot-nox", "PDF figures from .gp files" },
   { "pdflatex", "texlive-latex-recommended", "PDF of the pages that report out=FILE.tex writes" },
   { "mpirun", "openmpi-bin", "training one agent in several processes" },
   { "sbatch", "slurm-client", "sweeps on a cluster" },

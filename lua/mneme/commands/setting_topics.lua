@@ -170,7 +170,7 @@ local words = {
   history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
     .. "steps, device, precision and threads.",
   source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
-  journal = "the folder STUDY/tune: what a tuning proposed, and a run for each trial. Killed, the same command goes on from it; several processes may work "
+  journal = "the folder STUDY/tune: a run for each trial, and what was picked. Killed, the same command goes on from it; several processes may work "
     .. "on one (docs/tuning.md).",
   trial = "one run of a tuning: a setting with one seed.",
   claim = "what a study is to show, as a test on its runs: better, at_least, ratio, equal, solves, sooner (docs/studies.md).",

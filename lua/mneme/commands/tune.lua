@@ -4,6 +4,7 @@ local check_declaration = lazy "mneme.lab.study.check_declaration"
 local cluster = lazy "mneme.lab.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local fresh_runs = lazy "mneme.lab.study.fresh_runs"
 local layout = require "mneme.base.layout"
 local next_step = require("mneme.base.terminal").next_step
@@ -37,15 +38,12 @@ A study with `tune = {...}` says what is tuned; then this command does the tunin
     { "minimise", "it is to be low", type = "switch" },
     { "compare", "further settings whose lists are compared", type = "list", example = "gamma,lambda", default = {} },
     { "jobs", "trials at a time", type = "whole", range = { 1 }, unless = "one per processor", example = "2" },
-    { "ahead", "how many settings are proposed before the first of them is measured", type = "whole", range = { 1 }, unless = "2", example = "2" },
-    { "cost", "seconds: prefer what is gained in less time; with steps timing changes no proposal", type = "choice", choices = { "seconds", "steps" },
-      unless = "steps" },
     { "run", "the folder", type = "folder", unless = "runs/SCRIPT_tune" },
     { "list", "only list what was measured so far, and the best", type = "switch" },
     { "estimate", "0: start at once, without estimating the time", type = "text", example = "0", pattern = "^[01]$", expected = "0 or 1" },
     { "attempts", "how often a trial that fails is tried; one that fails for good scores as the worst", type = "whole", range = { 1 }, default = 2 },
     { "only", "this process is worker N of a job for other machines", type = "whole", range = { 1 }, example = "1" },
-    { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", unless = "as many as find work", example = "8" },
+    { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", default = 8 },
     unpack(swept.of_clusters),
   } }
 
@@ -78,8 +76,7 @@ local function tuning_of(o, ranges, rest, spec)
     if not several[key] then errors.unknown("tune: compare: list of values", key, tables.keys(several)) end
   end
   local attempts, jobs, wanted = o.attempts, o.jobs or C.mn_cores(), o.only and "0" or o.estimate
-  local options = { seeds = o.seeds, top = o.top, ahead = o.ahead, by = o.by, minimise = o.minimise or nil, budget = o.budget,
-    cost = o.cost == "seconds" and "seconds" or nil }
+  local options = { seeds = o.seeds, top = o.top, by = o.by, minimise = o.minimise or nil, budget = o.budget }
   if spec and spec.tune then
     if next(ranges) or next(options) then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}; mneme tune " .. o.script) end
     return tuning.of_study(plan, { run = run, jobs = jobs, estimate = wanted, attempts = attempts })
@@ -97,8 +94,7 @@ local function words_text(t, setting) return table.concat((t.space:words(setting
 
 local function interval(list)
   local value, low, high = aggregate.interval(list, "mean", aggregate.within(list, { 0, 1 }) and { 0, 1 } or nil)
-  local text = numbers.short(value)
-  return low and low < high and ("%s (%s to %s)"):format(text, numbers.short(low), numbers.short(high)) or text
+  return require("mneme.insight.figures.text").interval(value, low, high, nil, "to")
 end
 
 -- The scores of fresh runs that are done, and how many failed.
@@ -142,14 +138,15 @@ end
 -- What is in the journal.
 local function list_trials(t, words)
   for _, point in ipairs(t.points) do
-    t:read(point)
+    t:extend(point)
     print(point.name ~= "" and point.name or t.run)
     local rows = {}
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do
-        local score = t:score(run)
-        rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed),
-          score and numbers.short(t.minimise and -score or score) or score == false and "failed" or "open" }
+        local score, last = t:score(run), nil
+        if score then last = numbers.short(t.minimise and -score or score) elseif score == false then last = "failed" end
+        if not last and files.is_folder(run.path) then last = "open" end
+        if last then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed), last } end
       end
     end
     io.stdout:write(layout.table(rows))
@@ -158,22 +155,16 @@ local function list_trials(t, words)
   return 0
 end
 
--- Write the job of some workers; submit=1 begins it.
+-- Hands the tuning to some workers.
 local function hand_over(o, t)
-  local n = o.workers or math.min(#t.points * t.ahead * t.seeds, t.trials * #t.points)
+  local n = math.min(o.workers, t.trials * #t.points)
   local workers, rest, own = {}, {}, {}
   for k = 1, n do workers[k] = { name = tostring(k), words = { "threads=1" } } end
   for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(swept.of_clusters) } do own[option[1]] = true end
   for _, item in ipairs(o.all) do if item[1] and not own[item[1]] then rest[#rest + 1] = item.word end end
   rest[#rest + 1] = "jobs=1"
-  local lines, now = cluster.write({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
-    partition = o.partition }, rest, workers), o.submit
-  print(("%s: %d workers; %s"):format(t.run, n, now and "handed over:" or "this begins them:"))
-  for _, line in ipairs(lines) do
-    print("  " .. line)
-    io.stdout:flush()
-    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
-  end
+  cluster.hand_over({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
+    partition = o.partition, submit = o.submit }, rest, workers, ("%d workers"):format(n))
   return 0
 end
 

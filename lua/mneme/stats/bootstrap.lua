@@ -98,18 +98,14 @@ function bootstrap.probability_of_improvement(x, y, options)
   return one("stats.probability_of_improvement", { a, b }, n > 1 and m > 1, false, options, improvement)
 end
 
--- The share of runs, or of tasks by their mean, above each threshold.
-local function shares_above(out, rows, thresholds, by_task)
+-- The share of runs above each threshold.
+local function shares_above(out, rows, thresholds)
   for k = 1, #thresholds do
     local tau, above, all = thresholds[k], 0, 0
     for i = 1, #rows do
-      local row, sum = rows[i], 0
-      for j = 1, #row do
-        sum = sum + row[j]
-        if not by_task and row[j] > tau then above = above + 1 end
-      end
-      if by_task and sum / #row > tau then above = above + 1 end
-      all = all + (by_task and 1 or #row)
+      local row = rows[i]
+      for j = 1, #row do if row[j] > tau then above = above + 1 end end
+      all = all + #row
     end
     out[k] = above / all
   end
@@ -119,21 +115,16 @@ end
 ---with bands that hold at each threshold by itself.
 ---@param scores number[]|number[][]
 ---@param thresholds number[]
----@param options table? { of = "runs", reps = 2000, level = 0.95, seed = 1 }; of = "tasks": the share of tasks whose mean
----  is above, which hides how runs of a task differ
+---@param options table? { reps = 2000, level = 0.95, seed = 1 }
 ---@return table { x = thresholds, value = number[], low = number[]?, high = number[]? } no bands of one seed
 function bootstrap.profile(scores, thresholds, options)
   local what = "stats.profile"
   local rows, seeds = sample.rows(scores, what)
   sample.numbers(thresholds, what .. ": thresholds")
-  local o = resampling.options(what, options, { of = "runs", reps = 2000 })
-  if o.of ~= "runs" and o.of ~= "tasks" then errors.unknown(what .. ": of =", o.of, { "runs", "tasks" }) end
-  local by_task, value = o.of == "tasks", {}
-  shares_above(value, rows, thresholds, by_task)
+  local o, value = resampling.options(what, options, { reps = 2000 }), {}
+  shares_above(value, rows, thresholds)
   local low, high
-  if seeds > 1 then
-    low, high = resampling.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds, by_task) end)
-  end
+  if seeds > 1 then low, high = resampling.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds) end) end
   return { x = thresholds, value = value, low = low, high = high }
 end
 

@@ -1,9 +1,9 @@
--- cholesky.lua -- Cholesky's factor of a positive definite matrix of doubles, and solutions with it.  In place, for up to some hundreds of rows.
+-- cholesky.lua -- Cholesky's factor of a positive definite matrix of doubles, and solutions with it.  In place, for up to some hundreds of rows;
+-- l: of factor, n: rows.
 local cholesky = {}
 
 ---The factor L of A = L L', in the lower half of A.
 ---@param a ffi.cdata* double[n * n]
----@param n integer
 ---@return boolean positive false: A is not positive definite, and the factor stops there
 function cholesky.factor(a, n)
   for j = 0, n - 1 do
@@ -24,8 +24,6 @@ function cholesky.factor(a, n)
 end
 
 ---y with L y = b, in place of b.
----@param l ffi.cdata* of factor
----@param n integer
 ---@param b ffi.cdata* double[n]
 function cholesky.forward(l, n, b)
   for i = 0, n - 1 do
@@ -36,8 +34,6 @@ function cholesky.forward(l, n, b)
 end
 
 ---y with L' y = b, in place of b.
----@param l ffi.cdata* of factor
----@param n integer
 ---@param b ffi.cdata* double[n]
 function cholesky.backward(l, n, b)
   for i = n - 1, 0, -1 do
@@ -48,8 +44,6 @@ function cholesky.backward(l, n, b)
 end
 
 ---x with L L' x = b, in place of b.
----@param l ffi.cdata* of factor
----@param n integer
 ---@param b ffi.cdata* double[n]
 function cholesky.solve(l, n, b)
   cholesky.forward(l, n, b)

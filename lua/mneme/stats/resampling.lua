@@ -9,10 +9,7 @@ local resampling = {}
 local MOST = 1e6               -- draws: ends of intervals are then known to a thousandth of their distance
 
 ---The options of everything that draws.
----@param what string the function that is asked
----@param options table?
 ---@param others table? options of its own with their defaults
----@return table
 function resampling.options(what, options, others)
   local defaults = { reps = 10000, level = 0.95, seed = 1 }
   for key, value in pairs(others or {}) do defaults[key] = value end
@@ -38,10 +35,8 @@ local function redraw(into, from, u)
 end
 
 ---Percentile intervals of `width` numbers that are worked out of one set or two.
----@param what string the function that is asked
 ---@param sets any[][][] each set[task][seed]
 ---@param together boolean the same seeds of both sets, which have one shape; false: each by itself
----@param width integer
 ---@param o table { reps, level, seed }
 ---@param work fun(out: number[], x: any[][], y: any[][]?) fills out[1 .. width]
 ---@return number[] low

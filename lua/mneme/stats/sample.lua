@@ -1,5 +1,5 @@
 -- sample.lua -- checks the arguments of all statistics: lists of numbers, scores[task][seed],
--- options; and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
+-- options (`what`: how errors name what is asked, "stats.mean"); and a sort that LuaJIT compiles, because the bootstrap sorts some ten thousand times.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -8,9 +8,7 @@ local sample = {}
 local LARGEST = 1e100          -- of such numbers the squares of differences still have finite sums
 
 ---A number that can be counted with: no NaN, no infinity, nothing beyond 1e100.
----@param v any
 ---@param what string "stats.mean: value 3"
----@return number v
 function sample.number(v, what)
   if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then
     errors.raise(("%s is %s, expected a finite number"):format(what, type(v) == "table" and "a table" or tostring(v)))
@@ -19,7 +17,6 @@ function sample.number(v, what)
 end
 
 ---A whole number of at least `least`.
----@return integer v
 function sample.whole(v, least, what)
   if type(v) ~= "number" or v % 1 ~= 0 or v < least or v > 2 ^ 53 then
     errors.raise(("%s is %s, expected a whole number of at least %d"):format(what, tostring(v), least))
@@ -28,10 +25,8 @@ function sample.whole(v, least, what)
 end
 
 ---A list of finite numbers, not empty.
----@param list any
 ---@param what string how errors name it: "stats.mean"
 ---@param task integer? whose list it is, where there are several
----@return integer n
 function sample.numbers(list, what, task)
   local n = type(list) == "table" and #list or 0
   if n == 0 then
@@ -49,7 +44,6 @@ function sample.numbers(list, what, task)
 end
 
 ---Two lists of equal length, number i of both of the same seed.
----@return integer n
 function sample.pairs(x, y, what)
   local n, m = sample.numbers(x, what), sample.numbers(y, what)
   if n ~= m then errors.raise(("%s: lists of %d and %d numbers, expected equal seeds in both"):format(what, n, m)) end
@@ -58,8 +52,6 @@ end
 
 ---scores[task][seed], or the list of one task's seeds, as the former; each task has equally many seeds, because
 ---otherwise the one with more would count for more.
----@param scores any
----@param what string
 ---@return number[][] rows
 ---@return integer seeds
 function sample.rows(scores, what)
@@ -85,9 +77,6 @@ function sample.two_rows(x, y, what)
 end
 
 ---The share that an interval is to cover: default 0.95.
----@param level number?
----@param what string
----@return number
 function sample.level(level, what)
   level = level or 0.95
   if type(level) ~= "number" or not (level > 0 and level < 1) then
@@ -97,10 +86,7 @@ function sample.level(level, what)
 end
 
 ---Options with their defaults; keys that are not among these are refused.
----@param options table?
 ---@param defaults table<string, any> false where there is none
----@param what string
----@return table
 function sample.options(options, defaults, what)
   if options ~= nil and type(options) ~= "table" then
     errors.raise(("%s: options are %s, expected a table such as { reps = 2000 }"):format(what, tostring(options)))
@@ -137,7 +123,6 @@ end
 ---All numbers of scores[task][seed], ascending, in an array from 0 that the next call writes over.
 ---@param rows number[][]
 ---@return ffi.cdata* x doubles
----@return integer n
 function sample.sorted(rows)
   local n = 0
   for i = 1, #rows do n = n + #rows[i] end

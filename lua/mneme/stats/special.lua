@@ -88,7 +88,8 @@ local function beta_fraction(a, b, x, y)
   return 1 / h
 end
 
--- I_x(a, b) where y = 1 - x is known to all its digits, too.
+-- The regularised incomplete beta function I_x(a, b) (DLMF 8.17), where y = 1 - x is known to all its digits, too: ten digits where a or b is
+-- below 10,000, nine beyond.
 local function beta_share(a, b, x, y)
   if x <= 0 then return 0 elseif y <= 0 then return 1 end
   local log_x = x < 0.5 and math.log(x) or libm.log1p(-y)
@@ -96,19 +97,6 @@ local function beta_share(a, b, x, y)
   local front = math.exp(a * log_x + b * log_y - log_beta(a, b))
   if x < (a + 1) / (a + b + 2) then return front * beta_fraction(a, b, x, y) end
   return 1 - front * beta_fraction(b, a, y, x)
-end
-
----The regularised incomplete beta function I_x(a, b) (DLMF 8.17): ten digits where a or b is below 10,000, nine beyond.
----@param a number 0 < a <= 1e10
----@param b number 0 < b <= 1e10
----@param x number 0 .. 1
----@return number
-function special.incomplete_beta(a, b, x)
-  for name, v in pairs { a = a, b = b } do
-    if type(v) ~= "number" or not (v > 0 and v <= 1e10) then refuse("incomplete_beta", name, v, "a number above 0, to 1e10") end
-  end
-  if type(x) ~= "number" or not (x >= 0 and x <= 1) then refuse("incomplete_beta", "x", x, "a number from 0 to 1") end
-  return beta_share(a, b, x, 1 - x)
 end
 
 -- ---- Student's t ----

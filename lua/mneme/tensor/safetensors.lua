@@ -8,7 +8,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
+local lazy = require "mneme.base.lazy"
+local tensor = lazy "mneme.tensor.tensor"          -- checksums of checkpoints need none
 
 local C = engine.C
 local safetensors = {}

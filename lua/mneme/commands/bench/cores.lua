@@ -26,7 +26,7 @@ Training is forward and backward of 8 environments x 256 steps.  Bounds are meas
     { "part", "what is measured", type = "choice", choices = { "all", "kernels", "step", "train" }, default = "all" },
     options.bench.threads, options.bench.torch,
     { "out", "the numbers", type = "file", endings = { "csv" } },
-    { "figure", "one step against the steps before it", type = "file", endings = { "svg", "png", "pdf", "csv", "tex", "gp" } },
+    { "figure", "one step against the steps before it", type = "file", endings = { "svg", "png", "pdf", "csv", "tex" } },
   } }
 local T, B, D_IN = 256, 8, 16
 local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }

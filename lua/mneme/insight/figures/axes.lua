@@ -36,7 +36,6 @@ function axes.widest(labels)
 end
 
 ---The name of the vertical axis, above it: it can be read without turning one's head.
----@return number y below it
 function axes.name_above(paper, label, x, y, width)
   if not label or label == "" then return y + 6 end
   for _, line in ipairs(text.wrap(label, width, SIZE)) do
@@ -57,7 +56,6 @@ end
 
 ---Ticks below with their numbers, and the name of the axis.
 ---@param spans { [1]: number, [2]: number }[]? from where to where lines go across the drawing, instead of ticks
----@return number y below them
 function axes.draw_x(paper, s, box, label, spans)
   local y = box.y + box.h
   for i, v in ipairs(s.ticks) do

@@ -63,7 +63,6 @@ function bars.range(fig)
 end
 
 ---Which row each bar has, where rows have one height and groups a gap between them.
----@return integer[]
 function bars.places(fig)
   local places, at = {}, 0
   for i, bar in ipairs(fig.bars) do
@@ -74,7 +73,6 @@ function bars.places(fig)
 end
 
 -- Names of references above their lines, on as many levels as keep them apart.
----@return number height that they need
 local function place_references(fig, s, width)
   local list, levels = {}, {}
   for i, r in ipairs(fig.references or {}) do
@@ -93,9 +91,7 @@ local function place_references(fig, s, width)
 end
 
 local function title_of(bar, unit)
-  local shown = bar.y and numbers.short(bar.y, unit) or "–"
-  if bar.low then shown = ("%s (%s … %s)"):format(shown, numbers.short(bar.low, unit), numbers.short(bar.high, unit)) end
-  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, shown)
+  return ("%s%s: %s"):format(bar.group and bar.group .. ", " or "", bar.name, bar.y and text.interval(bar.y, bar.low, bar.high, unit) or "–")
 end
 
 -- A mean as a dot, its interval as a line, and the seeds.
@@ -130,10 +126,6 @@ local function draw_bar(paper, fig, bar, fill, s, y, origin)
 end
 
 ---Draw it.
----@param paper table
----@param y0 number where it may begin
----@param narrow boolean for a page as wide as a hand
----@return number y below it
 function bars.draw(paper, fig, y0, narrow)
   local groups, styles, fills = groups_of(fig), look.of_items(fig.bars), {}
   local several = groups[1] and groups[1].name ~= nil

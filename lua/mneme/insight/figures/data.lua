@@ -3,6 +3,7 @@ local bars = require "mneme.insight.figures.bars"
 local model = require "mneme.insight.figures.model"
 local numbers = require "mneme.base.format"
 local terminal = require "mneme.base.terminal"
+local text = require "mneme.insight.figures.text"
 
 local data = {}
 local COLUMNS = 6              -- of a table, where lines have many points
@@ -86,13 +87,6 @@ function data.csv(fig)
   return table.concat(out)
 end
 
--- "0.95 (0.91 to 0.98)"
-local function with_interval(y, low, high, unit, words)
-  if not y then return "–" end
-  local s = numbers.short(y, unit)
-  return low and ("%s (%s %s %s)"):format(s, numbers.short(low, unit), words.to, numbers.short(high, unit)) or s
-end
-
 -- The x values at which lines are tabulated: all if they are few, else some at equal distances.
 local function places(lines)
   local all, seen = {}, {}
@@ -116,12 +110,9 @@ local function point_at(line, x, exactly)
   return found
 end
 
--- Default texts of a table.
-data.english = { to = "to", at = "%s at %s", by_then = ": the last value by then", interval = "interval", seeds = "seeds", group = "group",
-  by = "%s by %s and %s", row = "row", column = "column", value = "value" }
 local tables = {}
 
-function tables.lines(fig, words)
+function tables.lines(fig)
   local at, exactly = places(fig.lines)
   local head, rows = { "" }, {}
   for i, x in ipairs(at) do head[i + 1] = numbers.short(x, fig.x.unit) end
@@ -129,45 +120,44 @@ function tables.lines(fig, words)
     rows[k] = { line.name }
     for i, x in ipairs(at) do
       local p = point_at(line, x, exactly)
-      rows[k][i + 1] = with_interval(p and line.y[p], p and line.low and line.low[p], p and line.high and line.high[p], fig.y.unit, words)
+      rows[k][i + 1] = p and text.interval(line.y[p], line.low and line.low[p], line.high and line.high[p], fig.y.unit, "to") or "–"
     end
   end
   local of = axis_name(fig.x, "x")
-  return head, rows, words.at:format(axis_name(fig.y, "y"), of) .. (exactly and "" or words.by_then)
+  return head, rows, ("%s at %s"):format(axis_name(fig.y, "y"), of) .. (exactly and "" or ": the last value by then")
 end
 
-function tables.bars(fig, words)
-  local head, rows, grouped = { "", axis_name(fig.y, "y"), words.interval, words.seeds }, {}, false
+function tables.bars(fig)
+  local head, rows, grouped = { "", axis_name(fig.y, "y"), "interval", "seeds" }, {}, false
   for _, bar in ipairs(fig.bars) do grouped = grouped or bar.group ~= nil end
   for k, bar in ipairs(fig.bars) do
     local unit = fig.y.unit
     rows[k] = { bar.name, bar.y and numbers.short(bar.y, unit) or "–",
-      bar.low and ("%s %s %s"):format(numbers.short(bar.low, unit), words.to, numbers.short(bar.high, unit)) or "–", tostring(#(bar.seeds or {})) }
+      bar.low and ("%s to %s"):format(numbers.short(bar.low, unit), numbers.short(bar.high, unit)) or "–", tostring(#(bar.seeds or {})) }
     if grouped then table.insert(rows[k], 2, bar.group or "") end
   end
-  if grouped then table.insert(head, 2, axis_name(fig.x, words.group)) end
+  if grouped then table.insert(head, 2, axis_name(fig.x, "group")) end
   return head, rows, axis_name(fig.y, "y")
 end
 
-function tables.heat(fig, words)
+function tables.heat(fig)
   local head, rows = { axis_name(fig.y, "") }, {}
   for c, name in ipairs(fig.x.categories) do head[c + 1] = name end
   for r, row in ipairs(fig.cells) do
     rows[r] = { fig.y.categories[r] }
     for c = 1, #fig.x.categories do rows[r][c + 1] = row[c] and numbers.short(row[c], fig.value.unit) or "–" end
   end
-  return head, rows, words.by:format(axis_name(fig.value, words.value), axis_name(fig.y, words.row), axis_name(fig.x, words.column))
+  return head, rows, ("%s by %s and %s"):format(axis_name(fig.value, "value"), axis_name(fig.y, "row"), axis_name(fig.x, "column"))
 end
 
 ---What a reader is shown of the numbers.
 ---@param fig table
----@param words table? other words than the English ones: { to, at, by_then, interval, seeds, group, by, row, column, value }
 ---@return string[] head of the columns, the first being that of the rows' names
 ---@return string[][] rows
 ---@return string caption
-function data.table(fig, words)
+function data.table(fig)
   local drawing = model.check(fig)
-  local head, rows, caption = tables[drawing](fig, words or data.english)
+  local head, rows, caption = tables[drawing](fig)
   for _, r in ipairs(fig.references or {}) do
     local row = { r.name, numbers.short(r.y, fig.y.unit) }
     for i = 3, #head do row[i] = drawing == "lines" and row[2] or "" end

@@ -3,7 +3,6 @@
 local data = require "mneme.insight.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local gnuplot = require "mneme.insight.figures.gnuplot"
 local latex = require "mneme.insight.figures.latex"
 local word = require "mneme.base.shell_word"
 local svg = require "mneme.insight.figures.svg"
@@ -38,10 +37,6 @@ end
 local writers = {
   svg = function(fig, path, o) files.write(path, { drawing(fig, o) }) end,
   csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
-  gp = function(fig, path)
-    files.write(path, { gnuplot.script(fig, (path:gsub("%.%w+$", ""))) })
-    files.write((path:gsub("%.%w+$", ".csv")), { data.csv(fig) })
-  end,
   tex = function(fig, path)
     local head, rows, caption = data.table(fig)
     files.write(path, { "% " .. caption:gsub("%c", " ") .. "; needs \\usepackage{booktabs}\n", latex.table(head, rows) })
@@ -78,13 +73,13 @@ export.words = { "width", "font", "title", "panels" }
 function export.kind(path)
   if type(path) ~= "string" then errors.usage(("the path of a figure is a %s, expected a text"):format(type(path))) end
   local kind = path:lower():match "%.(%w+)$"
-  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv, .tex or .gp") end
+  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv or .tex") end
   return kind
 end
 
 ---Write a figure into a file.
 ---@param fig table see insight/figures/model.lua
----@param path string ends in .svg, .png, .pdf, .csv, .tex (a table) or .gp (a script for gnuplot; its data next to it, in .csv)
+---@param path string ends in .svg, .png, .pdf, .csv or .tex (a table)
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end

@@ -45,7 +45,6 @@ local function cell_texts(fig, width)
 end
 
 -- Names of columns: each where all have room, else broken, else only some of them.
----@return number y below them
 local function draw_columns(paper, names, left, width, y)
   local widest, numeric = 0, true
   for _, name in ipairs(names) do
@@ -83,10 +82,6 @@ local function draw_key(paper, fig, low, high, y)
 end
 
 ---Draw it.
----@param paper table
----@param y0 number where it may begin
----@param narrow boolean for a page as wide as a hand
----@return number y below it
 function heat.draw(paper, fig, y0, narrow)
   local columns, widest = fig.x.categories, 0
   for _, name in ipairs(fig.y.categories) do widest = math.max(widest, text.width(name, SIZE)) end

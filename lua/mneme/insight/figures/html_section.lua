@@ -59,8 +59,8 @@ local function address(kind, s)
   return ("data:%s;charset=utf-8,"):format(kind) .. s:gsub("[^%w,.%-_ ]", function(c) return ("%%%02X"):format(c:byte()) end):gsub(" ", "%%20")
 end
 
-local function numbers_of(fig, words)
-  local head, rows, caption = data.table(fig, words)
+local function numbers_of(fig)
+  local head, rows, caption = data.table(fig)
   local out = { ('<div class="mn-table"><table><caption><span>%s</span></caption><thead><tr>'):format(escape(caption)) }
   for _, name in ipairs(head) do out[#out + 1] = ('<th scope="col">%s</th>'):format(escape(name)) end
   out[#out + 1] = "</tr></thead><tbody>\n"
@@ -81,11 +81,8 @@ end
 ---A figure as HTML.
 ---@param fig table see insight/figures/model.lua
 ---@param id string of letters, digits, - and _, that nothing else on the page has; also the name of files saved from it
----@param words table? other words than the English ones: { against, numbers, save_csv, save_svg, table = see
----  mneme.insight.figures.data }
 ---@return string html
-function section.html(fig, id, words)
-  words = words or {}
+function section.html(fig, id)
   model.check(fig)
   local views, out = model.views(fig), {}
   local function add(s, ...) out[#out + 1] = select("#", ...) > 0 and s:format(...) or s end
@@ -93,19 +90,18 @@ function section.html(fig, id, words)
   if fig.title then add("<figcaption>%s</figcaption>\n", escape(fig.title)) end
   for k, view in ipairs(#views > 1 and views or {}) do
     add('<input type="radio" name="%s-x" id="%s-x%d"%s><label for="%s-x%d">%s%s</label>\n', id, id, k, k == 1 and " checked" or "", id, k,
-      k == 1 and (words.against or "against") .. " " or "", escape(view.x.label or ("x %d"):format(k)))
+      k == 1 and "against " or "", escape(view.x.label or ("x %d"):format(k)))
   end
   for k, view in ipairs(views) do add(view_of(view, id, k, #views == 1)) end
   local notes = { fig.note ~= "" and fig.note or nil }
   for _, other in ipairs(fig.other_x or {}) do notes[#notes + 1] = other.note end
   if notes[1] then add("<p>%s</p>\n", escape(table.concat(notes, " "))) end
-  add("<details><summary>%s</summary>\n", escape(words.numbers or "Numbers"))
-  for _, view in ipairs(views) do add(numbers_of(view, words.table)) end
+  add "<details><summary>Numbers</summary>\n"
+  for _, view in ipairs(views) do add(numbers_of(view)) end
   add "</details>\n"
   add('<div class="mn-save"><a download="%s.csv" href="', id)
   add(address("text/csv", data.csv(fig)))
-  add('">%s</a><a download="%s.svg" href="#%s" data-drawing>%s</a></div>\n</figure>\n', escape(words.save_csv or "Save as CSV"), id, id,
-    escape(words.save_svg or "Save as SVG"))
+  add('">Save as CSV</a><a download="%s.svg" href="#%s" data-drawing>Save as SVG</a></div>\n</figure>\n', id, id)
   return table.concat(out)
 end
 

@@ -1,10 +1,8 @@
--- init.lua -- mn.figures: figures as plain data (model.lua), drawn as SVG, as a section of a page, for gnuplot, or
--- into a file.  The same data gives the same bytes.
+-- init.lua -- mn.figures: figures as plain data (model.lua), drawn as SVG, as a section of a page, or into a
+-- file.  The same data gives the same bytes.
 local data = require "mneme.insight.figures.data"
 local export = require "mneme.insight.figures.export"
-local gnuplot = require "mneme.insight.figures.gnuplot"
 local section = require "mneme.insight.figures.html_section"
 local svg = require "mneme.insight.figures.svg"
 
-return { svg = svg.draw, section = section.html, head = section.head, csv = data.csv, gnuplot = gnuplot.script,
-  export = export.write, kind_of_file = export.kind }
+return { svg = svg.draw, section = section.html, head = section.head, csv = data.csv, export = export.write, kind_of_file = export.kind }

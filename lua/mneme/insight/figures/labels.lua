@@ -9,8 +9,6 @@ local MOST = 12                -- names at line ends: with more, a reader loses 
 local SIZE = look.SMALL
 
 ---Do the names fit at the ends of the lines?
----@param items table[] { name, style }
----@param width number of the page
 ---@return number? room to the right that they need; nil: they do not fit
 ---@return number height that they need
 function labels.room(items, width)
@@ -52,8 +50,6 @@ function labels.ends(paper, items, box)
 end
 
 ---Names below: in columns, long ones on several lines.
----@param items table[] { name, style }
----@return number y below it
 function labels.legend(paper, items, x, y, width)
   local widest = 0
   for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end

@@ -9,8 +9,6 @@ local signs = { ["–"] = "--", ["…"] = "\\dots{}", ["−"] = "$-$", ["≥"] =
   ["→"] = "$\\to$", ["±"] = "$\\pm$", ["≈"] = "$\\approx$", ["∞"] = "$\\infty$" }
 
 ---A text in which LaTeX replaces nothing.
----@param s string UTF-8
----@return string
 function latex.escape(s)
   return (tostring(s):gsub("[%z\1-\8\11\12\14-\31\127]", "?"):gsub("[\\{}$&#%%_^~<>|]", special)
     :gsub("[\194-\244][\128-\191]+", function(sign) return signs[sign] or sign end))
@@ -18,9 +16,7 @@ end
 
 ---A table.
 ---@param head string[] names of the columns
----@param rows string[][]
 ---@param columns string? how columns are set; default: the first to the left, others to the right
----@return string
 function latex.table(head, rows, columns)
   local n = #head
   for _, row in ipairs(rows) do n = math.max(n, #row) end

@@ -78,11 +78,7 @@ local function tangled(fig)
   return n > MANY_BANDS
 end
 
-local function points_of(xs, ys, x, y, low)
-  local points = {}
-  for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
-  return points
-end
+local points_of = panels.points
 
 local function draw_band(paper, line, style, x, y, box, many)
   local points = points_of(line.x, line.high, x, y, y.log and y.low)
@@ -126,17 +122,8 @@ local function items_of(fig, styles)
   return items
 end
 
----The scale of a figure from the bottom to the top.
-function lines.upright(fig, low, high, bottom, top)
-  return scale.new(fig.y, low, high, bottom, top, { wanted = math.floor((bottom - top) / 50), nice = not fig.y.range })
-end
-
 ---Draw it.
----@param paper table whose height it sets
----@param y0 number where it may begin
----@param narrow boolean for a page as wide as a hand
 ---@param split boolean? a panel for each line; nil: where they are many
----@return number y below it
 function lines.draw(paper, fig, y0, narrow, split)
   local styles, busy = look.of_items(fig.lines), #fig.lines > TOO_MANY
   if split == nil then split = busy or tangled(fig) end
@@ -146,7 +133,7 @@ function lines.draw(paper, fig, y0, narrow, split)
   local right, needed = labels.room(items, paper.width)
   local height = math.max(narrow and 210 or 290, needed)
   local top = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
-  local y = lines.upright(fig, low_y, high_y, top + height, top)
+  local y = scale.new(fig.y, low_y, high_y, top + height, top, { wanted = math.floor(height / 50), nice = not fig.y.range })
   local box = { x = math.ceil(axes.widest(y.labels)) + 10, y = top, h = height }
   box.w = paper.width - box.x - (right or 10)
   local x = axes.across(fig.x, low_x, high_x, box.x, box.x + box.w)

@@ -26,9 +26,10 @@ local function ends(s, unit)
   return low == high and { { low, numbers.short(low, unit) } } or { { low, numbers.short(low, unit) }, { high, numbers.short(high, unit) } }
 end
 
-local function points_of(line, x, y)
+---The places of a line's points; low: what lies below stands at it.
+function panels.points(xs, ys, x, y, low)
   local points = {}
-  for i = 1, #line.x do points[i] = { x.at(line.x[i]), y.at(line.y[i]) } end
+  for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
   return points
 end
 
@@ -39,12 +40,9 @@ local function moved(points, dx, dy)
 end
 
 ---Draw the lines of a figure, a panel each.
----@param fig table
----@param y0 number where it may begin
 ---@param range number[] x0, x1, y0, y1: what is to be seen
 ---@param styles table[] of style.lua's of_items, for each line
 ---@param spread function of lines.lua: draws a band, or seeds
----@return number y below it
 function panels.draw(paper, fig, y0, range, styles, spread)
   local list, top = ordered(fig.lines), axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   local y = scale.new(fig.y, range[3], range[4], LOW, 0, { wanted = 2, nice = not fig.y.range })
@@ -60,7 +58,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
   local ghosts, all = {}, text.escape(paper.id) .. "-all"
   paper:add('<defs><g id="%s">', all)                            -- once, and shown again in each panel
   for i, item in ipairs(list) do
-    ghosts[i] = points_of(item.line, x, y)
+    ghosts[i] = panels.points(item.line.x, item.line.y, x, y)
     paper:path(ghosts[i], "mn-other")
   end
   paper:add "</g></defs>"

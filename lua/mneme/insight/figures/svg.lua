@@ -9,6 +9,7 @@ local svg = {}
 local NARROW, WIDE = 360, 720          -- pixels
 local HAND = 480                       -- of a drawing as wide as a hand, or less
 
+-- Each draws: draw(paper, fig, y0 = where it may begin, narrow = for a page as wide as a hand) -> y below it.
 local drawings = { lines = require "mneme.insight.figures.lines", bars = require "mneme.insight.figures.bars", heat = require "mneme.insight.figures.heat" }
 
 -- The description for screen readers.

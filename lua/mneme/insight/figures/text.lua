@@ -1,6 +1,15 @@
 -- text.lua -- measures and breaks text.  A browser cannot be asked in advance, so widths are
 -- those of DejaVu Sans, the widest font that a page is likely to be shown in: a text may get too much room, never too little.
+local numbers = require "mneme.base.format"
+
 local text = {}
+
+---A number with its interval, where it has one: "0.95 (0.91 … 0.98)".
+---@param sign string? between the ends
+function text.interval(value, low, high, unit, sign)
+  local shown = numbers.short(value, unit)
+  return low and low < high and ("%s (%s %s %s)"):format(shown, numbers.short(low, unit), sign or "…", numbers.short(high, unit)) or shown
+end
 
 -- Thousandths of the size of the letters.
 local widths = {}
@@ -27,8 +36,6 @@ function text.words(name, value)
 end
 
 ---The width of a text in the unit of `size`.
----@param s string UTF-8
----@param size number of the letters
 function text.width(s, size)
   local sum = 0
   for letter in s:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
@@ -55,7 +62,6 @@ local function cut(word, room, size)
 end
 
 ---A text as lines none of which is wider than `room`: broken at blanks, and within a word where that is too long.
----@return string[]
 function text.wrap(s, room, size)
   local lines, line = {}, ""
   for word in s:gmatch "%S+" do

@@ -185,7 +185,7 @@ local function in_file(seen, path)
 end
 
 ---Plot values: in the terminal; with window = true in a window (q closes it); with out = "x.svg" to a file
----(.svg, .png, .pdf, .html, .csv, .gp).  NaN and infinity are left out.
+---(.svg, .png, .pdf, .html, .csv).  NaN and infinity are left out.
 ---@param what Tensor|number[]|string a tensor of one axis (a line) or two (a map), numbers, or a run's folder
 ---@param options table? { x = values on the x axis, of = quantity of a run ("charts/score"), name, title, window, out }
 return function(what, options)

@@ -30,8 +30,6 @@ local function say(list, form, ...) list[#list + 1] = form:format(...) end
 ---@field done boolean? it is a study's, and has its result
 
 ---Adds what is wrong with the log.
----@param path string of the run
----@param found Findings
 ---@return number[] steps of its lines
 function integrity.log(path, found)
   local steps, rest = {}, ""
@@ -101,9 +99,6 @@ local function check_episodes(path, found, other_code)
 end
 
 ---Adds which code, data and program are others now, and what the run's history says.
----@param path string of the run
----@param info table its config.json
----@param found Findings
 ---@param light boolean? the program is not looked at
 ---@return integer files of code that it keeps
 ---@return integer starts entries of its history
@@ -132,7 +127,6 @@ function integrity.code(path, info, found, light)
 end
 
 ---Checks a run's folder.
----@param path string
 ---@param found Findings? with what is known of the run: imported, done
 ---@param light boolean? neither checkpoints nor events nor episodes are read, but their checksums are
 ---@return Findings found
@@ -153,10 +147,7 @@ function integrity.run(path, found, light)
 end
 
 ---Checks a run of a study, its result against it, and its name and seed.
----@param r StudyRun
 ---@param light boolean? as for integrity.run
----@return Findings found
----@return string summary
 function integrity.run_of_study(r, light)
   local result, info = study_folder.result(r.path), run_folder.read_info(r.path)
   local found, summary, step = integrity.run(r.path, { bad = {}, notes = {}, imported = r.kept ~= nil, done = r.status == "done" }, light)
@@ -177,10 +168,6 @@ function integrity.run_of_study(r, light)
 end
 
 ---Checks study.json, and that the study's folder holds its runs and no others.
----@param path string
----@param study table of lab/study/folder.lua
----@return Findings found
----@return string summary
 function integrity.study(path, study)
   local found, named = { bad = {}, notes = {}, altered = {} }, {}
   manifest.seals(path, { "study.json" }, found, study.info.declared)
@@ -227,7 +214,6 @@ function integrity.steady(path, check, ...)
 end
 
 ---What is wrong with the finished runs that a report or comparison is about, and with their study's folder, by the light checks.
----@param runs StudyRun[]
 ---@param study table? of lab/study/folder.lua, whose runs these are
 ---@return string[] sentences none: nothing is
 function integrity.sentences(runs, study)

@@ -65,8 +65,6 @@ local function new_folder()
 end
 
 ---The study whose runs a file has.
----@param file string
----@param given string? the study's script
 ---@param outer string a folder for it
 ---@return string path of the script
 ---@return string folder of the study within `outer`, which `unpack` fills
@@ -88,8 +86,6 @@ function kept_file.find(file, given, outer)
 end
 
 ---Calls f with a study's folder that has the runs of a file, while it is there.
----@param file string
----@param given string? the study's script
 ---@param f fun(folder: string, path: string): any path: of the script
 ---@return any what f returns
 function kept_file.with(file, given, f)

@@ -12,8 +12,6 @@ local study_folder = require "mneme.lab.study.folder"
 local outcomes = {}
 
 ---The geometric mean of success rates as Crafter has it: exp(mean(ln(1 + s))) - 1, each s in percent.
----@param percent number[]
----@return number
 function outcomes.crafter_score(percent)
   local sum = 0
   for _, s in ipairs(percent) do sum = sum + math.log(1 + s) end

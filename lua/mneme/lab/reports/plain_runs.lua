@@ -3,23 +3,23 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
-local numbers = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"
+local report_claims = require "mneme.lab.reports.report_claims"
 local settings = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
 local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
-local apart = { seed = true, threads = true, debug = true, profile = true, checkpoint_every = true, record_every = true, quick = true, full = true,
-  view = true, where = true, run = true, resume = true }
+local apart = settings.idle "seed"
 -- Curves and results that are drawn where nobody says which, the first ones first.
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
@@ -126,7 +126,6 @@ local function told_apart_by(list, differ)
 end
 
 ---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
----@param paths string[]
 ---@return table study as folder.load has it
 function plain.study(paths)
   local list, flats, runs, seen = read_all(paths), {}, {}, {}
@@ -188,15 +187,9 @@ local function varied(study)
 end
 
 ---What a curve or a result is called: success, return.
----@param spec table with metrics
----@param name string charts/score
----@return string
 function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {})[1] or text.words(name)):match "^[^,]*" end
 
 ---The specification of a study, with the usual metrics and figures where it has none.
----@param study table
----@param spec table? what mn.study was given
----@return table spec
 function plain.spec(study, spec)
   local whole = {}
   for key, value in pairs(spec or {}) do whole[key] = value end
@@ -230,11 +223,7 @@ end
 local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
 
 ---Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
----@param out table page
----@param study table
----@param spec table
----@param words table
-function plain.differences(out, study, spec, words)
+function plain.differences(out, study, spec)
   local groups, metric = folder.groups(study.runs), nil
   for _, name in ipairs(usual_results) do metric = metric or spec.metrics and spec.metrics[name] and name end
   if not metric or #groups < 2 or #groups > MOST then return end
@@ -254,9 +243,8 @@ function plain.differences(out, study, spec, words)
       if #difference > 0 then
         local mean, low, high, p = stats.t_interval(difference)
         if #difference > 1 and aggregate.no_spread(difference) then low, high, p = nil, nil, nil end
-        local shown = numbers.short(mean)
-        if low then shown = ("%s (%s … %s)"):format(shown, numbers.short(low), numbers.short(high)) end
-        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { shown, class = "number" }, tostring(#difference), "–" }
+        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { text.interval(mean, low, high), class = "number" },
+          tostring(#difference), "–" }
         rows[#rows + 1] = row
         if p then ps[#ps + 1], of[#of + 1] = p, row end
       end
@@ -264,8 +252,7 @@ function plain.differences(out, study, spec, words)
   end
   if #rows == 0 then return end
   if #ps > 0 then
-    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(p < 0.001 and "< 0.001" or ("%.3f"):format(p),
-      ps[i] < 0.001 and "< 0.001" or ("%.3f"):format(ps[i])) end
+    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(report_claims.p_text(p), report_claims.p_text(ps[i])) end
   end
   out:heading(3, "differences", words.differences)
   out:table({ words.difference_of:format(metric), words.estimate, words.seeds, words.p_first }, rows)

@@ -137,7 +137,7 @@ local function compose(study, source, options)
   local texts = source.report or spec.report or {}
   local runs, judged, asked, unasked = method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
   spec.claims = asked
-  local size, made, missing = method.size(runs, words), make_figures(study, spec), {}
+  local size, made, missing = method.size(runs), make_figures(study, spec), {}
   blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
   local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
@@ -155,19 +155,17 @@ local function compose(study, source, options)
   local function write(name, level, fill)
     local any = filled(level or 3, name, function()
       if texts[name] then out:paragraphs(texts[name]) end
-      if fill then fill(out, runs, words) end
+      if fill then fill(out, runs) end
     end)
     if not any and name ~= "objective" then missing[#missing + 1] = words[name] end          -- where nothing was minimised there is none
   end
-  front.write(opening, study, spec, judged, size, words)
-  for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
-  local lengths = mixed_code.lengths(runs)
-  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
-  if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
-  for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
-  if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
-  if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
+  front.write(opening, study, spec, judged, size)
+  local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
+  for _, text in ipairs(source.unsound or {}) do warn(words.unsound, { text }) end
+  warn(words.lengths, mixed_code.lengths(runs))
+  warn(words.mixed, mixed_code.of(named(runs)))
+  for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
+  for _, list in ipairs { mixed_code.starts(named(runs)) } do warn("%s.", list) end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then
@@ -177,38 +175,38 @@ local function compose(study, source, options)
   write("introduction", 2)
   filled(2, "claims_and_scope", function()
     write "scope"
-    filled(3, "claims", function() report_claims.claims(out, spec.claims, unasked, words) end)
+    filled(3, "claims", function() report_claims.claims(out, spec.claims, unasked) end)
   end)
   part(2, "results")
   for i, v in ipairs(judged) do
     local m = figure_of(made, v.claim, spec)
-    report_claims.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place), words)
+    report_claims.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place))
     if m and not m.shown then show_figure(out, m) end
-    if options.episode then episode.of_claim(book, out, study, i, v.claim, words) end
+    if options.episode then episode.of_claim(book, out, study, i, v.claim) end
   end
-  filled(3, "verdicts", function() report_claims.table(out, judged, spec, words) end)
+  filled(3, "verdicts", function() report_claims.table(out, judged, spec) end)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  if options.episode then episode.write(book, out, study, words) end
-  plain.differences(out, study, #judged == 0 and spec or {}, words)
-  results.published(out, study, spec, texts.published_values, words)
+  if options.episode then episode.write(book, out, study) end
+  plain.differences(out, study, #judged == 0 and spec or {})
+  results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
-  results.write(out, study, spec, words)
+  results.write(out, study, spec)
   write "beyond"
   part(2, "method")
   write("model", 3, method.model)
-  write("objective", 3, function() method.objective(out, runs, source.defaults, words) end)
+  write("objective", 3, function() method.objective(out, runs, source.defaults) end)
   write("data", 3, method.data)
   part(3, "hyperparameters")
   out:fold(words.settings, function()
-    method.hyperparameters(out, runs, source.defaults, texts, words, value_sources.new(study, source, words))
+    method.hyperparameters(out, runs, source.defaults, texts, value_sources.new(study, source))
   end)
   tuned.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
   write("implementation", 3, method.checks)
-  write("setup", 3, function() method.setup(out, study, runs, words) end)
+  write("setup", 3, function() method.setup(out, study, runs) end)
   part(3, "resources")
-  method.resources(out, study, words)
+  method.resources(out, study)
   filled(2, "discussed", function()
     for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
   end)
@@ -228,7 +226,6 @@ local function by_id(made)
 end
 
 ---A study as a page.
----@param study table of lab/study/folder.lua
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known
@@ -241,7 +238,6 @@ function report.html(study, source, options)
 end
 
 ---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
----@param path string
 ---@return table<string, table> figures by their ids
 function report.write(path, study, source, options)
   local kind = path:lower():match "%.(%w+)$"
@@ -264,7 +260,6 @@ function report.write(path, study, source, options)
 end
 
 ---What the script of a study says.
----@param path string of the script
 ---@param core string? the word that chooses the runs' core: published values go with it
 ---@return table source a declaration (lab/study/declared.lua) with the authors' texts as `report`
 function report.source(path, core)
@@ -275,7 +270,7 @@ end
 
 -- ---- the command ----
 
-local drawn_as = { "svg", "gp", "tex", "pdf", "png" }
+local drawn_as = { "svg", "csv", "tex", "pdf", "png" }
 
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
@@ -350,7 +345,7 @@ local function write_figures(o, made)
     files.make_folder(o.figures)
     local before = #left
     for _, kind in ipairs(drawn_as) do export.write_or_svg(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing, left) end
-    print(("%s/%s: .svg .gp .csv .tex%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
+    print(("%s/%s: .svg .csv .tex%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
   end
   export.say_left_out(left)
 end
@@ -406,7 +401,6 @@ local function write_report(o)
 end
 
 ---@param o table the options of `mneme report` (commands/report.lua)
----@return integer status
 function report.main(o)
   for _, key in ipairs(export.words) do
     if o[key] ~= nil and not o.figures then errors.usage(("report: %s= is for the files of figures=FOLDER"):format(key)) end

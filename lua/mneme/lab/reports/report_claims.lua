@@ -1,19 +1,15 @@
--- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.
-local tables = require "mneme.base.tables"
+-- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.  `out` is a page of
+-- lab/reports/page/blocks.lua, `spec` what mn.study was given, `judged` of lab/study/claims.lua.
 local numbers = require "mneme.base.format"
+local labels = require("mneme.lab.study.grid").text
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local report_claims = {}
 local NAMED = 4                    -- missing runs that are named; of more only the number is given
 
-local function labels(t)
-  local parts = {}
-  for _, axis in ipairs(tables.keys(t or {})) do parts[#parts + 1] = axis .. "=" .. values.show(t[axis]) end
-  return table.concat(parts, ", ")
-end
-
 -- A test as a sentence.
-local function statement(test, words)
+local function statement(test)
   local metric, say, a, b = test.metric, words.test_of[test[1]], labels(test.a), labels(test.b)
   local text
   if test[1] == "better" then text = say:format(metric, a, b)
@@ -29,7 +25,6 @@ end
 local function id_of(claim, i) return claim.id or tostring(i) end
 
 ---Claims that these runs can say something of, apart from the others: a study may be run in part.
----@param judged table[] of lab/study/claims.lua
 ---@return table[] judged those of which the study has runs
 ---@return table[] claims theirs
 ---@return string[] unasked what the others are called
@@ -43,16 +38,13 @@ function report_claims.asked(judged)
 end
 
 ---What is claimed.
----@param out table page
----@param list table[] claims
 ---@param unasked string[] of report_claims.asked
----@param words table of lab/reports/report_strings.lua
-function report_claims.claims(out, list, unasked, words)
+function report_claims.claims(out, list, unasked)
   if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end
   local rows = {}
   for i, claim in ipairs(list) do
-    local sentence = claim.test and statement(claim.test, words) or words.why.no_test
+    local sentence = claim.test and statement(claim.test) or words.why.no_test
     local id = id_of(claim, i)
     rows[i] = { { id, href = "#verdict-" .. i }, { claim.text, class = "wide" }, { sentence, class = "wide" }, claim.source or "–" }
   end
@@ -60,13 +52,13 @@ function report_claims.claims(out, list, unasked, words)
 end
 
 ---A p-value in words.
----@param p number?
 function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
-local function p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
+function report_claims.p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
+local p_text = report_claims.p_text
 
 -- What there is to say of a verdict besides its numbers.
-local function remarks(v, words)
+local function remarks(v)
   local parts = {}
   local function add(s, ...) parts[#parts + 1] = s:format(...) end
   if v.why == "no_spread" then add(words.why.no_spread, v.n, p_text(v.p))
@@ -105,12 +97,9 @@ local function remarks(v, words)
 end
 
 ---What was estimated, in words: a difference, a ratio, shares that solved it, or times.
----@param v table verdict
----@param spec table of the study: its metrics have units
----@param words table
 ---@return string
 ---@return string? interval "0.1 … 0.3"
-function report_claims.estimate(v, spec, words)
+function report_claims.estimate(v, spec)
   local test = v.claim.test or {}
   local unit = ((spec.metrics or {})[test.metric] or {}).unit
   if v.medians then
@@ -130,42 +119,33 @@ function report_claims.estimate(v, spec, words)
 end
 
 -- The same with its interval in brackets.
-local function whole_estimate(v, spec, words)
-  local text, interval = report_claims.estimate(v, spec, words)
+local function whole_estimate(v, spec)
+  local text, interval = report_claims.estimate(v, spec)
   return interval and ("%s (%s)"):format(text, interval) or text
 end
 
 ---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
----@param out table page
----@param v table verdict
----@param i integer its place
----@param spec table of the study
 ---@param shown string? a sentence that names the figure
----@param words table
-function report_claims.section(out, v, i, spec, shown, words)
+function report_claims.section(out, v, i, spec, shown)
   out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))
-  local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec, words)) }
+  local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec)) }
   if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), words.p_corrected:format(report_claims.p(v.holm or v.p))) end
   parts[1] = ("%s, %s."):format(parts[1], words.n_seeds:format(v.n))
-  if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test, words)) end
+  if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test)) end
   if v.claim.source then parts[#parts + 1] = words.from_source:format(v.claim.source) end
   if shown then parts[#parts + 1] = shown end
   out:paragraphs(table.concat(parts, " "))
-  local more = remarks(v, words)
+  local more = remarks(v)
   if more ~= "" then out:paragraphs(more:gsub("^%l", string.upper) .. ".", "dim") end
 end
 
 ---All verdicts in one table.
----@param out table page
----@param judged table[] of lab/study/claims.lua
----@param spec table of the study
----@param words table
-function report_claims.table(out, judged, spec, words)
+function report_claims.table(out, judged, spec)
   if #judged == 0 then return end
   local rows = {}
   for i, v in ipairs(judged) do
     rows[i] = { { id_of(v.claim, i), href = "#verdict-" .. i }, { words[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n),
-      { whole_estimate(v, spec, words), class = "number" }, { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" } }
+      { whole_estimate(v, spec), class = "number" }, { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" } }
   end
   out:table({ "", words.verdict, words.seeds, words.estimate, words.p }, rows)
   out:paragraphs(words.statistics, "dim")

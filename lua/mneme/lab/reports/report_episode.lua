@@ -16,6 +16,7 @@ local stepper = require "mneme.insight.episodes.stepper"
 local terminal = require "mneme.base.terminal"
 local viewer = require "mneme.insight.view.viewer"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local episode = {}
 local MOST_STEPS, MOST_EPISODES = 400, 6
@@ -45,7 +46,7 @@ end
 -- The run nearest to the mean of a claim's first side, of those that can be played.
 local function usual_run(study, claim)
   local test, list, sum, n = claim.test, {}, 0, 0
-  for _, run in ipairs(test and claims.runs(study, test) or {}) do
+  for _, run in ipairs(test and claims.runs(study, test, "a") or {}) do
     local x = run.status == "done" and folder.number(run, test.metric)
     if x then sum, n = sum + x, n + 1 end
     if x and can_play(run) then list[#list + 1] = { run = run, x = x } end
@@ -102,7 +103,7 @@ local function data_of(run, share)
 end
 
 -- Puts it into the page.
-local function put(book, out, run, data, at, sentence, words)
+local function put(book, out, run, data, at, sentence)
   out:paragraphs(sentence .. (at and words.episode_erased:format(at) or "") .. ".")
   book.n = book.n + 1
   local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
@@ -112,17 +113,10 @@ end
 -- ---- the page ----
 
 ---What is kept of the episodes of a page while it is written.
----@return table book
 function episode.book() return { n = 0, of_run = {} } end
 
 ---Put an episode that shows a claim into a page, folded; nothing where no run can play one.
----@param book table
----@param out table page
----@param study table of lab/study/folder.lua
----@param i integer the claim's place
----@param claim table
----@param words table
-function episode.of_claim(book, out, study, i, claim, words)
+function episode.of_claim(book, out, study, i, claim)
   local run, metric, x = usual_run(study, claim)
   if not run then return end
   local known = book.of_run[run.path]
@@ -132,23 +126,19 @@ function episode.of_claim(book, out, study, i, claim, words)
   if not data then return end
   book.of_run[run.path] = i
   out:fold(words.episode_fold:format(run.name), function()
-    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)), words)
+    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)))
   end)
 end
 
 ---Put an episode of the best run into a page, with its heading, where no claim has one; nothing where no run can play one.
----@param book table
----@param out table page
----@param study table of lab/study/folder.lua
----@param words table
-function episode.write(book, out, study, words)
+function episode.write(book, out, study)
   local run, metric = nil, nil
   if book.n == 0 then run, metric = best_run(study) end
   local data, at
   if run then data, at = data_of(run, SHARE) end
   if not data then return end
   out:heading(3, "episode", words.episode)
-  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])), words)
+  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])))
 end
 
 return episode

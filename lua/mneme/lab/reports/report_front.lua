@@ -1,8 +1,9 @@
 -- report_front.lua -- what a reader of a report sees first: how far the study is, whether claims were replicable in one sentence, and a
--- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.
+-- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.  Arguments as in report_claims.lua.
 local aggregate = require "mneme.lab.study.aggregate"
 local report_claims = require "mneme.lab.reports.report_claims"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local front = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -47,12 +48,7 @@ local function drawing(v, spec)
 end
 
 ---The cards of the claims.
----@param judged table[] of lab/study/claims.lua
----@param spec table of the study
----@param size string of the runs, in words
----@param words table
----@return table[] cards
-function front.cards(judged, spec, size, words)
+function front.cards(judged, spec, size)
   local list = {}
   for i, v in ipairs(judged) do
     local about = { words.n_seeds:format(v.n) }
@@ -60,7 +56,7 @@ function front.cards(judged, spec, size, words)
     if size ~= "" then about[#about + 1] = size end
     for _, r in ipairs(v.rollout) do about[#about + 1] = r.name .. ": core.sees=rollout" end
     if v.claim.source then about[#about + 1] = words.claimed_by:format(v.claim.source) end
-    local estimate, interval = report_claims.estimate(v, spec, words)
+    local estimate, interval = report_claims.estimate(v, spec)
     list[i] = { verdict = v.verdict, word = words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
       estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares,
       about = table.concat(about, " · "), fig = drawing(v, spec) }
@@ -81,10 +77,7 @@ local function is_original(claim)
 end
 
 ---The answer in one sentence, from the verdicts of the claims that others published; nil: there are none.
----@param judged table[]
----@param words table
----@return string?
-function front.replicable(judged, size, words)
+function front.replicable(judged, size)
   local count, n, fewest, most = { holds = 0, fails = 0, undecided = 0 }, 0, math.huge, 0
   for _, v in ipairs(judged) do
     if is_original(v.claim) then
@@ -111,21 +104,15 @@ end
 -- ---- the opening ----
 
 ---Put the opening into a page.
----@param out table page
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given
----@param judged table[] of lab/study/claims.lua
----@param size string of the runs, in words
----@param words table
-function front.write(out, study, spec, judged, size, words)
+function front.write(out, study, spec, judged, size)
   local count = { done = 0, failed = 0, open = 0 }
   for _, c in ipairs(study.runs) do count[c.status] = (count[c.status] or 0) + 1 end
   if spec.question then out:paragraphs(spec.question, "question") end
   if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
   if count.done < #study.runs then out:paragraphs(words.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
-  local answer = front.replicable(judged, size, words)
+  local answer = front.replicable(judged, size)
   if answer then out:paragraphs(answer, "lead") end
-  if #judged > 0 then out:add { kind = "cards", cards = front.cards(judged, spec, size, words) } end
+  if #judged > 0 then out:add { kind = "cards", cards = front.cards(judged, spec, size) } end
 end
 
 return front

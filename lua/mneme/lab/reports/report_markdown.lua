@@ -41,7 +41,6 @@ local function sources(text, where)
 end
 
 ---Read the texts of a Markdown file.
----@param text string
 ---@param path string for messages
 ---@return table report as mn.study takes it
 function written.read(text, path)
@@ -78,9 +77,7 @@ end
 
 ---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
----@param spec table what mn.study was given
 ---@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see lab/study/declared.lua
----@return table report
 function written.of(spec, texts)
   local report = {}
   for key, value in pairs(spec.report or {}) do report[key] = value end

@@ -13,13 +13,13 @@ local prose = require "mneme.lab.study.report_texts"
 local settings = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local method = {}
 local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
-local left_out = { seed = true, quick = true, full = true, debug = true, profile = true, checkpoint_every = true, keep_checkpoints = true, record_every = true,
-  where = true, device = true, threads = true }
+local left_out = settings.idle("seed", "device")
 
 local function show(v) return v == nil and "–" or values.show(v) end
 
@@ -47,10 +47,7 @@ local function distinct(runs, of)
 end
 
 ---The size of a study's runs in a few words, which every verdict carries: "1 layer, 2M steps"; "" if nothing was recorded.
----@param runs table[] of method.runs
----@param words table
----@return string
-function method.size(runs, words)
+function method.size(runs)
   local parts = {}
   local function add(form, key, each)
     local low, high = math.huge, -math.huge
@@ -66,7 +63,7 @@ function method.size(runs, words)
 end
 
 ---Cores, how many parameters models with them have, and all their options.
-function method.model(out, runs, words)
+function method.model(out, runs)
   local rows, options, by_name = {}, {}, {}
   for _, r in ipairs(runs) do
     local about = type(r.info.core) == "table" and r.info.core or nil
@@ -90,7 +87,7 @@ function method.model(out, runs, words)
 end
 
 -- A core as it is named, what is said of its checks, and by what it was checked.
-local function checks_of(info, words)
+local function checks_of(info)
   local about = info.core
   local name = type(about.name) == "string" and about.name or "–"
   if type(info.own_words) == "string" then return words.own_words:format(name, info.own_words), "own_core" end
@@ -100,11 +97,11 @@ local function checks_of(info, words)
 end
 
 ---Against what the cores of the runs are checked: of the library's, what their files say.
-function method.checks(out, runs, words)
+function method.checks(out, runs)
   local lists, order = {}, {}
   for _, r in ipairs(runs) do
     if type(r.info.core) == "table" then
-      local name, kind, by = checks_of(r.info, words)
+      local name, kind, by = checks_of(r.info)
       local key = kind .. (by or "")
       if not lists[key] then
         lists[key] = { names = {}, kind = kind, by = by }
@@ -118,7 +115,7 @@ end
 
 ---What was minimised: the loss of the learner, with the values of its coefficients.
 ---@param defaults table? the script's, flat
-function method.objective(out, runs, defaults, words)
+function method.objective(out, runs, defaults)
   local names, supervised = distinct(runs, function(r) return r.flat.learner or type(r.info.learner) == "table" and r.info.learner.name or nil end), false
   for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
   if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
@@ -140,7 +137,7 @@ function method.objective(out, runs, defaults, words)
 end
 
 ---What was acted in or learned from.
-function method.data(out, runs, words)
+function method.data(out, runs)
   local keys, rows, flats = {}, {}, {}
   local names = distinct(runs, function(r) return type(r.info.env) == "string" and r.info.env or nil end)
   if #names > 0 then rows[1] = { words.environment, table.concat(names, ", ") } end
@@ -171,9 +168,8 @@ end
 
 ---Settings with their sources: those that are equal everywhere once, the others with all their values.
 ---@param defaults table? the script's, flat
----@param report table the study's prose
 ---@param source_of fun(run: table, key: string): string where a run's value comes from
-function method.hyperparameters(out, runs, defaults, report, words, source_of)
+function method.hyperparameters(out, runs, defaults, report, source_of)
   local flats, rows = {}, {}
   local function default_of(key, of)               -- an axis has none
     if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
@@ -211,7 +207,7 @@ function method.hyperparameters(out, runs, defaults, report, words, source_of)
 end
 
 -- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
-local function machine_rows(runs, words)
+local function machine_rows(runs)
   local any = false
   for _, r in ipairs(runs) do any = any or type(r.info.machine) == "table" end
   if not any then return nil end
@@ -224,7 +220,7 @@ local function machine_rows(runs, words)
 end
 
 ---Where and with what it was run.
-function method.setup(out, study, runs, words)
+function method.setup(out, study, runs)
   local info, seeds = study.info, {}
   for _, c in ipairs(study.runs) do seeds[c.seed] = true end
   local list = {}
@@ -233,7 +229,7 @@ function method.setup(out, study, runs, words)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
   local rows = { { words.made_with, show(info.mneme) }, { words.script, show(info.script) }, { words.words_given, show(info.settings) },
     { words.seeds_used, table.concat(list, ", ") }, { words.host, of "host" }, { words.device, of "device" }, { words.threads, of "threads" },
-    { words.commit, of "commit" }, { words.program, of "program" }, machine_rows(runs, words) }
+    { words.commit, of "commit" }, { words.program, of "program" }, machine_rows(runs) }
   for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
   out:table({}, rows)
 end
@@ -252,7 +248,7 @@ end
 local function used(key) return function(c) return c.status == "done" and c.resources and c.resources[key] end end
 
 ---What was thought to be needed, and what was.
-function method.resources(out, study, words)
+function method.resources(out, study)
   local told = account(study.runs, used "energy_j") ~= nil
   local function row(name, runs, whole)
     local which = whole and "sum" or "mean"

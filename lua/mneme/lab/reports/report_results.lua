@@ -1,11 +1,12 @@
--- report_results.lua -- the results in a report: each metric of each point, and, folded away, each
--- seed's.
+-- report_results.lua -- the results in a report: each metric of each point, and, folded away, each seed's.  Arguments as in report_claims.lua.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local numbers = require "mneme.base.format"
 local references = require "mneme.lab.study.references"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
+local shown = require("mneme.insight.figures.text").interval
+local words = require "mneme.lab.reports.report_strings"
 
 local results = {}
 local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
@@ -18,12 +19,6 @@ local function metric_names(study, spec)
     for name in pairs(c.metrics) do all[name] = not spec.metrics or spec.metrics[name] ~= nil or name == FRESH or nil end
   end
   return tables.keys(all)
-end
-
--- A number with its interval, if it has one.
-local function shown(value, low, high, unit)
-  local text = numbers.short(value, unit)
-  return low and low < high and ("%s (%s … %s)"):format(text, numbers.short(low, unit), numbers.short(high, unit)) or text
 end
 
 -- Every kind of run and metric that has numbers: fun(kind, metric, { declared }, numbers of its seeds,
@@ -40,7 +35,7 @@ local function each(study, spec, f)
 end
 
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
-local function each_seed(out, study, spec, words)
+local function each_seed(out, study, spec)
   local kinds, names, rows = folder.groups(study.runs), metric_names(study, spec), {}
   each(study, spec, function(i, k, about, list)
     if #list < 2 then return end
@@ -76,12 +71,8 @@ local function published_value(r, study)
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
----@param out table page
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given: its references
 ---@param text (string|string[])? the authors', of what is published
----@param words table
-function results.published(out, study, spec, text, words)
+function results.published(out, study, spec, text)
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
@@ -105,11 +96,7 @@ function results.published(out, study, spec, text, words)
 end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
----@param out table page
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given
----@param words table of lab/reports/report_strings.lua
-function results.write(out, study, spec, words)
+function results.write(out, study, spec)
   local rows, any = {}, false
   for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
   local names = each(study, spec, function(i, k, about, list, threshold, runs, name)
@@ -134,7 +121,7 @@ function results.write(out, study, spec, words)
     out:paragraphs(words.mean_note, "dim")
   end
   if #rows > MOST then out:fold(words.points, shown_table) else shown_table() end
-  each_seed(out, study, spec, words)
+  each_seed(out, study, spec)
 end
 
 return results

@@ -1,28 +1,24 @@
 -- tuning_report.lua -- what a report says of a study's tuning: what was searched, with which budget and seeds, what was picked, and how
 -- that scored in the tuning and with fresh seeds.
 local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local journal = require "mneme.lab.study.tuning_journal"
 local numbers = require "mneme.base.format"
 local aggregate = require "mneme.lab.study.aggregate"
-local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local interval = require("mneme.insight.figures.text").interval
 
 local tuning_report = {}
 local texts = {
   title = "Tuning",
-  budget = "The settings %s were tuned, for each of %d with the same budget of %d trials%s. An even start (Sobol) was followed by noisy expected improvement "
-    .. "on a Gaussian process. Trials had the seeds %d to %d, in the order of need; the runs of this page have others (%s).",
+  budget = "The settings %s were tuned, for each of %d with the same budget of %d trials%s: %s. Trials had the seeds %d to %d, in the order of need; "
+    .. "the runs of this page have others (%s).",
+  even = "settings that fill the space evenly (Sobol), then further seeds of the best",
+  earlier = "an even start (Sobol), then noisy expected improvement on a Gaussian process, as earlier versions of Mneme had it",
   searched = "Searched: %s. The number to be %s was %s.",
-  picked = "The pick was made before the fresh runs, by what is expected of a setting; the best mean of a tuning is too high, as it was chosen for it.",
+  picked = "The pick was made before the fresh runs; the best mean of a tuning is too high, as it was chosen for it.",
   head = { "runs", "picked", "tuning, seeds", "fresh seeds", "the script's own setting, fresh seeds" },
   point = "all runs",
 }
-
-local function words_of(setting)
-  local words = {}
-  for i, name in ipairs(tables.keys(setting)) do words[i] = name .. "=" .. values.show(setting[name]) end
-  return table.concat(words, " ")
-end
 
 -- Scores of the study's runs that have these labels, and their seeds.
 local function scores(study, labels, by, used)
@@ -39,9 +35,7 @@ end
 local function score_text(list, about)
   if #list == 0 then return "–" end
   local value, low, high = aggregate.interval(list, "mean", about.range)
-  local text = numbers.short(value, about.unit)
-  if low and low < high then text = ("%s (%s … %s)"):format(text, numbers.short(low, about.unit), numbers.short(high, about.unit)) end
-  return ("%s, %d"):format(text, #list)
+  return ("%s, %d"):format(interval(value, low, high, about.unit), #list)
 end
 
 -- Labels of a point, with those of the fresh runs of mneme tune where the study has them.
@@ -69,9 +63,6 @@ local function names_of(ranges)
 end
 
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
----@param out table page
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)
   local tuned = journal.tuned(study.path)
@@ -83,14 +74,14 @@ function tuning_report.write(out, study, spec, heading)
     local fresh = scores(study, with_pick(study, point.labels, "1"), t.by, used)
     local own = scores(study, with_pick(study, point.labels, "script"), t.by, used)
     local any = with_pick(study, {}, "").pick ~= nil
-    rows[i] = { point.name ~= "" and point.name or texts.point, words_of(pick.values), { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds),
+    rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "), { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds),
       class = "number" }, { score_text(fresh, about), class = "number" }, any and { point.default and score_text(own, about) or "–", class = "number" } or nil }
     most = math.max(most, point.seeds)
   end
   local head = { unpack(texts.head, 1, #rows[1]) }
   heading(texts.title)
   out:paragraphs(texts.budget:format(names_of(t.ranges), #tuned.points, tuned.trials, tuned.steps and (" of %s steps"):format(numbers.short(tuned.steps)) or "",
-    tuned.first_seed, tuned.first_seed + most - 1, span(used)))
+    t.ahead and texts.earlier or texts.even, tuned.first_seed, tuned.first_seed + most - 1, span(used)))
   out:paragraphs(texts.searched:format(t.ranges, t.minimise and "low" or "high", t.by), "dim")
   out:table(head, rows)
   out:paragraphs(texts.picked, "dim")

@@ -7,6 +7,7 @@ local prose = require "mneme.lab.study.report_texts"
 local registry = require "mneme.base.registry"
 local settings = require "mneme.lab.study.settings_diff"
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.reports.report_strings"
 
 local sources = {}
 
@@ -30,11 +31,9 @@ local function published_for(published, key, flat, learner)
 end
 
 ---Where values of a study's runs come from.
----@param study table of folder.load
 ---@param source table of report.source: of = path of the experiment that the study is of, report, published, defaults
----@param words table the report's fixed texts
 ---@return fun(run: table, key: string): string of a run of report_method.runs: text for the page
-function sources.new(study, source, words)
+function sources.new(study, source)
   local report, quick = source.report or {}, values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" ~= nil
   local given = {}
   for key in (" " .. values.show(study.info.settings or "")):gmatch "%s%-*([%w_.]+)=" do given[key] = key ~= "quick" and key ~= "full" end

@@ -1,6 +1,8 @@
 -- sobol.lua -- points that fill a cube evenly: Sobol's sequence (1967) with the direction numbers of Joe and Kuo (2008,
 -- "Constructing Sobol sequences with better two-dimensional projections").
 local bit = require "bit"
+local ffi = require "ffi"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 
 local BITS = 30
@@ -55,6 +57,15 @@ function sobol.new(dimensions, shift)
     n = n + 1
     return point
   end
+end
+
+---A shift for sobol.new, the same for equal seeds on every machine.
+---@param dimensions integer
+function sobol.shift(dimensions, seed)
+  local drawn, shift = ffi.new("float[?]", sobol.MOST), {}
+  C.mn_random_uniform(seed, 0, 0, drawn, sobol.MOST)
+  for d = 1, dimensions do shift[d] = math.min(math.max(drawn[d - 1], 1e-7), 1 - 1e-7) end
+  return shift
 end
 
 return sobol

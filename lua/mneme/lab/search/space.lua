@@ -11,13 +11,10 @@ local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=co
 
 ---@class SearchSpace
 ---@field dims table[] { name, categories = texts } or { name, low, high, log, int }
----@field groups integer[] of each coordinate of an encoded setting, its dimension
 local Space = {}
 Space.__index = Space
 
 ---Is a text a range: "1e-5..1e-2:log"?
----@param text string
----@return boolean
 function space.is_range(text) return text:find "^[^,]*[%d.]%.%.[%d.+-]" ~= nil and not text:find "/" end
 
 -- A range, or the refusal of one that cannot be meant.
@@ -43,9 +40,8 @@ end
 
 ---The space of some settings.
 ---@param settings table<string, string|any[]> name -> a range as text, or a list of categories
----@return SearchSpace
 function space.new(settings)
-  local self = setmetatable({ dims = {}, groups = {} }, Space)
+  local self = setmetatable({ dims = {} }, Space)
   for _, name in ipairs(tables.keys(settings)) do
     local what, dim = settings[name], nil
     if type(what) == "string" and space.is_range(what) then dim = range(name, what)
@@ -59,7 +55,6 @@ function space.new(settings)
       end
     else errors.usage(("tune: %s=%s: expected a range or several values"):format(name, values.show(what)), HINT) end
     self.dims[#self.dims + 1] = dim
-    for _ = 1, dim.categories and #dim.categories or 1 do self.groups[#self.groups + 1] = #self.dims end
   end
   if #self.dims == 0 then errors.usage("tune: which settings?", HINT) end
   if #self.dims > sobol.MOST then errors.usage(("tune: %d settings, expected at most %d"):format(#self.dims, sobol.MOST)) end
@@ -69,7 +64,6 @@ end
 ---Ranges and lists as one text, and back; with a schema one that equal spaces have.
 ---@param settings table<string, string|any[]> as for space.new
 ---@param schema table<string, { default: any }>?
----@return string
 function space.text(settings, schema)
   local list = {}
   for i, name in ipairs(tables.keys(settings)) do
@@ -110,14 +104,12 @@ end
 ---Texts of a dimension that are like all others: its categories, or both ends of a range and two places between, which are whole only
 ---where most are.
 ---@param dim table of self.dims
----@return string[]
 function space.samples(dim)
   return dim.categories or { ("%.17g"):format(dim.low), ("%.17g"):format(dim.high), (text_at(dim, 1 / 81)), (text_at(dim, 0.618)) }
 end
 
 ---The setting at a point of the cube: texts by name.  Four digits, so that what is written is what is run.
 ---@param point number[] a number in [0, 1] for each dimension
----@return table<string, string>
 function Space:setting(point)
   local setting = {}
   for i, dim in ipairs(self.dims) do setting[dim.name] = text_at(dim, point[i]) end
@@ -126,7 +118,6 @@ end
 
 ---Where a setting is in the cube; nil: outside.
 ---@param setting table<string, any> texts or values by name
----@return number[]?
 function Space:point(setting)
   local point = {}
   for i, dim in ipairs(self.dims) do
@@ -148,21 +139,7 @@ function Space:point(setting)
   return point
 end
 
----A setting as the coordinates that a Gaussian process sees: two categories are 1 apart.
----@param setting table<string, string> of this space
----@return number[]
-function Space:encode(setting)
-  local point, x = self:point(setting), {}
-  for i, dim in ipairs(self.dims) do
-    if not dim.categories then x[#x + 1] = point[i] end
-    for _, category in ipairs(dim.categories or {}) do x[#x + 1] = category == setting[dim.name] and math.sqrt(0.5) or 0 end
-  end
-  return x
-end
-
 ---A setting as command-line arguments, and as a key: equal settings have equal ones.
----@return string[] words
----@return string key
 function Space:words(setting)
   local words = {}
   for i, dim in ipairs(self.dims) do words[i] = dim.name .. "=" .. setting[dim.name] end

@@ -7,6 +7,7 @@ local reference = require "mneme.envs.reference"
 local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"
 local mn_stats = lazy "mneme.stats"
+local words = lazy "mneme.lab.study.figure_texts"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local aggregate = { FEW = FEW }
@@ -14,7 +15,6 @@ local POINTS = 50              -- of a curve
 local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 
 ---The runs of a list by seed, in the order of seeds, and those that are missing.
----@param runs StudyRun[]
 ---@param value_of fun(run): any what is wanted of a run that is done; nil: it has none
 ---@return table[] list { seed, values = one for each kind of run, in the order of kinds }
 ---@param missing table<StudyRun, boolean> to which the runs are added of which nothing is known, and { name, status = "not swept" }
@@ -57,14 +57,12 @@ function aggregate.numbers(runs, value_of, missing)
 end
 
 ---Do numbers lie in a range?
----@param range number[]? { low, high }
 function aggregate.within(list, range)
   for _, v in ipairs(range and list or {}) do if v < range[1] or v > range[2] then return false end end
   return range ~= nil
 end
 
 ---Has a range two ends?  { 0, math.huge } has one.
----@param range number[]? { low, high }
 function aggregate.two_ends(range) return range ~= nil and range[1] > -math.huge and range[2] < math.huge end
 
 ---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
@@ -88,9 +86,6 @@ end
 ---A statistic of numbers that come from seeds: for the mean of fewer than ten seeds an interval by Student's t, which does
 ---not leave the range that numbers have, if they have one (of one end: cut off there); else the bootstrap's.  The geometric
 ---mean has Student's t of logarithms, and where a number is 0 or less the mean without an interval stands in its place.
----@param list number[]
----@param statistic string "mean", "geometric" or "iqm"
----@param range number[]? { low, high } of what is measured
 ---@return number value
 ---@return number? low nil of one seed
 ---@return number? high
@@ -109,9 +104,6 @@ function aggregate.interval(list, statistic, range)
 end
 
 ---What guessing scores in the environment of runs, in words; nil: not known, or the metric is no score.
----@param name string of the metric
----@param runs StudyRun[]
----@return string?
 function aggregate.guess(name, runs)
   for _, run in ipairs((name == "score" or name == "fresh_score") and runs or {}) do
     local info = run.info and run:info()
@@ -120,8 +112,6 @@ function aggregate.guess(name, runs)
 end
 
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
----@param list number[] a score per seed
----@param threshold number
 ---@param first boolean? the score is that at which training stopped, partly by luck: "first reached by ..."
 function aggregate.solved(list, threshold, first)
   local solved, n, low, high = mn_stats.solved(list, threshold)
@@ -129,7 +119,6 @@ function aggregate.solved(list, threshold, first)
 end
 
 ---The stop_score of a run, from its config.json; nil: it has none.
----@param path string of the run
 function aggregate.stop_score(path)
   local config = script.peek(path).config
   local stop = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score)
@@ -149,10 +138,6 @@ end
 
 ---From which value on a metric counts as solved: what the metric says (solved =), what a claim of the study asks of a seed (above =), or, of the
 ---score, where its runs stop; nil: nothing says.
----@param spec table? what mn.study was given
----@param name string of the metric
----@param runs StudyRun[]
----@return number?
 function aggregate.threshold(spec, name, runs)
   local metric = (spec and spec.metrics or {})[name]
   if metric and metric.solved then return metric.solved end
@@ -165,24 +150,22 @@ end
 
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
----@param most integer
----@param words table of lab/study/figure_texts.lua
-function aggregate.count(least, most, words)
+function aggregate.count(least, most)
   if most == 1 then return words.one_seed end
   return least == most and words.seeds:format(most) or words.some_seeds:format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
 ---@param bounded boolean the metric has a range
-function aggregate.how(statistic, least, most, bounded, words)
+function aggregate.how(statistic, least, most, bounded)
   if most == 1 then return words.no_interval end
-  if statistic == "geometric" then return words.how:format(words.geometric, aggregate.count(least, most, words), words.of_logarithms) end
+  if statistic == "geometric" then return words.how:format(words.geometric, aggregate.count(least, most), words.of_logarithms) end
   local interval = words.bootstrap
   if statistic == "mean" and least < FEW then
     interval = bounded and words.bounded or words.student
     if most >= FEW then interval = interval .. words.from_ten end
   end
-  return words.how:format(statistic == "iqm" and words.iqm or words.mean, aggregate.count(least, most, words), interval)
+  return words.how:format(statistic == "iqm" and words.iqm or words.mean, aggregate.count(least, most), interval)
 end
 
 local function same(a, b)
@@ -255,7 +238,6 @@ local function overlap(curves)
 end
 
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
----@param name string of the line
 ---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
 ---@return table? line as insight/figures/model.lua has it; nil: nothing is known
@@ -295,11 +277,7 @@ function aggregate.line(name, runs, curve_of, o, missing)
 end
 
 ---The same of the runs of a point, of which one that failed has not solved it; nil: none is done or failed.
----@param list number[] a score per seed that is done
----@param runs StudyRun[]
----@param threshold number
 ---@param name string? of the metric: the score of runs that stopped at it was first reached, and no more
----@return string?
 function aggregate.solved_of(list, runs, threshold, name)
   local all = { unpack(list) }
   local first = false

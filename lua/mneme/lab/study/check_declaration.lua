@@ -89,7 +89,6 @@ local function check_curve(curve, what)
 end
 
 ---Refuse what cannot be meant.
----@param spec table what mn.study was given, with axes
 function checked.study(spec)
   for name, metric in pairs(spec.metrics or {}) do check_metric(name, metric) end
   for i, f in ipairs(spec.figures or {}) do check_figure(f, i, spec) end
@@ -140,9 +139,7 @@ end
 local function first(v) return type(v) == "table" and v[1] or v end
 
 ---Refuse a value of an axis, given on the command line, that names nothing which is there.
----@param name string of the axis
 ---@param examples any[] values of the axis that are right
----@param text string
 ---@param labels string[] of the axis, to list
 function checked.name(name, examples, text, labels)
   local firsts = {}
@@ -162,9 +159,6 @@ local function copy_of(cfg)
 end
 
 ---A value of a setting that is an axis by the command line alone, checked as the script would check it.
----@param survey table of script.survey
----@param name string
----@param text string
 ---@return table see grid.value
 function checked.typed(survey, name, text)
   local cfg = copy_of(survey.cfg)
@@ -195,7 +189,6 @@ local function check_words(survey, words, names)
 end
 
 ---Refuse options that the core of a run does not have.
----@param cfg table of script.survey
 function checked.core(cfg)
   local name, options = first(cfg.core), {}
   if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
@@ -204,7 +197,6 @@ function checked.core(cfg)
 end
 
 ---Refuse values of a study's axes that its runs would refuse, at the study's line.
----@param plan table of sweep.plan
 function checked.axes(plan)
   local survey = plan.survey
   local names = {}
@@ -251,7 +243,6 @@ end
 
 ---Give values of axes the names that they have: in the study's folder, in the study.  Of a new one it is the text that was typed.  Refuse
 ---one that is there twice.
----@param plan table of sweep.plan
 ---@param o table { run = the study's folder, import = a file of finished runs }
 function checked.name_values(plan, o)
   local there, seen = labels_there(o)
@@ -280,7 +271,6 @@ end
 
 ---Refuse a tuning's space unless a run takes whatever a trial may be given.
 ---@param o table a tuning: { script, space, ranges, budget, steps }
----@param words string[] of a point
 function checked.space(o, words)
   for _, dim in ipairs(o.space.dims) do
     local seen, range = {}, values.show(o.ranges[dim.name])

@@ -18,10 +18,10 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
+local grid = require "mneme.lab.study.grid"
 local only = require "mneme.lab.study.declaration"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
-local values = require "mneme.base.setting_types"
 
 local claims = { FEWEST = 5 }       -- seeds of a side that a verdict takes, but on exact numbers
 local LEVEL = 0.05
@@ -74,8 +74,6 @@ local function check_test(test, axes, what)
 end
 
 ---Refuse claims that cannot be tested.
----@param list table[]? as in mn.study
----@param axes table<string, any> axes of the study, by name
 function claims.check(list, axes)
   local named = {}
   for i, claim in ipairs(list or {}) do
@@ -90,10 +88,7 @@ end
 
 -- ---- one number per seed ----
 
-local function matches(run, labels)
-  for axis, label in pairs(labels or {}) do if not values.same(run.labels[axis], label) then return false end end
-  return true
-end
+local matches = require("mneme.lab.study.references").fits
 
 -- What a run is besides what the test names, as a text.
 local function rest_of(run, test)
@@ -104,45 +99,32 @@ local function rest_of(run, test)
   return table.concat(parts, ", ")
 end
 
----The runs of a test's first side.
----@param study table
----@param test table
----@return table[]
-function claims.runs(study, test)
+---The runs of a test's sides.
+---@param side string? "a" or "b"; nil: of both
+function claims.runs(study, test, side)
   local list = {}
-  for _, run in ipairs(study.runs) do if matches(run, test.a) and matches(run, test.where) then list[#list + 1] = run end end
+  for _, run in ipairs(study.runs) do
+    local mine = (side ~= "b" and matches(run, test.a) or side ~= "a" and test.b ~= nil and matches(run, test.b)) and matches(run, test.where)
+    if mine then list[#list + 1] = run end
+  end
   return list
 end
 
 ---Whether each side of a test has a run among these.
----@param runs table[] { labels = { axis = label } }
----@param test table
----@return boolean
 function claims.covered(runs, test)
-  local a, b = false, test.b == nil
-  for _, run in ipairs(runs) do
-    if matches(run, test.where) then
-      a = a or matches(run, test.a)
-      b = b or matches(run, test.b)
-    end
-  end
-  return a and b
+  local of = { runs = runs }
+  return claims.runs(of, test, "a")[1] ~= nil and (test.b == nil or claims.runs(of, test, "b")[1] ~= nil)
 end
 
 -- How many runs of each side failed, { a = { n, of }, b = { n, of } } of the sides that have such; nil: none has.
 local function failed_of(study, test)
-  local found = nil
-  for _, side in ipairs { "a", "b" } do
-    local n, of = 0, 0
-    for _, run in ipairs(test[side] and study.runs or {}) do
-      if matches(run, test[side]) and matches(run, test.where) then n, of = n + (run.status == "failed" and 1 or 0), of + 1 end
-    end
-    if n > 0 then
-      found = found or {}
-      found[side] = { n, of }
-    end
+  local found = {}
+  for _, side in ipairs { "a", test.b and "b" } do
+    local runs, n = claims.runs(study, test, side), 0
+    for _, run in ipairs(runs) do n = n + (run.status == "failed" and 1 or 0) end
+    if n > 0 then found[side] = { n, #runs } end
   end
-  return found
+  return next(found) and found or nil
 end
 
 -- The runs of a side, [rest][seed] = run; and the rests, in the order of the grid.
@@ -159,11 +141,7 @@ local function side_of(study, test, labels)
 end
 
 local function describe(labels, rest, seed)
-  local parts = {}
-  for _, axis in ipairs(tables.keys(labels)) do parts[#parts + 1] = axis .. "=" .. values.show(labels[axis]) end
-  if rest ~= "" then parts[#parts + 1] = rest end
-  parts[#parts + 1] = "seed=" .. seed
-  return table.concat(parts, ", ")
+  return ("%s, %sseed=%s"):format(grid.text(labels), rest ~= "" and rest .. ", " or "", seed)
 end
 
 -- The mean of a side's numbers for a seed; nil where one is missing, which goes into the list of those.
@@ -397,9 +375,8 @@ end
 -- Agents of a claim that acted with core.sees=rollout, on more than their memory: { name, n of its runs, of all that are done }[].
 local function rollout_seen(study, test, sees)
   local list, by_name = {}, {}
-  for _, run in ipairs(study.runs) do
-    local mine = run.status == "done" and (matches(run, test.a) or test.b and matches(run, test.b)) and matches(run, test.where)
-    local name = mine and sees[run] and (run.labels.core or sees[run].name)
+  for _, run in ipairs(claims.runs(study, test)) do
+    local name = run.status == "done" and sees[run] and (run.labels.core or sees[run].name)
     if name then
       if not by_name[name] then
         by_name[name] = { name = name, n = 0, of = 0 }
@@ -428,10 +405,8 @@ end
 local function stopped_of(study, test)
   if not STOPS[test.metric] or test[1] ~= "better" and test[1] ~= "equal" then return nil end
   local n, of = 0, 0
-  for _, run in ipairs(study.runs) do
-    if run.status == "done" and run.path and (matches(run, test.a) or matches(run, test.b)) and matches(run, test.where) then
-      n, of = n + (aggregate.stopped(run) and 1 or 0), of + 1
-    end
+  for _, run in ipairs(claims.runs(study, test)) do
+    if run.status == "done" and run.path then n, of = n + (aggregate.stopped(run) and 1 or 0), of + 1 end
   end
   return n > 0 and { n, of } or nil
 end
@@ -444,9 +419,6 @@ local function p_of_verdict(v)
 end
 
 ---Judge the claims of a study.
----@param study table of lab/study/folder.lua
----@param list table[]? claims as in mn.study
----@param metrics table? likewise: their ranges count
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
 ---  "stopping_rule" (it stopped all runs) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,

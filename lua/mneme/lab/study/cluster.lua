@@ -16,7 +16,6 @@ local WARNING = 60                       -- seconds in which a run that must go 
 local LONGEST = 1001                     -- Slurm's MaxArraySize where nobody says another
 
 ---A word as the shell reads it back.
----@param word string
 function cluster.quote(word)
   if word:find "^[%w_./:=,+@%%-]+$" then return word end
   return shell_word(word)
@@ -157,13 +156,8 @@ function kinds.parallel(o, path, with)
   return PARALLEL, { "sh " .. cluster.quote(path .. "/job.sh") }
 end
 
----Write the script.
----@param o table of the sweep: command = "sweep" or another that takes only=;
----  cluster = "slurm" or "parallel"; script, run, jobs; time, mem, partition as sbatch takes them
----@param words string[] of the command line, for the script of the study
----@param runs table[] that are open, with their estimates where these are known
----@return string[] lines of a shell that begin it
-function cluster.write(o, words, runs)
+-- Writes the script; returns the lines of a shell that begin it.
+local function write(o, words, runs)
   local threads = script.setting(runs[1].words, "threads")
   if threads == "0" then errors.usage("sweep: threads=0 means all of this machine's, expected a number: how many a task of the cluster has") end
   local path = place(o.run .. "/" .. o.cluster, lines_of(runs))
@@ -173,6 +167,22 @@ function cluster.write(o, words, runs)
   local text, lines = kinds[o.cluster](o, path, with, runs)
   files.write(path .. "/job.sh", { fill(text, with) })
   return lines
+end
+
+---Write a job for other machines, and say how it begins; submit=1 begins it.
+---@param o table of the sweep: command = "sweep" or another that takes only=;
+---  cluster = "slurm" or "parallel"; script, run, jobs, submit; time, mem, partition as sbatch takes them
+---@param words string[] of the command line, for the script of the study
+---@param runs table[] that are open, with their estimates where these are known
+---@param told string how many there are
+function cluster.hand_over(o, words, runs, told)
+  local lines = write(o, words, runs)
+  print(("%s: %s; %s"):format(o.run, told, o.submit and "handed over:" or "this begins them:"))
+  for _, line in ipairs(lines) do
+    print("  " .. line)
+    io.stdout:flush()
+    if o.submit and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
+  end
 end
 
 ---Refuse what is no cluster, and words that belong to another one.

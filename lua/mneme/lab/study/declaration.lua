@@ -9,9 +9,7 @@ local kinds = { curves = true, lines = true, bars = true, heat = true, profile =
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
 ---Refuse what is no table, a key that such a table does not have, and a value of another type.
----@param t any
 ---@param keys table<any, string|true> what may be in it, and its type; true: any
----@param what string "claim C1"
 local function only(t, keys, what)
   if type(t) ~= "table" then errors.raise(("study: %s is a %s, expected a table"):format(what, type(t))) end
   for key, value in pairs(t) do
@@ -27,8 +25,6 @@ end
 local declaration = setmetatable({}, { __call = function(_, t, keys, what) only(t, keys, what) end })
 
 ---Refuse a figure that has other keys than figures have, no metric, or a kind, a scale or a statistic that there is not.
----@param f any
----@param what string "figure 2"
 function declaration.figure(f, what)
   only(f, figure_keys, what)
   if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), tables.keys(kinds)) end

@@ -52,9 +52,7 @@ end
 ---  elsewhere: of an experiment in another folder than the study
 
 ---What a script declares.
----@param path string
 ---@param core string? the word that chooses the runs' core: published values go with it
----@return Declaration
 function declared.by(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
@@ -76,8 +74,6 @@ end
 local function file_of(study) return study .. "/declaration.json" end
 
 ---Writes a declaration into a study's folder, if that has another or none.
----@param study string the folder
----@param declaration Declaration
 function declared.write(study, declaration)
   local published = type(declaration.published) == "table" and declaration.published or nil
   local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
@@ -103,9 +99,6 @@ local function check(path, spec)
 end
 
 ---Writes what a script declares into a study's folder, if that has no declaration.
----@param study string the folder
----@param path string of the script
----@param words string[] of the study's first run
 function declared.write_once(study, path, words)
   if files.is_file(file_of(study)) then return end
   local core = script.setting(words, "core")
@@ -113,8 +106,6 @@ function declared.write_once(study, path, words)
 end
 
 ---Reads the declaration that a study's folder holds; nil: it has none.  An error where it is damaged.
----@param study string the folder
----@return Declaration?
 function declared.read(study)
   local path = file_of(study)
   if not files.is_file(path) then return nil end
@@ -137,14 +128,12 @@ end
 -- ---- claims, before and after ----
 
 ---The claims of a study, as study.json keeps them from its beginning.
----@param spec table?
 ---@return table[]? nil: there are none
 function declared.claims(spec) return spec and spec.claims and #spec.claims > 0 and to_data(spec.claims) or nil end
 
 ---Claims that were not written so when the study began.
 ---@param before table[]? of study.json; nil: it keeps none
 ---@param spec table? what the study declares now
----@return string[] sentences
 function declared.changed(before, spec)
   local then_, now, list = {}, {}, {}
   for i, claim in ipairs(before or {}) do then_[values.show(claim.id or i)] = json.encode(claim) end

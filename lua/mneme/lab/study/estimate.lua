@@ -83,8 +83,6 @@ local function follow(kind, tried)
 end
 
 ---Estimate runs: of each c.estimate = { wall_s, peak_mib }, where it can be known.
----@param runs table[] of a plan, those that are open
----@param path string of the script
 ---@param o table run = the study's folder, jobs
 ---@return table sum { seconds of the whole sweep, peak_mib of the largest run, tried = kinds that were, parameters = of their models }, without seconds where
 ---  nothing is known
@@ -130,9 +128,6 @@ function estimate.of(runs, path, o)
 end
 
 ---An estimate in words.
----@param sum table
----@param n integer runs
----@param jobs integer
 function estimate.text(sum, n, jobs)
   local runs, wide = ("%d run%s"):format(n, n > 1 and "s" or ""), math.min(jobs, n)
   if not sum.seconds then return ("%s: how long %s is not known before"):format(runs, n > 1 and "they take" or "it takes") end

@@ -12,7 +12,7 @@
 local costs = require "mneme.models.costs"
 local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
-local figure_words = require "mneme.lab.study.figure_texts"
+local words = require "mneme.lab.study.figure_texts"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
@@ -36,13 +36,13 @@ local makers = {}
 -- ---- what is measured ----
 
 -- What the study says of a metric: "charts/score" is the score.
-local function about(spec, name, words)
+local function about(spec, name)
   local metrics, of_all = spec.metrics or {}, folder.used[name]
   return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
 end
 
-local function axis_of(spec, name, words)
-  local m = about(spec, name, words)
+local function axis_of(spec, name)
+  local m = about(spec, name)
   local unit = m.unit ~= "" and m.unit or nil
   local label = m[1] or text.words(name)
   if unit and unit ~= "s" and unit ~= "%" then label = ("%s (%s)"):format(label, unit) end
@@ -50,8 +50,8 @@ local function axis_of(spec, name, words)
 end
 
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
-local function curve_axis(spec, name, words)
-  local axis = axis_of(spec, name, words)
+local function curve_axis(spec, name)
+  local axis = axis_of(spec, name)
   if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
   return axis
 end
@@ -145,7 +145,7 @@ local function positive_part(line, fig)
 end
 
 -- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
-local function set_logs(fig, f, words)
+local function set_logs(fig, f)
   if not f.log then return end
   for _, which in ipairs { "x", "y" } do
     if f.log:find(which, 1, true) then
@@ -180,7 +180,7 @@ end
 
 -- What learning curves are against, besides steps.
 local others = {
-  { x = function(words) return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
+  { x = function() return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
   { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
 }
 
@@ -190,11 +190,11 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
   end
-  local fig = { kind = "curves", x = { label = o.words.steps }, y = curve_axis(spec, f.y, o.words), references = references.levels(spec, f.y) }
+  local fig = { kind = "curves", x = { label = words.steps }, y = curve_axis(spec, f.y), references = references.levels(spec, f.y) }
   o.rule = "last"
   local counts, carried
   fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
-  if carried then fig.note = " " .. o.words.carried end
+  if carried then fig.note = " " .. words.carried end
   local by_name, last = {}, 0
   for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
@@ -204,7 +204,7 @@ function makers.curves(pick, spec, f, o)
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
     if #lines == #fig.lines and #lines > 0 then
       fig.other_x = fig.other_x or {}
-      table.insert(fig.other_x, { x = other.x(o.words), lines = lines, note = o.words[other.note] })
+      table.insert(fig.other_x, { x = other.x(), lines = lines, note = words[other.note] })
     end
   end
   local free, taken = 1, {}
@@ -219,7 +219,7 @@ end
 
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
-  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y, o.words), bars = {}, references = references.levels(spec, f.y) }, {}
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y), bars = {}, references = references.levels(spec, f.y) }, {}
   for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
     for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
@@ -238,7 +238,7 @@ function makers.bars(pick, spec, f, o)
     for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
   end
   if f.by and not figure_rows.ordered(select_runs.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
-  figure_rows.set_kind(fig, o.words)
+  figure_rows.set_kind(fig)
   return fig, counts
 end
 
@@ -313,7 +313,7 @@ local function against_numbers(groups, pick, f, o)
 end
 
 function makers.lines(pick, spec, f, o)
-  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y, o.words), references = references.levels(spec, f.y) }
+  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y), references = references.levels(spec, f.y) }
   local counts
   if pick.series then
     o.rule = "linear"
@@ -371,12 +371,12 @@ function makers.heat(pick, spec, f, o)
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = true
   return { kind = "heat", x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
-    value = axis_of(spec, f.y, o.words) }, counts
+    value = axis_of(spec, f.y) }, counts
 end
 
 function makers.profile(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
-  local axis, scores, counts, low, high = axis_of(spec, f.y, o.words), {}, {}, math.huge, -math.huge
+  local axis, scores, counts, low, high = axis_of(spec, f.y), {}, {}, math.huge, -math.huge
   for k, group in ipairs(pick.groups) do
     local rows = {}
     for i, entry in ipairs(aggregate.collect(group.runs, number_of(f.y), pick.missing)) do
@@ -390,7 +390,7 @@ function makers.profile(pick, spec, f, o)
     if rows[1] then counts[#counts + 1] = #rows[1] end
   end
   local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
-    y = { label = o.words.share_above, range = { 0, 1 } }, lines = {} }
+    y = { label = words.share_above, range = { 0, 1 } }, lines = {} }
   if low > high then return fig, counts end
   if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
   local thresholds = {}
@@ -401,27 +401,26 @@ function makers.profile(pick, spec, f, o)
       fig.lines[#fig.lines + 1] = { name = group.name, style = o.styles[group.name], x = p.x, y = p.value, low = p.low, high = p.high }
     end
   end
-  o.how = o.words.runs
+  o.how = words.runs
   return fig, counts
 end
 
-function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y, o.words), f, o) end
+function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y), f, o) end
 
 -- ---- notes ----
 
 local function count_note(counts, o)
-  local words = o.words
   if #counts == 0 then return words.none end
   local least, most = math.huge, 0
   for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
-  local n = aggregate.count(least, most, words)
+  local n = aggregate.count(least, most)
   if o.how then return o.how:format(n) end
   if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
-  return aggregate.how(o.statistic, least, most, o.range ~= nil, words)
+  return aggregate.how(o.statistic, least, most, o.range ~= nil)
 end
 
 -- Where the drawing shows seeds in place of intervals, the note says so.
-local function few_note(fig, words)
+local function few_note(fig)
   for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
     for _, item in ipairs(list) do
       if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. words.few_seeds end
@@ -431,7 +430,6 @@ local function few_note(fig, words)
 end
 
 ---The one value that a figure shows everywhere, if there are several places and no difference: a sentence says as much.
----@param fig table as insight/figures/model.lua has it
 ---@return number? value
 ---@return integer? n how often
 function figure.only_value(fig)
@@ -449,15 +447,10 @@ function figure.only_value(fig)
 end
 
 ---A figure of a study.
----@param study table of lab/study/folder.lua
----@param spec table what mn.study was given: metrics, references
----@param f table one of spec.figures, see above
----@param words table? of lab/study/figure_texts.lua
 ---@return table fig as insight/figures/model.lua has it
-function figure.new(study, spec, f, words)
-  words = words or figure_words
+function figure.new(study, spec, f)
   declaration.figure(f, "a figure")
-  local make, o = makers[f[1]], { statistic = f.statistic or "mean", words = words, range = about(spec, f.y, words).range }
+  local make, o = makers[f[1]], { statistic = f.statistic or "mean", range = about(spec, f.y).range }
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
@@ -465,9 +458,9 @@ function figure.new(study, spec, f, words)
   for k, group in ipairs(pick.groups) do names[k] = group.name end
   o.styles = look.styles(names, f.by == "core")
   local fig, counts = make(pick, spec, f, o)
-  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y, words)[1] or text.words(f.y), text.words(f.by or f.x or words.seed)), pick)
-  fig.note = count_note(counts, o) .. few_note(fig, words) .. select_runs.note(pick, f, words) .. (fig.note or "")
-  if f[1] == "lines" then set_logs(fig, f, words) end
+  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or words.seed)), pick)
+  fig.note = count_note(counts, o) .. few_note(fig) .. select_runs.note(pick, f) .. (fig.note or "")
+  if f[1] == "lines" then set_logs(fig, f) end
   return fig
 end
 

@@ -1,5 +1,6 @@
 -- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots.
 local values = require "mneme.base.setting_types"
+local words = require "mneme.lab.study.figure_texts"
 
 local rows = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -63,7 +64,7 @@ end
 
 ---What a score is drawn as: dots, because 0 means nothing there; so are numbers of which some would hardly show next to the others,
 ---on a logarithmic axis.
-function rows.set_kind(fig, words)
+function rows.set_kind(fig)
   local least, most = math.huge, -math.huge
   local zeros, heights = {}, {}
   for _, bar in ipairs(fig.bars) do

@@ -18,5 +18,4 @@ return {
   flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
   logged = "%s, mean of the episodes since the last log line", share_above = "share of runs above it", share_solved = "share of seeds that have reached %s",
   solved_how = "Kaplan and Meier's estimate from %s: a run that ended without having solved it counts until its end.", title = "%s by %s", seed = "seed",
-  table = require("mneme.insight.figures.data").english,
 }

@@ -62,8 +62,6 @@ end
 function folder.run_path(path, name) return path .. (files.is_folder(path .. "/cells") and "/cells/" or "/runs/") .. name end
 
 ---What a run has come to; nil: it is not finished.
----@param path string of the run
----@return table? result
 function folder.result(path)
   local file = path .. "/result.json"
   if not files.is_file(file) then return nil end
@@ -74,15 +72,12 @@ function folder.result(path)
   return result
 end
 
----@param path string of the run
----@param result table
 function folder.write_result(path, result)
   result.of = run_folder.whose_is(path)
   files.write(path .. "/result.json", { sealed.encode(result) })
 end
 
 ---The contents of study.json; nil if there is none.
----@param path string
 function folder.info(path)
   local file = path .. "/study.json"
   if not files.is_file(file) then return nil end
@@ -94,11 +89,27 @@ function folder.info(path)
   return info
 end
 
----@param path string
----@param info table
 function folder.write_info(path, info)
   info.format = sealed.FORMAT
   files.write(path .. "/study.json", { sealed.encode(info) })
+end
+
+---Notes runs in a study's study.json, after those that it has.
+---@param about table what study.json says besides where there is none yet: script, title, settings ...
+---@param alone boolean? no others stay
+function folder.note(path, about, runs, alone)
+  local info, known, more = folder.info(path), {}, alone
+  if not info then
+    local made = require("mneme.runs.run").made_at()
+    info = { mneme = require "mneme.base.version", commit = made.commit, host = made.host, runs = {} }
+    for key, value in pairs(about) do info[key] = value end
+  end
+  if alone then info.runs = {} end
+  for _, c in ipairs(info.runs) do known[c.name] = true end
+  for _, c in ipairs(runs) do
+    if not known[c.name] then info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true end
+  end
+  if more then folder.write_info(path, info) end
 end
 
 ---@class StudyRun
@@ -118,16 +129,12 @@ local StudyRun = {}
 StudyRun.__index = StudyRun
 
 ---A run of a study from its fields.
----@param fields table see StudyRun
----@return StudyRun
 function folder.run(fields) return setmetatable(fields, StudyRun) end
 
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
 function StudyRun:curves() return metrics_reader.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
----@param run StudyRun
----@param name string such as "score" or "cpu_s"
 function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
 
 ---What the run's config.json says; nil: its run never began.
@@ -136,7 +143,6 @@ function StudyRun:info()
 end
 
 ---Read a study.
----@param path string its folder
 ---@return table { path, info, runs = StudyRun[] } runs in the order of the grid
 function folder.load(path)
   path = path:gsub("(.)/+$", "%1")
@@ -155,8 +161,6 @@ end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
 ---steps of each run that is done.  Of runs that were made before the study asked, too.
----@param study table of folder.load
----@param spec table? what mn.study was given
 function folder.add_means(study, spec)
   for name, about in pairs((spec or {}).metrics or {}) do
     for _, c in ipairs(about.mean_of and study.runs or {}) do
@@ -169,7 +173,6 @@ function folder.add_means(study, spec)
 end
 
 ---Runs that differ by their seed alone.
----@param runs StudyRun[]
 ---@return table[] groups { name = "core=gru, corridor=20", runs }, in the order of the grid
 function folder.groups(runs)
   return grid.groups(runs, function(c)

@@ -3,9 +3,7 @@
 local declared = require "mneme.lab.study.declared"
 local errors = require "mneme.base.errors"
 local folder = require "mneme.lab.study.folder"
-local run_folder = require "mneme.runs.run"
 local schedule = require "mneme.lab.search.schedule"
-local version = require "mneme.base.version"
 
 ---@class FreshRuns
 local Fresh = {}
@@ -13,8 +11,6 @@ Fresh.__index = Fresh
 local fresh_runs = {}
 
 ---Refuse seeds that a tuning has used, or may use.
----@param t table of tuning.open
----@param seeds integer[]
 function fresh_runs.check(t, seeds)
   for _, seed in ipairs(seeds) do
     if seed >= t.first_seed and seed < t.first_seed + t.trials then
@@ -23,9 +19,6 @@ function fresh_runs.check(t, seeds)
   end
 end
 
----@param t table of tuning.open
----@param seeds integer[]
----@return FreshRuns
 function fresh_runs.new(t, seeds)
   fresh_runs.check(t, seeds)
   return setmetatable({ t = t, seeds = seeds, later = {}, of = {} }, Fresh)
@@ -45,6 +38,15 @@ local function rows_of(t, point)
   return rows
 end
 
+-- f(run) for all runs that are known.
+local function each(self, f)
+  for _, point in ipairs(self.t.points) do
+    for _, row in ipairs(self.of[point] or {}) do
+      for _, run in ipairs(row.runs) do f(run) end
+    end
+  end
+end
+
 ---The fresh runs of a point: { label, values, pick, runs }[]; nil: its picks are not known yet.
 function Fresh:rows(point)
   if self.of[point] then return self.of[point] end
@@ -52,13 +54,7 @@ function Fresh:rows(point)
   for _, row in ipairs(rows or {}) do
     row.runs = {}
     for k, seed in ipairs(self.seeds) do
-      local name = ("%spick=%s,seed=%.0f"):format(point.name ~= "" and point.name .. "," or "", row.label, seed)
-      local labels, words = { pick = row.label }, { unpack(point.words) }
-      for axis, label in pairs(point.labels) do labels[axis] = label end
-      for _, word in ipairs((t.space:words(row.values))) do words[#words + 1] = word end
-      if t.steps then words[#words + 1] = ("steps=%.0f"):format(t.steps) end
-      words[#words + 1] = ("seed=%.0f"):format(seed)
-      row.runs[k] = { name = name, path = folder.run_path(t.run, name), labels = labels, seed = seed, words = words }
+      row.runs[k] = t:run_of(point, t.run, "pick", row.label, row.values, seed)
     end
   end
   if rows then
@@ -70,19 +66,9 @@ end
 
 -- study.json, with the runs of earlier commands that had other seeds.
 function Fresh:write()
-  local t = self.t
-  local info = folder.info(t.run) or { mneme = version, script = t.script, title = t.title, settings = table.concat(t.words, " "), runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
-  local known = {}
-  for _, c in ipairs(info.runs) do known[c.name] = true end
-  for _, point in ipairs(t.points) do
-    for _, row in ipairs(self.of[point] or {}) do
-      for _, run in ipairs(row.runs) do
-        if not known[run.name] then info.runs[#info.runs + 1] = { name = run.name, labels = run.labels, seed = run.seed, words = run.words } end
-      end
-    end
-  end
-  folder.write_info(t.run, info)
+  local t, runs = self.t, {}
+  each(self, function(run) runs[#runs + 1] = run end)
+  folder.note(t.run, { script = t.script, title = t.title, settings = table.concat(t.words, " ") }, runs)
   declared.write_once(t.run, t.script, t.points[1] and t.points[1].words or {})
 end
 
@@ -94,15 +80,6 @@ function Fresh:next()
         local run = self.t:free({ row.runs[k] }, self.later)
         if run then return run, self.later end
       end
-    end
-  end
-end
-
--- f(run) for all runs that are known.
-local function each(self, f)
-  for _, point in ipairs(self.t.points) do
-    for _, row in ipairs(self.of[point] or {}) do
-      for _, run in ipairs(row.runs) do f(run) end
     end
   end
 end
@@ -124,7 +101,7 @@ function Fresh:size()
   local n = 0
   for _, point in ipairs(self.t.points) do
     local rows = self.of[point] and #self.of[point]
-    n = n + (rows or math.min(self.t.top, schedule.parts(self.t.space, self.t).settings) + (point.default and 1 or 0)) * #self.seeds
+    n = n + (rows or math.min(self.t.top, schedule.parts(self.t).settings) + (point.default and 1 or 0)) * #self.seeds
   end
   return n
 end

@@ -22,7 +22,6 @@ end
 local function label_of(v) return type(v) == "table" and values.show(v):gsub(" ", "_") or values.show(v) end
 
 ---A value of an axis.
----@param name string of the axis
 ---@param v any as the study gives it
 ---@return table { label, words, plain = the value of the setting `name`, set = nil | settings }
 function grid.value(name, v)
@@ -39,7 +38,6 @@ end
 
 ---A value that a list of them has twice, by label or by what it sets.
 ---@param list table[] of grid.value; kept: runs have this label, and a folder that has a value under two keeps both
----@param schema table<string, { default: any }> says the types of settings
 ---@return string? again its label; nil: all differ
 ---@return string? first the label of the value that it equals
 function grid.twice(list, schema)
@@ -54,9 +52,7 @@ end
 
 ---Arguments, or a run's name, as a text that equal ones have, in whatever way their values are written.
 ---@param text string such as "lr=1e-3 steps=5e6", or with parts = "[^,]+" the name "core=gru,lr=1e-3,seed=1"
----@param schema table<string, { default: any }>
 ---@param parts string? what a part of the text is
----@return string
 function grid.same_text(text, schema, parts)
   local words = {}
   for word in text:gmatch(parts or "%S+") do words[#words + 1] = word end
@@ -76,7 +72,6 @@ local function unwritten(v)
 end
 
 ---Refuse axes that are none.
----@param axes table name -> list
 function grid.check(axes)
   for name, axis in pairs(axes) do
     local function refuse(what, hint) errors.raise(("study: axis %s %s"):format(tostring(name), what), { hint = hint, status = 2 }) end
@@ -101,15 +96,22 @@ function grid.check(axes)
   end
 end
 
+---Labels of axes as a text: "core=gru, corridor=20".
+---@param labels table<string, any>?
+---@param between string? ", "
+function grid.text(labels, between)
+  local parts = {}
+  for i, axis in ipairs(tables.keys(labels or {})) do parts[i] = axis .. "=" .. values.show(labels[axis]) end
+  return table.concat(parts, between or ", ")
+end
+
 ---Is a label that of this value, or the value written another way?
 ---@param value table of grid.value
----@param label any
 function grid.is(value, label)
   return value.label == values.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and values.same(label, value.plain)
 end
 
 ---The values of an axis.
----@param size string? "quick" or "full"
 ---@return table[] see grid.value
 function grid.list(name, axis, size)
   local list = {}
@@ -118,7 +120,6 @@ function grid.list(name, axis, size)
 end
 
 ---The labels of an axis in all its sizes.
----@return string[]
 function grid.labels(name, axis)
   local labels, seen = {}, {}
   for _, size in ipairs { "", "quick", "full" } do
@@ -130,7 +131,6 @@ function grid.labels(name, axis)
 end
 
 ---The value of an axis that a command-line argument names: a label, or a new value of the setting, not yet declared.
----@param text string
 ---@param size string? whose values come first: "quick" or "full"
 function grid.find(name, axis, text, size)
   for _, of in ipairs { size or "", "", "quick", "full" } do
@@ -176,9 +176,6 @@ local function items_of(name, axis, text)
 end
 
 ---Words that name values of axes, apart from the others.
----@param axes table name -> list
----@param words string[]
----@param size string? "quick" or "full"
 ---@return table<string, table[]> narrowed of each axis that is named: its values
 ---@return string[] rest
 function grid.narrow(axes, words, size)
@@ -197,8 +194,6 @@ end
 function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
 
 ---Runs that have something in common.
----@param runs table[]
----@param name_of fun(run): string
 ---@return table[] groups { name, runs }, in the order in which they come
 function grid.groups(runs, name_of)
   local groups, by_name = {}, {}
@@ -215,7 +210,6 @@ end
 
 ---The runs of a grid: seed by seed, so that all of it is there once before any of it is there twice.
 ---@param axes table[] { name, values = list of grid.value }
----@param seeds integer[]
 ---@return table[] runs { name, labels = { axis = label }, seed, words }
 function grid.runs(axes, seeds)
   local runs = {}

@@ -18,7 +18,6 @@ local function names(list)
 end
 
 ---The files that several runs were last made by.
----@param runs CodeOfRun[]
 ---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[] }, by name
 function mixed.files(runs)
   local rows = {}
@@ -47,7 +46,6 @@ function mixed.files(runs)
 end
 
 ---In what the codes of several runs differ.
----@param runs CodeOfRun[]
 ---@return string[] sentences none: they were made by one code, as far as they kept it
 function mixed.of(runs)
   local list, changed, builds, without = {}, {}, {}, {}
@@ -77,7 +75,6 @@ end
 
 ---Points whose seeds were to train for different numbers of steps, because some were resumed with steps=N.
 ---@param runs { run: StudyRun, flat: table }[]
----@return string[] sentences
 function mixed.lengths(runs)
   local list = {}
   for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
@@ -95,7 +92,6 @@ function mixed.lengths(runs)
 end
 
 ---What resumes changed of runs, and the steps that their logs lack.
----@param runs CodeOfRun[]
 ---@return string[] resumed sentences
 ---@return string[] gaps sentences
 function mixed.starts(runs)

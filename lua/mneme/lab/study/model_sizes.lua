@@ -11,15 +11,11 @@ local sizes = {}
 
 ---Notes how many parameters a run has.
 ---@param known table<string, { point: string, parameters: integer }> by run
----@param c { name: string }
----@param info table its config.json
 function sizes.add(known, c, info)
   if type(info.parameters) == "number" then known[c.name] = { point = grid.kind(c), parameters = info.parameters } end
 end
 
 ---The same of the runs in folders, as far as they have begun.
----@param known table<string, { point: string, parameters: integer }>
----@param runs { name: string }[]
 ---@param path_of fun(run: table): string the run's folder
 function sizes.read(known, runs, path_of)
   for _, c in ipairs(runs) do
@@ -30,8 +26,6 @@ function sizes.read(known, runs, path_of)
 end
 
 ---What to say where runs differ by more than 1.2 times; nil: they do not.
----@param known table<string, { point: string, parameters: integer }>
----@return string?
 function sizes.warning(known)
   local least, most
   for _, name in ipairs(tables.keys(known)) do

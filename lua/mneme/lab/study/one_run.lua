@@ -33,9 +33,6 @@ local function divide(result)
 end
 
 ---The arguments that start or resume a run.
----@param path string of the run
----@param words string[] of the run
----@return string[]
 function one_run.words(path, words)
   if files.is_file(path .. "/config.json") then return { "resume=" .. path } end
   local all = { unpack(words) }
@@ -59,8 +56,6 @@ local function take(path)
 end
 
 ---Run one run of a study.  Errors of the run are passed on; a run that a signal stops stays unfinished.
----@param path string of the run
----@param script_path string
 ---@param c table { labels, seed, words }
 function one_run.run(path, script_path, c)
   take(path)
@@ -81,6 +76,21 @@ function one_run.failed(path, c, why)
   files.make_folder(path)
   folder.write_result(path, { status = "failed", point = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
+end
+
+---How the process of a run ended, noted where it failed.
+---@param path string
+---@param about table of process_pool.run
+---@param why string? what a run that failed said last; nil: where that stands
+---@return string "done", "stopped", "taken" or "failed"
+---@return string? why
+function one_run.ended(path, c, about, why)
+  local result = about.status == 0 and folder.result(path)
+  if result and result.status == "done" then return "done" end
+  if about.stopped then return "stopped" elseif about.status == one_run.TAKEN then return "taken" end
+  why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or why or path .. "/log.txt"
+  one_run.failed(path, c, { exit = about.status, error = why })
+  return "failed", why
 end
 
 ---The body of a process that runs one run; returns its exit status.

@@ -93,10 +93,7 @@ function of.equal(n, level)
 end
 
 ---One line for each claim: what it can decide.
----@param claims table[] of the study
----@param n integer seeds
 ---@param runs table[] of the sweep: only claims that they can test count
----@return string[]
 function power.lines(claims, n, runs)
   local tested, lines = 0, {}
   for _, claim in ipairs(claims) do

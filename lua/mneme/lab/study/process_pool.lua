@@ -15,10 +15,7 @@ end
 
 ---The seconds that jobs take side by side: shared out among as many processes as there are jobs for, and no less than the longest.
 ---@param seconds number of all jobs, one after another
----@param n integer jobs
----@param jobs integer how many at a time
 ---@param longest number seconds of the longest of them
----@return number
 function pool.seconds(seconds, n, jobs, longest) return n > 0 and math.max(seconds / math.min(jobs, n), longest) or 0 end
 
 ---Do the jobs.

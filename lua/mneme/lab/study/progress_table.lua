@@ -14,8 +14,6 @@ local C = engine.C
 local Table = {}
 Table.__index = Table
 
----@param plan table of sweep.plan
----@param o table run, jobs
 ---@param count table { done, failed, all }, kept by the sweep
 ---@param options table? { tty, columns = function() -> the terminal's width }
 local function new(plan, o, count, options)
@@ -132,7 +130,6 @@ function Table:ended(c, about, what, why)
 end
 
 ---Print a line above the table.
----@param text string
 function Table:say(text)
   erase(self)
   terminal.note(text)

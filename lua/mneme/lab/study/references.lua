@@ -17,9 +17,6 @@ local function is_of(r, spec, name)
 end
 
 ---Is a run at a reference's place?
----@param run table
----@param where table<string, any>?
----@return boolean
 function references.fits(run, where)
   for axis, label in pairs(where or {}) do
     if not values.same(run.labels[axis], label) then return false end
@@ -28,9 +25,6 @@ function references.fits(run, where)
 end
 
 ---The horizontal lines of a figure; nil: there are none.
----@param spec table what mn.study was given
----@param name string a metric or a curve
----@return table[]?
 function references.levels(spec, name)
   local list = {}
   for _, r in ipairs(spec.references or {}) do
@@ -40,9 +34,6 @@ function references.levels(spec, name)
 end
 
 ---A curve's value after so many steps, by straight lines between its points; nil outside of them.
----@param curve number[][]
----@param steps number
----@return number?
 function references.at(curve, steps)
   for i, point in ipairs(curve) do
     local before = curve[i - 1]
@@ -52,11 +43,7 @@ function references.at(curve, steps)
 end
 
 ---The learning curves of others as lines of a figure, as far as ours go; only where all of the figure's runs are at their place.
----@param spec table what mn.study was given
----@param name string a curve
----@param runs table[] of the figure
 ---@param last number of our steps
----@return table[]
 function references.curves(spec, name, runs, last)
   local list = {}
   for _, r in ipairs(spec.references or {}) do

@@ -28,7 +28,6 @@ local function check_text(name, value)
 end
 
 ---Refuse what is no report table.
----@param report table
 function prose.check(report)
   for key, value in pairs(report) do
     if not known[key] then errors.unknown("key of a report:", tostring(key), tables.keys(known)) end
@@ -60,9 +59,7 @@ end
 
 ---The source of a value of a setting, as the authors wrote it: of the entries that speak of this value the most exact, of equals the
 ---first.  An entry speaks of the values that its own script gives to a setting.
----@param report table
 ---@param key string dotted
----@param value any
 ---@param reference fun(entry: table, quick: boolean): table|nil the settings of that entry's script, flat, at its full size or with quick=1
 ---@return string? source
 ---@return boolean named an entry names the setting, whatever its value
@@ -85,8 +82,6 @@ function prose.source(report, key, value, reference)
 end
 
 ---The settings that an entry names.
----@param entry table
----@return string[]
 function prose.names(entry)
   local names = {}
   for name in entry[1]:gmatch "[%w_.]+" do names[#names + 1] = name end

@@ -24,8 +24,7 @@ local archive = {}
 local POINTS = 100                 -- of a curve
 
 -- Settings that do not change what comes of a run, besides those that say where it lies.
-local left_out = { run = true, resume = true, view = true, where = true, threads = true, device = true, debug = true, profile = true, quick = true, full = true,
-  checkpoint_every = true, keep_checkpoints = true, record_every = true }
+local left_out = settings.idle "device"
 
 local function short(x) return tonumber(("%.6g"):format(x)) end
 
@@ -54,9 +53,17 @@ local function thinned(run, names)
   return #out.step > 0 and out or nil
 end
 
+-- Series with six digits, as curves have.
+local function rounded(series)
+  local out = {}
+  for name, s in pairs(series or {}) do
+    out[name] = { x = s.x, y = {} }
+    for i, y in ipairs(s.y) do out[name].y[i] = type(y) == "number" and short(y) or y end
+  end
+  return next(out) and out or nil
+end
+
 ---The curves that a study's figures need, and the steps a second that their other axis takes.
----@param spec table? what mn.study was given
----@return string[]
 function archive.curve_names(spec)
   local names = { ["charts/SPS"] = true }
   for _, f in ipairs((spec or {}).figures or {}) do
@@ -145,12 +152,9 @@ local function read(path)
 end
 
 ---The runs of a file, by their names.
----@param path string
----@return table<string, table>
 function archive.lines(path) return (read(path)) end
 
 ---What a file holds: the names of its runs, the study and the script that they are of, and the size, where the first of them says it.
----@param path string
 ---@return { names: string[], study: string, script: string, size: "quick"|"full"|nil }
 function archive.about(path)
   local lines = read(path)
@@ -182,8 +186,6 @@ end
 local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
 ---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.
----@param path string
----@param study table of folder.load
 ---@param names string[] of curves
 ---@return integer n runs in the file
 function archive.write(path, study, names)
@@ -195,7 +197,7 @@ function archive.write(path, study, names)
   for _, c in ipairs(study.runs) do
     local info = c.status == "done" and c:info()
     if info then
-      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = c.series, resources = c.resources,
+      lines[c.name] = { run = c.name, study = name, seed = c.seed, info = info, metrics = c.metrics, series = rounded(c.series), resources = c.resources,
         estimate = c.estimate, curves = thinned(c, names) }
     end
   end
@@ -205,8 +207,6 @@ end
 
 ---Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
 ---is written of the study is about those.
----@param path string of the script
----@param study table of folder.load
 ---@return string[] files
 ---@return integer others finished runs of the study that are not, with the same results, in one of these files
 function archive.written_about(path, study)
@@ -321,9 +321,6 @@ end
 
 ---The runs of a grid that a file has and that are not done here; an error where one of them was another run then.
 ---@param run string the study's folder
----@param file string
----@param path string of the study's script
----@param runs table[] of sweep.plan
 ---@return table[] wanted { run of the plan, line of the file }
 ---@return integer held runs in the file
 function archive.wanted(run, file, path, runs)
@@ -343,7 +340,6 @@ function archive.wanted(run, file, path, runs)
 end
 
 ---Were imported runs made by other code than what lies here?
----@param wanted table[] of archive.wanted
 ---@return string? text nil: by the same
 function archive.other_code(wanted)
   local other, names, without = 0, {}, 0
@@ -363,7 +359,6 @@ function archive.other_code(wanted)
 end
 
 ---What a tuning picked, if the file has it.
----@param file string
 ---@return table? tuned as journal.tuned
 function archive.tuned(file)
   local _, tuned = read(file)

@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
 local values_of = require "mneme.base.setting_types"
+local words = require "mneme.lab.study.figure_texts"
 
 local select_runs = {}
 local NAMED = 4                -- missing runs that a note names; of more it gives the number
@@ -75,8 +76,6 @@ local function series_of(runs, y)
 end
 
 ---The runs of a figure.
----@param study table
----@param f table
 ---@return table { runs, groups = { name, runs, series }[], series = y is one, missing, swapped, pooled }
 function select_runs.pick(study, f)
   local axes, runs = axes_of(study.runs), {}
@@ -124,9 +123,8 @@ function select_runs.title(title, pick)
 end
 
 ---What a note says of the choice of runs.
----@param words table of lab/study/figure_texts.lua
 ---@return string begins with a blank, or is empty
-function select_runs.note(pick, f, words)
+function select_runs.note(pick, f)
   local parts = {}
   if #pick.pooled > 0 and f[1] ~= "profile" then
     parts[#parts + 1] = words.pooled:format(table.concat(pick.pooled, words.and_))

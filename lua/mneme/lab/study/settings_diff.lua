@@ -10,6 +10,16 @@ local values = require "mneme.base.setting_types"
 local settings = {}
 local MOST = 4                   -- labels that are listed of one value
 
+---Settings that make no other run: where it lies, what it shows and keeps, how many threads.
+---@param ... string further ones
+---@return table<string, boolean> set
+function settings.idle(...)
+  local set = {}
+  for _, key in ipairs { "run", "resume", "view", "where", "threads", "debug", "profile", "quick", "full", "checkpoint_every", "keep_checkpoints",
+    "record_every", ... } do set[key] = true end
+  return set
+end
+
 ---A configuration with dotted keys: { core = { name = "gru", eta = 4 } } is { core = "gru", ["core.eta"] = 4 }.
 ---@param config table as config.json holds it
 ---@return table<string, any> flat numbers, texts and booleans; lists as texts
@@ -73,32 +83,15 @@ end
 
 -- ---- of a sweep that has not begun ----
 
--- The axis whose labels decide the value at each point; nil: no single one does.
-local function deciding(points, plan, key)
-  for _, axis in ipairs(plan.axes) do
-    local of, decides = {}, true
-    for _, point in ipairs(points) do
-      local label, shown = point.labels[axis.name], point.shown[key]
-      decides = decides and (of[label] == nil or of[label] == shown)
-      of[label] = shown
-    end
-    if decides then return axis, of end
-  end
-end
-
--- "0.001 (gru), 0.01 (hgate)"
-local function text_of(points, plan, key)
-  local axis, of = deciding(points, plan, key)
-  local labels, order = {}, {}
-  for _, value in ipairs(axis and axis.values or {}) do
-    local shown = of[value.label]
+-- "0.001 (gru), 0.01 (hgate)": what is published goes by core and learner, whose labels stand behind each value, else the point's name.
+local function text_of(points, key)
+  local labels, order, seen = {}, {}, {}
+  for _, point in ipairs(points) do
+    local shown, label = point.shown[key], point.labels.core or point.labels.learner or point.name
     if not labels[shown] then labels[shown], order[#order + 1] = {}, shown end
-    table.insert(labels[shown], value.label)
-  end
-  if not axis then
-    for _, point in ipairs(points) do
-      local shown = point.shown[key]
-      if not labels[shown] then labels[shown], order[#order + 1] = {}, shown end
+    if not seen[shown .. "\n" .. label] then
+      seen[shown .. "\n" .. label] = true
+      table.insert(labels[shown], label)
     end
   end
   for i, shown in ipairs(order) do
@@ -110,8 +103,6 @@ local function text_of(points, plan, key)
 end
 
 ---The note on settings that differ; nil: none does, or size=published asks for each core as published.
----@param plan table of sweep.plan
----@return string?
 function settings.unset(plan)
   if plan.cfg.size == "published" then return nil end
   local set, points, seen = {}, {}, {}
@@ -125,7 +116,7 @@ function settings.unset(plan)
       local fine, survey = pcall(script.survey, plan.script, c.words, true)
       local cfg, shown = fine and survey.cfg or {}, {}               -- a point that the script refuses says so itself
       for key in pairs(learner_settings.keys) do shown[key] = cfg[key] ~= nil and not set[key] and values.show(cfg[key]) or nil end
-      points[#points + 1] = { labels = c.labels, shown = shown }
+      points[#points + 1] = { labels = c.labels, name = c.name:gsub(",?seed=.*", ""), shown = shown }
       for key, value in pairs(shown) do
         seen[key] = seen[key] or {}
         seen[key][value] = true
@@ -134,7 +125,7 @@ function settings.unset(plan)
   end
   local list, names = {}, {}
   for _, key in ipairs(tables.keys(seen)) do
-    if next(seen[key], (next(seen[key]))) then list[#list + 1], names[#names + 1] = text_of(points, plan, key), key end
+    if next(seen[key], (next(seen[key]))) then list[#list + 1], names[#names + 1] = text_of(points, key), key end
   end
   if not list[1] then return nil end
   return ("note: settings differ between points by what the script publishes for each core and learner: %s; %s=VALUE compares at one value"):format(

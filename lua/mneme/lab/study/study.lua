@@ -118,25 +118,19 @@ local function no_note(words)
   for _, word in ipairs(words) do if word == "--help" or word == "-h" or values.pair(word) == "resume" then return true end end
 end
 
+local function is_series(v) return type(v) == "table" and type(v.x) == "table" and type(v.y) == "table" end
+
 -- Every number that a run function gives must be one.
 local function check_result(result)
-  for name, value in pairs(type(result) == "table" and result or {}) do
-    for _, list in ipairs(type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and { value.x, value.y } or {}) do
-      for i, v in ipairs(list) do
-        if type(v) ~= "number" or v - v ~= 0 then
-          errors.diverged(("study: number %d of the series %s is %s, expected a finite number"):format(i, tostring(name), tostring(v)))
-        end
-      end
-    end
-  end
-  if type(result) == "table" and result.path then return result end          -- train() returned it
-  if type(result) ~= "table" then
-    errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result)))
+  if type(result) ~= "table" then errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result))) end
+  local function need(what, v)
+    if type(v) ~= "number" or v - v ~= 0 then errors.diverged(("study: %s %s, expected a finite number"):format(what, tostring(v))) end
   end
   for name, value in pairs(result) do
-    if type(value) == "number" and value - value ~= 0 then
-      errors.diverged(("study: %s = %s, expected a finite number"):format(tostring(name), tostring(value)))
+    for _, list in ipairs(is_series(value) and { value.x, value.y } or {}) do
+      for i, v in ipairs(list) do need(("number %d of the series %s is"):format(i, tostring(name)), v) end
     end
+    if type(value) == "number" and not result.path then need(tostring(name) .. " =", value) end          -- with a path train() returned it
   end
   return result
 end
@@ -152,7 +146,7 @@ local function check_metrics(spec, result)
     end
   end
   for name, value in pairs(result) do
-    if type(value) == "table" and type(value.x) == "table" and type(value.y) == "table" and #value.x ~= #value.y then
+    if is_series(value) and #value.x ~= #value.y then
       errors.raise(("study: run gave a series %s with %d places and %d numbers"):format(tostring(name), #value.x, #value.y))
     end
   end

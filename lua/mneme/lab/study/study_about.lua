@@ -21,11 +21,6 @@ local function sizes_of(spec)
 end
 
 ---How many points, seeds and runs a study has.
----@param spec table what mn.study was given
----@param size string "", "quick" or "full"
----@return integer runs
----@return integer points
----@return integer seeds
 function study_about.count(spec, size)
   local points = 1
   for name, axis in pairs(spec.axes) do points = points * #grid.list(name, axis, size ~= "" and size or nil) end
@@ -34,8 +29,6 @@ function study_about.count(spec, size)
 end
 
 ---The processor time of a study's runs, from those that are stored with the program; nil: none are.
----@param name string of the experiment
----@param size string "", "quick" or "full"
 ---@param runs integer how many there are now
 ---@return number? seconds
 ---@return string? basis
@@ -59,10 +52,7 @@ local function time_text(name, size, runs)
 end
 
 ---What --help of a study says besides its settings, as rows { title, text }.
----@param spec table what mn.study was given
----@param name string of the experiment
 ---@param typed string what the command line names it: that name, or a path
----@return string[][]
 function study_about.rows(spec, name, typed)
   local rows = { { "question", spec.question or spec.title } }
   for _, axis in ipairs(tables.keys(spec.axes)) do
@@ -96,9 +86,6 @@ function study_about.rows(spec, name, typed)
 end
 
 ---What `mneme run STUDY` says before it runs one point.
----@param spec table
----@param name string of the experiment
----@param size string? "quick" or "full"
 ---@param typed string what the command line names it
 ---@return string? line nil: there is only one run
 function study_about.one_of(spec, name, size, typed)

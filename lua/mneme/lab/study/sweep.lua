@@ -15,7 +15,6 @@ local model_sizes = require "mneme.lab.study.model_sizes"
 local archive = require "mneme.lab.study.result_archive"
 local power = require "mneme.lab.study.power"
 local pool = require "mneme.lab.study.process_pool"
-local run_folder = require "mneme.runs.run"
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -28,7 +27,6 @@ local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
 local table_of = require "mneme.lab.study.progress_table"
 local values = require "mneme.base.setting_types"
-local version = require "mneme.base.version"
 
 local C = engine.C
 local sweep = {}
@@ -44,7 +42,6 @@ end
 
 ---The grid that the command line means.
 ---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
----@param words string[] for the script
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
 ---  survey }
 function sweep.plan(o, words)
@@ -90,7 +87,7 @@ function sweep.plan(o, words)
   return plan
 end
 
--- What study.json says, if this sweep may go on there: a folder has one study, and no run.
+-- Refuses a folder that has another study, or a run.
 local function owned(o, plan, words)
   local info = folder.info(o.run)
   local elsewhere = "run=FOLDER puts this one elsewhere"
@@ -99,12 +96,9 @@ local function owned(o, plan, words)
   elseif info and grid.same_text(info.settings, plan.survey.schema) ~= grid.same_text(words, plan.survey.schema) then
     errors.usage(("%s holds a sweep of %s with other settings: '%s', not '%s'"):format(o.run, info.script, info.settings, words), elsewhere)
   elseif not info and files.is_file(o.run .. "/config.json") then errors.usage(o.run .. " is a run, not a study", elsewhere) end
-  return info
 end
 
 ---One study is made by one code: runs that were made by another are not added to.
----@param o table run = the study's folder
----@param plan table runs
 function sweep.check_code(o, plan)
   local others, first, of, builds = 0, nil, nil, 0
   for _, c in ipairs(plan.runs) do
@@ -126,17 +120,9 @@ end
 
 -- study.json, with the runs of earlier sweeps of the same settings.
 local function note(o, plan)
-  local words, known = table.concat(plan.words, " "), {}
-  local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
-  for _, c in ipairs(info.runs) do known[c.name] = true end
-  local more = false
-  for _, c in ipairs(plan.runs) do
-    if not known[c.name] then
-      info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true
-    end
-  end
-  if more then folder.write_info(o.run, info) end
+  local words = table.concat(plan.words, " ")
+  owned(o, plan, words)
+  folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = declared.claims(plan.spec) }, plan.runs)
   declared.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
@@ -213,18 +199,12 @@ local function run_queue(o, plan, queue)
     end,
     ended = function(c, about)
       local path = folder.run_path(o.run, c.name)
-      local result = about.status == 0 and folder.result(path) or nil
-      if result and result.status == "done" then
-        count.done = count.done + 1
-        shown:ended(c, about, "done")
-      elseif about.stopped then shown:ended(c, about, "stopped")
-      elseif about.status == one_run.TAKEN then
-        count.taken = count.taken + 1
-        shown:ended(c, about, "another process runs it")
+      local what, last = one_run.ended(path, c, about, last_line(path .. "/log.txt"))
+      if what ~= "failed" then
+        count[what] = (count[what] or 0) + 1
+        shown:ended(c, about, what == "taken" and "another process runs it" or what)
       else
         tries[c.name] = (tries[c.name] or 0) + 1
-        local last = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or last_line(path .. "/log.txt")
-        one_run.failed(path, c, { exit = about.status, error = last })
         local kind = kind_of_error(last, path)
         alike = alike and (not alike.kind or alike.kind == kind) and { kind = kind, text = last, runs = alike.runs + (tries[c.name] == 1 and 1 or 0) }
         count.gave_up = alike and count.done == 0 and o.give_up > 0 and alike.runs >= o.give_up and at < #queue and last
@@ -264,7 +244,7 @@ local function choose(o, plan)
   return { found }
 end
 
--- Write the job for other machines; submit=1 begins it.
+-- Hands the open runs to other machines.
 local function hand_over(o, plan, words)
   local runs, cost = open_runs(o, plan), ""
   if #runs == 0 then return print(o.run .. ": all runs are done") end
@@ -272,13 +252,7 @@ local function hand_over(o, plan, words)
     local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
     cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
   end
-  local lines, now = cluster.write(o, words, runs), o.submit
-  print(("%s: %d of %d runs are open%s; %s"):format(o.run, #runs, #plan.runs, cost, now and "handed over:" or "this begins them:"))
-  for _, line in ipairs(lines) do
-    print("  " .. line)
-    io.stdout:flush()
-    if now and os.execute(line) ~= 0 then errors.fail("'" .. line .. "' failed", "what it said stands above") end
-  end
+  cluster.hand_over(o, words, runs, ("%d of %d runs are open%s"):format(#runs, #plan.runs, cost))
 end
 
 -- What each claim can decide with these runs and seeds.
@@ -335,9 +309,6 @@ local function show_solved(o, plan)
 end
 
 ---The runs of a file of finished ones that a study has; an error where its settings are others.
----@param file string
----@param path string of the study's script
----@param words string[] for the script
 ---@param seeds string as seeds= has them
 ---@param run string a new folder for the study
 ---@return integer n how many
@@ -361,7 +332,6 @@ function sweep.kept(file, path, words, seeds, run)
 end
 
 ---@param o table the options of `mneme sweep` (commands/sweep.lua); rest = words for the script
----@return integer status
 function sweep.main(o)
   local rest = o.rest
   if o.cluster then cluster.check(o) end

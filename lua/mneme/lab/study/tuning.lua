@@ -2,10 +2,8 @@
 -- run folder for each trial.  Several processes, on several machines, may work on one: each reads what is there, proposes what comes
 -- next, and takes trials that no other has.
 --   STUDY/tune/study.json              what is tuned, and all trials: a study's folder, for report and compare
---   STUDY/tune/proposals/POINT/0001.json   { setting, values, seeds, why }: written once; the first to write it decides
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
-local lfs = require "lfs"
 local checked = require "mneme.lab.study.check_declaration"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -18,7 +16,6 @@ local json = require "mneme.base.json"
 local one_run = require "mneme.lab.study.one_run"
 local pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.run"
 local schedule = require "mneme.lab.search.schedule"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
@@ -26,12 +23,11 @@ local table_of = require "mneme.lab.study.progress_table"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
-local version = require "mneme.base.version"
 
 local C = engine.C
 local tuning = {
   FIRST_SEED = 1001,               -- of trials; those of a study begin at 1, so that they are fresh
-  defaults = { seeds = 1, top = 3, ahead = 2, by = "score" },
+  defaults = { seeds = 1, top = 3, by = "score" },
 }
 local LATER = 15                   -- seconds until a trial that another process has is tried again
 local PATIENCE = 0.5               -- seconds that a trial's lock is waited for
@@ -40,7 +36,6 @@ local HOPELESS = 8                 -- trials of a point of which none could be m
 -- ---- what is tuned ----
 
 ---A budget: "200x5e5" is 200 trials of 500,000 steps for each point; "200": trials of the script's own steps.
----@param text string
 ---@return integer trials
 ---@return integer? steps
 function tuning.budget(text)
@@ -52,11 +47,10 @@ function tuning.budget(text)
   return n, s
 end
 
-local words_of_study = { budget = true, seeds = true, by = "string", top = "number", minimise = "boolean", ahead = "number" }
+local words_of_study = { budget = true, seeds = true, by = "string", top = "number", minimise = "boolean" }
 
----What a study says of tuning: ranges and lists by setting, besides the keys budget, seeds, by, top, minimise, ahead, quick and full.
+---What a study says of tuning: ranges and lists by setting, besides the keys budget, seeds, by, top, minimise, quick and full.
 ---@param spec table tune = { lr = "1e-5..1e-2:log", budget = "40x1e5", quick = { budget = "8x4096" } }
----@param size string? "quick" or "full"
 ---@return table options { budget, seeds, by ... }
 ---@return table ranges
 function tuning.declared(spec, size)
@@ -102,7 +96,6 @@ end
 function tuning.point_name(c) return c.name:find "^seed=" and "" or grid.kind(c) end
 
 ---The points of a sweep's plan: each is tuned by itself.
----@param plan table of sweep.plan
 ---@return table[] points { name, labels, words }
 function tuning.points(plan)
   local points = {}
@@ -114,8 +107,6 @@ function tuning.points(plan)
 end
 
 ---The tuning that a study declares.
----@param plan table of sweep.plan
----@param o table { run, jobs, estimate, attempts }
 function tuning.of_study(plan, o)
   local options, ranges = tuning.declared(plan.spec.tune, plan.size)
   for _, word in ipairs(plan.words) do
@@ -134,9 +125,8 @@ local Tuning = {}
 Tuning.__index = Tuning
 
 ---A tuning, new or as its folder has it.
----@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, ahead, by,
----  minimise, cost = "seconds",
----  jobs, attempts }
+---@param o table { script, schema = its settings, run = the study's folder, words = the script's, ranges, points, budget, seeds, top, by,
+---  minimise, jobs, attempts }
 function tuning.open(o)
   local self = setmetatable({}, Tuning)
   for key, value in pairs(tuning.defaults) do self[key] = value end
@@ -145,19 +135,19 @@ function tuning.open(o)
   if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
   self.base, self.space = o.run .. "/tune", space.new(self.ranges)
   self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
-  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, ahead = self.ahead,
-    by = self.by, minimise = self.minimise or false, cost = self.cost or "steps" }
+  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, by = self.by,
+    minimise = self.minimise or false }
   for _, point in ipairs(self.points) do checked.space(self, point.words) end
   self:check_owned()
   for _, point in ipairs(self.points) do
     point.default = own_setting(self, point.words)
+    point.plan = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
     point.proposals, point.scores, point.later = {}, {}, {}
-    point.folder = ("%s/proposals/%s"):format(self.base, point.name ~= "" and point.name or "all")
   end
   return self
 end
 
--- A folder has one tuning: proposals depend on all that study.json says of it, and stay as it writes them.
+-- A folder has one tuning: proposals depend on all that study.json says of it, and on results.
 function Tuning:check_owned()
   local info = folder.info(self.base)
   local elsewhere = "run=FOLDER puts this one elsewhere"
@@ -170,50 +160,31 @@ function Tuning:check_owned()
     end
     self.about[key] = before[key]
   end
-  self.space = space.new(space.of_text(self.about.ranges))                  -- proposals are written as they were
+  self.space = space.new(space.of_text(self.about.ranges))                  -- texts are as they were
   if grid.same_text(info.settings, self.schema) ~= grid.same_text(words, self.schema) then
     errors.usage(("%s holds a tuning with other settings: '%s', not '%s'"):format(self.run, info.settings, words), elsewhere)
   end
 end
 
--- A file that is there once: the first to write it decides what is in it.
-local function write_once(path, value)
-  local draft = files.draft(path)
-  files.write(draft, { json.encode(value) .. "\n" })
-  if not lfs.link(draft, path) and not files.is_file(path) then files.rename(draft, path) end       -- a file system without links
-  files.remove(draft)
-end
-
--- A trial's run, as sweeps have them.
-function Tuning:trial(point, proposal, seed)
-  local name = ("%ssetting=%03d,seed=%d"):format(point.name ~= "" and point.name .. "," or "", proposal.setting, seed)
-  local labels, words = { setting = ("%03d"):format(proposal.setting) }, { unpack(point.words) }
-  for axis, label in pairs(point.labels) do labels[axis] = label end
-  for _, word in ipairs((self.space:words(proposal.values))) do words[#words + 1] = word end
+---A run of a setting at a point, as sweeps have them: a trial, or one with a fresh seed.
+---@param path string the study's folder
+---@param axis string "setting" or "pick", and its label
+---@param setting table<string, string>
+function Tuning:run_of(point, path, axis, label, setting, seed)
+  local name = ("%s%s=%s,seed=%.0f"):format(point.name ~= "" and point.name .. "," or "", axis, label, seed)
+  local labels, words = { [axis] = label }, { unpack(point.words) }
+  for other, of in pairs(point.labels) do labels[other] = of end
+  for _, word in ipairs((self.space:words(setting))) do words[#words + 1] = word end
   if self.steps then words[#words + 1] = ("steps=%.0f"):format(self.steps) end
-  words[#words + 1] = ("seed=%d"):format(seed)
-  return { name = name, path = folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
-end
-
--- What is written of a point's proposals.
-function Tuning:read(point)
-  while true do
-    local i = #point.proposals + 1
-    local p = journal.proposal(("%s/%04d.json"):format(point.folder, i), self.space)
-    if not p then return end
-    point.proposals[i] = p
-    p.runs = {}
-    for k, seed in ipairs(p.seeds) do p.runs[k] = self:trial(point, p, seed) end
-    self.more = true
-  end
+  words[#words + 1] = ("seed=%.0f"):format(seed)
+  return { name = name, path = folder.run_path(path, name), labels = labels, seed = seed, words = words }
 end
 
 ---All trials that are proposed.
----@return table[] runs
 function Tuning:all_runs()
   local runs = {}
   for _, point in ipairs(self.points) do
-    self:read(point)
+    self:extend(point)
     for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do runs[#runs + 1] = run end end
   end
   return runs
@@ -228,7 +199,6 @@ function Tuning:score(run)
       local v = (result.metrics or {})[self.by]
       if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end
       run.score = v and (self.minimise and -v or v) or false
-      run.seconds = tonumber((result.resources or {}).wall_s)
       self.found = self.found or v ~= nil
     elseif over then run.score = false end
   end
@@ -258,48 +228,31 @@ function Tuning:measured(point)
   end
 end
 
--- Seconds that trials of a setting took, in the mean.
-local function seconds_of(point)
-  return function(setting)
-    local sum, n = 0, 0
-    for _, p in ipairs(point.proposals) do
-      for _, run in ipairs(p.setting == setting and p.runs or {}) do
-        if run.seconds then sum, n = sum + run.seconds, n + 1 end
-      end
-    end
-    return n > 0 and sum / n or nil
+-- Proposes for a point what can be known yet.
+function Tuning:extend(point)
+  while not point.over do
+    local p, over = schedule.next(self.space, point.plan, point.proposals, self:measured(point))
+    point.over = over or false
+    if not p then return end
+    p.runs, self.more = {}, true
+    for k, seed in ipairs(p.seeds) do p.runs[k] = self:run_of(point, self.base, "setting", ("%03d"):format(p.setting), p.values, seed) end
+    table.insert(point.proposals, p)
   end
 end
 
--- Propose what comes next for a point, if that can be known yet; true: something is new.
-function Tuning:extend(point)
-  self:read(point)
-  if point.over then return false end
-  local o = { trials = self.trials, seeds = self.seeds, top = self.top, ahead = self.ahead, seed = self.seed, first_seed = self.first_seed,
-    default = point.default, seconds = self.cost == "seconds" and seconds_of(point) or nil }
-  local p, over = schedule.next(self.space, o, point.proposals, self:measured(point))
-  point.over = over or false
-  if not p then return false end
-  files.make_folder(point.folder)
-  write_once(("%s/%04d.json"):format(point.folder, #point.proposals + 1), p)
-  self:read(point)
-  return true
-end
-
 ---The best settings of a point, once all its trials are measured.
----@return table[]? picks { setting, values, mean, seeds, expected, sd }
+---@return table[]? picks { setting, values, mean, seeds }
 function Tuning:picks(point)
   if point.picks == nil then
     self:extend(point)
-    local best = point.over and schedule.best(self.space, self, point.proposals, self:measured(point))
+    local best = point.over and schedule.best(self, point.proposals, self:measured(point))
     if not best then return nil end
     local sign, any = self.minimise and -1 or 1, false
     for i = 1, #point.proposals do for _, s in ipairs(point.scores[i]) do any = any or s ~= false end end
     if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, point.proposals[1].runs[1].path)) end
     point.picks = {}
     for i, entry in ipairs(best) do
-      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores,
-        expected = sign * entry.expected, sd = entry.sd }
+      point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores }
     end
   end
   return point.picks
@@ -307,10 +260,7 @@ end
 
 -- study.json of the trials, and tuned.json when all is measured.
 function Tuning:write()
-  local runs = {}
-  for i, run in ipairs(self:all_runs()) do runs[i] = { name = run.name, labels = run.labels, seed = run.seed, words = run.words } end
-  folder.write_info(self.base, { mneme = version, script = self.script, title = "tuning", settings = table.concat(self.words, " "), runs = runs,
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, tune = self.about })
+  folder.note(self.base, { script = self.script, title = "tuning", settings = table.concat(self.words, " "), tune = self.about }, self:all_runs(), true)
   self.more = false
   local tuned = { tune = self.about, trials = self.trials, steps = self.steps, first_seed = self.first_seed, points = {} }
   for i, point in ipairs(self.points) do
@@ -356,7 +306,6 @@ function Tuning:count(point)
 end
 
 ---A run of a list that this process may begin now.
----@param runs table[]
 ---@param later table<string, number> the time before which a run is left to the process that has it
 function Tuning:free(runs, later)
   for _, run in ipairs(runs) do
@@ -375,13 +324,11 @@ function Tuning:next_trial()
   end
   table.sort(order, function(a, b) return begun[a] < begun[b] end)
   for _, point in ipairs(order) do
-    repeat
-      self:read(point)
-      for _, p in ipairs(point.proposals) do
-        local run = self:free(p.runs, point.later)
-        if run then return run, point.later end
-      end
-    until not self:extend(point)
+    self:extend(point)
+    for _, p in ipairs(point.proposals) do
+      local run = self:free(p.runs, point.later)
+      if run then return run, point.later end
+    end
   end
 end
 
@@ -389,16 +336,6 @@ end
 function Tuning:is_over()
   for _, point in ipairs(self.points) do if not self:picks(point) then return false end end
   return true
-end
-
--- Trials that can run at a time after the start, where each waits for earlier ones.
-function Tuning:wide() return self.ahead * self.seeds * #self.points end
-
--- The seconds that trials and fresh runs of `each` seconds take.
-function Tuning:seconds_left(each, trials, fresh)
-  local waiting = math.min(trials, (self.trials - schedule.parts(self.space, self).start * self.seeds) * #self.points)
-  local function of(n, jobs) return pool.seconds(each * n, n, jobs, each) end
-  return of(trials - waiting, self.jobs) + of(waiting, math.min(self.jobs, self:wide())) + of(fresh, self.jobs)
 end
 
 -- Before the first trial: how much there is to do, and about how long what is left of it takes.
@@ -414,15 +351,11 @@ function Tuning:announce(fresh, trials_left, fresh_left)
     end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
     local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
-    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(self:seconds_left(each, trials_left, fresh_left)),
+    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(pool.seconds(each * trials_left, trials_left, self.jobs, each)
+      + pool.seconds(each * fresh_left, fresh_left, self.jobs, each)),
       jobs, jobs > 1 and "es" or "", sum.peak_mib) end
   end
   terminal.note(("%s: %s%s"):format(self.run, about, cost))
-  local wide = self:wide()
-  if self.jobs > wide then
-    terminal.note(("  after the start at most %d trials run at a time: ahead=%d would use all %d processes, and learn later"):format(wide,
-      math.ceil(self.jobs / points / self.seeds), self.jobs))
-  end
 end
 
 ---Run trials until all is measured, and then what `fresh` still wants.
@@ -446,7 +379,6 @@ function Tuning:work(fresh)
     end
     count.failed = count.trials_failed + count.fresh_failed
     count.done, count.all = count.trials + count.fresh - count.failed, trials + (fresh and fresh:size() or 0)
-    shown.jobs = count.trials < trials and math.min(self.jobs, self:wide()) or self.jobs
   end
   recount()
   if left() > 0 then self:announce(count.all - trials, trials - count.trials, count.all - trials - count.fresh) end
@@ -471,16 +403,8 @@ function Tuning:work(fresh)
     end,
     ended = function(job, about)
       self.running[job.name] = nil
-      local result = about.status == 0 and folder.result(job.path)
-      local what, why = "done", nil
-      if about.status == one_run.TAKEN then
-        job.later[job.name], what = C.mn_clock(false) + LATER, nil
-      elseif about.stopped then what = "stopped"
-      elseif not result or result.status ~= "done" then
-        why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or job.path .. "/log.txt"
-        one_run.failed(job.path, job, { exit = about.status, error = why })
-        what = "failed"
-      end
+      local what, why = one_run.ended(job.path, job, about)
+      if what == "taken" then job.later[job.name], what = C.mn_clock(false) + LATER, nil end
       recount()
       if what then shown:ended(job, about, what, why) end
     end,

@@ -1,5 +1,4 @@
--- tuning_journal.lua -- reads what a tuning keeps in its folder: proposals, and the settings that were picked.  Both are checked, since files may be
--- damaged, or written by something else.
+-- tuning_journal.lua -- reads the settings that a tuning picked.  They are checked, since files may be damaged, or written by something else.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -29,20 +28,6 @@ local function list_of(t, least, check)
   return n == #t and all(t, check)
 end
 
----A proposal; nil: there is none.
----@param path string
----@param searched SearchSpace
----@return table? { setting, values = text by name, seeds = list, why }
-function journal.proposal(path, searched)
-  local p = read_json(path)
-  if p == nil then return nil end
-  if type(p) ~= "table" or not is_whole(p.setting, 0) or not list_of(p.seeds, 1, function(x) return is_whole(x, 0) end) or type(p.why) ~= "string"
-    or not all(p.values, function(x) return type(x) == "string" end) or not searched:point(p.values) then
-    errors.fail(path .. ": not a proposal of this tuning", "remove it and those after it: they are made again")
-  end
-  return p
-end
-
 local function is_pick(x)
   return type(x) == "table" and is_whole(x.setting, 0) and all(x.values, is_value) and is_finite(x.mean) and is_whole(x.seeds, 1)
 end
@@ -53,7 +38,6 @@ local function is_point(x)
 end
 
 ---Is this what tuned.json holds?
----@return boolean
 function journal.is_tuned(t)
   local about = type(t) == "table" and t.tune
   return type(about) == "table" and type(about.ranges) == "string" and type(about.by) == "string" and is_whole(t.trials, 1) and is_whole(t.first_seed, 0)
@@ -61,7 +45,6 @@ function journal.is_tuned(t)
 end
 
 ---What is known of a study's tuning; nil: it has none, or it is not over.
----@param path string of the study
 ---@return table? { tune, trials, steps, first_seed, points = { name, labels, picks, default, seeds, trials }, kept = the file that it was taken from }
 function journal.tuned(path)
   local t = read_json(path .. "/tune/tuned.json")
@@ -73,10 +56,6 @@ end
 
 ---Is something said of a tuning the same, in whatever way its numbers are written?
 ---@param key string of Tuning.about
----@param a any
----@param b any
----@param schema table<string, { default: any }>
----@return boolean
 function journal.same(key, a, b, schema)
   local texts = {}
   for i, text in ipairs { values.show(a), values.show(b) } do
@@ -89,10 +68,9 @@ end
 
 ---An error unless what an imported file picked was tuned as `about` says.
 ---@param tuned table of journal.tuned, with its `kept`
----@param about table { ranges, budget, seeds, top, by, minimise, cost }
----@param schema table<string, { default: any }>
+---@param about table { ranges, budget, seeds, top, by, minimise }
 function journal.need_same(tuned, about, schema)
-  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise", "cost" } do
+  for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise" } do
     if not journal.same(key, tuned.tune[key], about[key], schema) then
       errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, values.show(tuned.tune[key]), values.show(about[key])),
         "without import= it is tuned again")

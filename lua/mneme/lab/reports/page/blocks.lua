@@ -1,4 +1,5 @@
--- blocks.lua -- a page as a list of blocks, which html.lua writes as HTML and text.lua as Markdown or LaTeX.
+-- blocks.lua -- a page as a list of blocks, and the one walk over it that writes them: html.lua and text.lua hold only how each kind of block and
+-- of text within a line looks as HTML, as Markdown and as LaTeX.
 --   { kind = "heading", level = 2 | 3, id, text }      { kind = "paragraphs", text = text or list of texts, class }
 --   { kind = "table", head, rows, caption }            fields: a text, or { text, class, href, id, bold }
 --   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
@@ -23,29 +24,9 @@ function page.note_names(...)
       list[#list + 1] = v
     end
   end
-  for i = 1, select("#", ...) do
-    local v = select(i, ...)
-    if v ~= nil then walk(v) end
-  end
+  for i = 1, select("#", ...) do walk((select(i, ...))) end
   table.sort(list, function(a, b) if #a ~= #b then return #a > #b end return a < b end)
   page.names = list
-end
-
----A text in which `keep` has taken the names of page.note_names.
----@param s string
----@param keep fun(name: string): string
----@return string
-function page.without_names(s, keep)
-  for _, name in ipairs(page.names) do
-    local out, at = {}, 1
-    while true do
-      local from, to = s:find(name, at, true)
-      if not from then break end
-      out[#out + 1], out[#out + 2], at = s:sub(at, from - 1), keep(name), to + 1
-    end
-    if at > 1 then s = table.concat(out) .. s:sub(at) end
-  end
-  return s
 end
 
 ---@param title string
@@ -63,7 +44,7 @@ function Page:heading(level, id, text, short) self:add { kind = "heading", level
 
 ---Paragraphs: a text in which blank lines separate them, or a list of texts.
 ---@param s string|string[]
----@param class string? "dim", "warning", "question"
+---@param class string? "dim", "warning", "question", "lead"
 function Page:paragraphs(s, class) self:add { kind = "paragraphs", text = s, class = class } end
 
 ---@param head string[] what the columns are; none: a table without a head
@@ -90,22 +71,98 @@ function Page:folded(summary, s) self:add { kind = "code", summary = summary, te
 ---@param id string
 function Page:figure(fig, id) self:add { kind = "figure", fig = fig, id = id } end
 
----A paragraph whose lines are all indented is shown as it is.
----@param part string of page.paragraphs
----@return string? text without the indentation; nil: an ordinary paragraph
-function page.verbatim(part)
+-- ---- writing ----
+
+local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
+
+---A text with what Markdown has within a line: `code`, in which all else stays as it is, $equations$, **bold**, [text](address), and addresses by
+---themselves.  What is finished stands aside meanwhile, for no pattern to find; in its place stands what text cannot hold.
+---@param w table a writer's { text = fun(s), name, typed = of `code`, equation: nil where it is not known, bold = { before, after },
+---  link(address, inner, bare) }
+---@param s string
+---@return string
+function page.inline(w, s)
+  local kept = {}
+  local function keep(finished)
+    kept[#kept + 1] = finished
+    return ("\1%d\2"):format(#kept)
+  end
+  local function text(part) return (part:gsub("[^\1\2]+", w.text)) end
+  local function link(inner, address) return keep(w.link(address, text(inner))) end
+  s = s:gsub("[\1\2]", "")
+  for _, name in ipairs(page.names) do                -- not by a pattern: names hold any sign
+    local out, at = {}, 1
+    local from, to = s:find(name, 1, true)
+    while from do
+      out[#out + 1], out[#out + 2], at = s:sub(at, from - 1), keep((w.name or w.text)(name)), to + 1
+      from, to = s:find(name, at, true)
+    end
+    s = table.concat(out) .. s:sub(at)
+  end
+  s = s:gsub("`([^`\n]+)`", function(code) return keep(w.typed(code)) end)
+  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation)
+    local done = not equation:find "%s$" and w.equation(equation)
+    return done and keep(done) or nil
+  end)
+  s = s:gsub("%f[^%s%z]([(%[]*)%*%*(%S[^*]-)%*%*()", function(before, bold, after)
+    return not bold:find "%s$" and not s:find("^%w", after) and before .. keep(w.bold[1]) .. bold .. keep(w.bold[2])
+  end)
+  s = s:gsub("%[([^%[%]]+)%]%((https?://[^%s()]+)%)", link):gsub("%[([^%[%]]+)%]%((#[%w_-]+)%)", link)
+  s = s:gsub(ADDRESS, function(all)
+    local address = all:gsub("[.,;:!?)'*]*$", "")
+    return keep(w.link(address, w.text(address), true)) .. all:sub(#address + 1)
+  end)
+  s = text(s)
+  for _ = 1, 3 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end            -- code within bold within a link
+  return s
+end
+
+-- A paragraph whose lines are all indented is shown as it is, without the indentation; nil: an ordinary one.
+local function verbatim(part)
   for line in part:gmatch "[^\n]+" do if not line:find "^    " then return nil end end
   return (("\n" .. part):gsub("\n    ", "\n"):sub(2))
 end
 
----The paragraphs of a text, which blank lines separate.
----@param s string
----@return fun(): string?
-function page.paragraphs(s)
-  local next_part = (s .. "\n\n"):gmatch "(.-)\n%s*\n"
-  return function()
-    for part in next_part do if part:find "%S" then return part end end
+-- Kinds that a writer need not have: what they are as other kinds.
+local usual = {}
+
+function usual.episode(b, w) return w.paragraph(page.inline(w, ("A file that plays it: `%s`."):format(b.command))) end
+
+function usual.cards(b, w)
+  local items = {}
+  for i, c in ipairs(b.cards) do
+    local estimate = c.interval and ("%s (%s)"):format(c.estimate, c.interval) or c.estimate
+    items[i] = page.inline(w, ("**%s** ([%s](#%s)): "):format(c.word, c.name:gsub("[%[%]]", ""), c.target) .. ("%s %s (%s)"):format(c.text, estimate, c.about))
   end
+  return w.list(items)
+end
+
+function usual.paragraphs(b, w)
+  local out = {}
+  if type(b.text) == "table" then
+    for i, item in ipairs(b.text) do out[i] = page.inline(w, item) end
+    return w.list(out)
+  end
+  for part in (b.text .. "\n\n"):gmatch "(.-)\n%s*\n" do
+    local equation, plain = part:match "^%s*%$%$(.-)%$%$%s*$", verbatim(part)
+    equation = equation and w.equation(equation, true)
+    if part:find "%S" then out[#out + 1] = plain and w.verbatim(plain) or equation or w.paragraph(page.inline(w, part), b.class) end
+  end
+  return table.concat(out)
+end
+
+function usual.fold(b, w, ...) return w.folded(b.summary, page.write(w, b.blocks, ...)) end
+
+---The text of blocks.
+---@param w table a writer: how texts within a line look (see page.inline), list(items), paragraph(text, class), verbatim(s), folded(summary, inner),
+---  and heading, table, code and figure, each of a block; others where they are no usual ones
+---@param list table[] blocks
+---@param ... any what figures need
+---@return string
+function page.write(w, list, ...)
+  local out = {}
+  for i, b in ipairs(list) do out[i] = (w[b.kind] or usual[b.kind])(b, w, ...) end
+  return table.concat(out)
 end
 
 return page

@@ -90,70 +90,25 @@ local function colors(theme)
     c "blank", c "c1", c "c3", c "c2", c "dim")
 end
 
--- Escaped text with what Markdown has within a line: `code`, in which all else stays as it is, **bold**, [text](address),
--- and addresses by themselves.
-local AROUND = { "&lt;", "&gt;", "&quot;", "&#39;" }           -- an address, no part of it
-local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
-local function escape_kept(s)                       -- the marks of what is kept are control characters, which escape() takes out
-  return (s:gsub("[^\1\2]+", escape))
+-- ---- how each kind looks ----
+
+local writer = { text = escape, bold = { "<b>", "</b>" } }
+
+function writer.equation(s, block)
+  local done = mathml.known(s, block)
+  return done and block and done .. "\n" or done
 end
 
-local function linked(s)
-  local kept = {}
-  local function keep(finished)                      -- in its place stands what text cannot hold
-    kept[#kept + 1] = finished
-    return ("\1%d\2"):format(#kept)
-  end
-  local function link(address, name) return keep(('<a href="%s">%s</a>'):format(address, name)) end
-  s = blocks.without_names(s:gsub("[\1\2]", ""), function(name) return keep(escape(name)) end)
-  s = s:gsub("`([^`\n]+)`", function(code) return keep("<code>" .. escape(code) .. "</code>") end)
-  s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation)
-    local done = not equation:find "%s$" and mathml.known(equation)
-    return done and keep(done) or nil
-  end)
-  s = escape_kept(s)
-  s = s:gsub("%f[^%s%z]([(%[]*)%*%*(%S[^*]-)%*%*()", function(before, bold, after)
-    return not bold:find "%s$" and not s:find("^%w", after) and before .. "<b>" .. bold .. "</b>"
-  end)
-  s = s:gsub("%[([^%[%]]+)%]%((https?://[^%s()]+)%)", function(name, address) return link(address, name) end)
-  s = s:gsub("%[([^%[%]]+)%]%((#[%w_-]+)%)", function(name, place) return link(place, name) end)
-  s = s:gsub(ADDRESS, function(all)
-    local stop = #all + 1
-    for _, mark in ipairs(AROUND) do stop = math.min(stop, all:find(mark, 1, true) or stop) end
-    local address = all:sub(1, stop - 1):gsub("[.,;:!?)'*]*$", "")
-    return link(address, address) .. all:sub(#address + 1)
-  end)
-  for _ = 1, 2 do s = s:gsub("\1(%d+)\2", function(i) return kept[tonumber(i)] end) end       -- code within a link's text
-  return s
-end
-
--- ---- blocks ----
-
-local writers = {}
-
-local function write_all(list)
-  local out = {}
-  for i, block in ipairs(list) do out[i] = writers[block.kind](block) end
-  return table.concat(out)
-end
-
-function writers.heading(b)
-  return ('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(b.level, b.id, b.id, escape(b.text), b.level)
-end
-
-function writers.paragraphs(b)
-  local out, class = {}, b.class and (' class="%s"'):format(b.class) or ""
-  if type(b.text) == "table" then
-    for i, item in ipairs(b.text) do out[i] = ("<li>%s</li>\n"):format(linked(item)) end
-    return "<ul>\n" .. table.concat(out) .. "</ul>\n"
-  end
-  for part in blocks.paragraphs(b.text) do
-    local equation, verbatim = part:match "^%s*%$%$(.-)%$%$%s*$", blocks.verbatim(part)
-    local done = equation and mathml.known(equation, true)
-    out[#out + 1] = verbatim and ("<pre>%s</pre>\n"):format(escape(verbatim)) or done and done .. "\n" or ("<p%s>%s</p>\n"):format(class, linked(part))
-  end
-  return table.concat(out)
-end
+function writer.typed(s) return "<code>" .. escape(s) .. "</code>" end
+function writer.link(address, inner) return ('<a href="%s">%s</a>'):format(escape(address), inner) end
+function writer.list(items) return "<ul>\n<li>" .. table.concat(items, "</li>\n<li>") .. "</li>\n</ul>\n" end
+function writer.paragraph(s, class) return ("<p%s>%s</p>\n"):format(class and (' class="%s"'):format(class) or "", s) end
+function writer.verbatim(s) return ("<pre>%s</pre>\n"):format(escape(s)) end
+function writer.folded(summary, inner) return ("<details><summary>%s</summary>\n%s</details>\n"):format(escape(summary), inner) end
+function writer.code(b) return ("<details><summary>%s</summary><pre>%s</pre></details>\n"):format(escape(b.summary), escape(b.text)) end
+function writer.episode(b) return b.html end
+function writer.figure(b) return section.html(b.fig, b.id) end
+function writer.heading(b) return ('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(b.level, b.id, b.id, escape(b.text), b.level) end
 
 -- A field of a table: a text, or { text, class, href, id, bold }.
 local function field(tag, v)
@@ -165,37 +120,27 @@ local function field(tag, v)
   return ("<%s%s>%s</%s>"):format(tag, v.class and (' class="%s"'):format(v.class) or "", inner, tag:match "^%a+")
 end
 
-function writers.table(b)
-  local out = { b.caption and ('<p class="dim">%s</p>\n'):format(linked(b.caption)) or "", '<div class="scroll"><table>' }
-  local function add(s) out[#out + 1] = s end
+function writer.table(b)
+  local out = { b.caption and ('<p class="dim">%s</p>\n'):format(blocks.inline(writer, b.caption)) or "", '<div class="scroll"><table>' }
+  local function add(row, first, other)
+    out[#out + 1] = "<tr>"
+    for i, v in ipairs(row) do out[#out + 1] = field(i == 1 and first or other, v) end
+    out[#out + 1] = "</tr>"
+  end
   if #b.head > 0 then
-    add "<thead><tr>"
-    for _, name in ipairs(b.head) do add(field('th scope="col"', name)) end
-    add "</tr></thead>"
+    out[#out + 1] = "<thead>"
+    add(b.head, 'th scope="col"', 'th scope="col"')
+    out[#out + 1] = "</thead>"
   end
-  add "<tbody>\n"
+  out[#out + 1] = "<tbody>\n"
   for _, row in ipairs(b.rows) do
-    add "<tr>"
-    for i, v in ipairs(row) do add(field(i == 1 and 'th scope="row"' or "td", v)) end
-    add "</tr>\n"
+    add(row, 'th scope="row"', "td")
+    out[#out + 1] = "\n"
   end
-  add "</tbody></table></div>\n"
-  return table.concat(out)
+  return table.concat(out) .. "</tbody></table></div>\n"
 end
 
-function writers.fold(b)
-  return ("<details><summary>%s</summary>\n%s</details>\n"):format(escape(b.summary), write_all(b.blocks))
-end
-
-function writers.code(b)
-  return ("<details><summary>%s</summary><pre>%s</pre></details>\n"):format(escape(b.summary), escape(b.text))
-end
-
-function writers.episode(b) return b.html end
-
-function writers.figure(b) return section.html(b.fig, b.id) end
-
-function writers.cards(b)
+function writer.cards(b)
   local out = { '<div class="cards">\n' }
   for i, c in ipairs(b.cards) do
     out[#out + 1] = ('<a class="card %s" href="#%s"><span class="word"><span>%s</span><span>%s</span></span><p>%s</p>'):format(c.verdict, c.target,
@@ -226,17 +171,15 @@ local function contents_of(list, title)
 end
 
 ---The whole page.
----@param page table of blocks.lua
 ---@param opening table likewise: what a reader sees first, above the contents where there is no room beside them
 ---@param contents string the heading of the table of contents
----@return string html
 function html.write(page, opening, contents)
   return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',
     escape(page.title), "</title>\n<style>:root{", colors "light", "}\n@media screen and (prefers-color-scheme:dark){:root{", colors "dark",
     "}}\n", style, "</style>\n", section.head(), '</head>\n<body>\n<div class="sheet">\n<header>\n<h1>', escape(page.title), "</h1>\n",
-    write_all(opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n", write_all(page.blocks), "</main>\n</div>\n<script>",
-    script, "</script>\n</body>\n</html>\n" }
+    blocks.write(writer, opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n",
+    blocks.write(writer, page.blocks), "</main>\n</div>\n<script>", script, "</script>\n</body>\n</html>\n" }
 end
 
 return html
