@@ -55,7 +55,7 @@ local function act_plan(self)
   return plan(function(x, resets, state, previous)
     local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
       function(name, t) return probe(self, name, t) end, previous)
-    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
+    return logits, values, after, self.agent:choose(logits, self.clock, { greedy = self.greedy == 1 })
   end)
 end
 
