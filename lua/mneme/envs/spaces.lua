@@ -72,6 +72,26 @@ function tools:read(p, i)
   return list
 end
 
+---An action, as frames have it.
+---@param p ffi.cdata* actions
+---@param i integer
+---@return integer? action of a discrete space
+---@return number[]? did of the others
+function tools:taken(p, i)
+  if self.kind == "discrete" then return p[i] end
+  return nil, self:read(p, i)
+end
+
+---An action for people: its name, or its numbers.
+---@param action integer|number[]
+---@return string "up", "torque 0.41"
+function tools:words(action)
+  if self.kind == "discrete" then return self.names[action + 1] end
+  local parts = {}
+  for k, name in ipairs(self.names) do parts[k] = ("%s %.3g"):format(name, action[k]) end
+  return table.concat(parts, ", ")
+end
+
 ---The opposite of read.
 ---@param p ffi.cdata* actions
 ---@param i integer
@@ -244,6 +264,17 @@ function spaces.of_vec(vec, words)
   local counts, low, high = { names = names }, {}, {}
   for k = 1, s.size do counts[k], low[k], high[k] = s.n[k - 1], s.low[k - 1], s.high[k - 1] end
   return s.kind == C.MN_BOX and spaces.box { low = low, high = high, names = names } or spaces.multi_discrete(counts)
+end
+
+---The opposite of describe; nothing in a file is believed.
+---@param about any
+---@return Space? space of several numbers; nil: it is none
+function spaces.of_description(about)
+  if type(about) ~= "table" or about.kind ~= "box" and about.kind ~= "multi_discrete" then return nil end
+  local given = about.kind == "box" and { low = about.low, high = about.high, names = about.names } or about.counts
+  if about.kind ~= "box" and type(given) == "table" then given = { names = about.names, unpack(given) } end
+  local fine, space = pcall(about.kind == "box" and spaces.box or spaces.multi_discrete, given)
+  return fine and space.size == about.size and space or nil
 end
 
 ---@param x any

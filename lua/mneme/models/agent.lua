@@ -1,5 +1,6 @@
 -- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
+local ffi = require "ffi"
 local core_of = require "mneme.models.core"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
@@ -227,6 +228,44 @@ function Agent:distribution(logits)
   return self.kind.of(logits, self.action_space)
 end
 
+---What a person reads of the policy's parameters: probabilities of actions, of a box means and deviations.
+---@param logits ffi.cdata* float[actions] of one step
+---@param into ffi.cdata* float[actions]
+---@return ffi.cdata* into
+function Agent:show_policy(logits, into)
+  if self.kind.show then self.kind.show(logits, self.action_space, into)
+  else for k = 0, self.actions - 1 do into[k] = logits[k] end end
+  return into
+end
+
+---Names of these numbers.
+---@return string[]
+function Agent:policy_names()
+  if self.kind.names then return self.kind.names(self.action_space) end
+  local names = {}
+  for k = 1, self.actions do names[k] = tostring(k - 1) end
+  return names
+end
+
+---How far one policy is from another: KL(was || now), in nats.
+---@param was ffi.cdata* float[n * actions], parameters of n steps
+---@param now ffi.cdata* likewise
+---@param n integer
+---@return ffi.cdata* float[n], until the next call
+function Agent:divergence(was, now, n)
+  local pair = self.compared
+  if not pair or pair.n ~= n then
+    pair = { n = n, was = tensor.new { shape = { 1, n, self.actions } }, now = tensor.new { shape = { 1, n, self.actions } } }
+    self.compared = pair
+  end
+  ffi.copy(pair.was:data(), was, 4 * n * self.actions)
+  ffi.copy(pair.now:data(), now, 4 * n * self.actions)
+  local p = self:distribution(pair.was)
+  if not p.kl then errors.raise(("agent: its distribution %s has no kl"):format(p.describe and p:describe() or "of its own")) end
+  pair.kl = tensor.no_grad(function() return p:kl(self:distribution(pair.now)) end)
+  return pair.kl:data()
+end
+
 ---Draws an action of every step, with random numbers that depend on the seed, the environment and its time alone.
 ---@param logits Tensor [T,B,actions]
 ---@param clock Tensor [3] i32: the seed, then the time of the first row
@@ -302,15 +341,6 @@ end
 ---@param env Env
 ---@return string
 function Agent:title(env) return ("%s on %s"):format(self.core.name, env:title()) end
-
----Probabilities of n actions from a pointer to their logits, into another.
-function Agent.policy(logits, n, into)
-  local top, sum = -math.huge, 0
-  for a = 0, n - 1 do top = math.max(top, logits[a]) end
-  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
-  for a = 0, n - 1 do into[a] = into[a] / sum end
-  return into
-end
 
 ---The leaves that an optimiser moves.
 ---@return Tensor[]

@@ -58,6 +58,14 @@ end
 
 local kinds = {}
 
+-- What a person reads of the parameters at a pointer, and what each number is: probabilities, or means and deviations.
+local function softmax(p, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, p[a]) end
+  for a = 0, n - 1 do into[a] = math.exp(p[a] - top) sum = sum + into[a] end
+  for a = 0, n - 1 do into[a] = into[a] / sum end
+end
+
 -- ---- categorical ----
 
 local Categorical = class "categorical"
@@ -76,6 +84,7 @@ function Categorical:kl(other) return self.value:kl(other.value) end
 kinds.categorical = {
   fits = function(space) return space.kind == "discrete" end,
   size = function(space) return space.n end,
+  show = function(p, space, into) softmax(p, space.n, into) end, names = function(space) return space.names end,
   of = function(logits) return setmetatable({ parameters = logits, value = values.categorical(logits) }, Categorical) end,
 }
 
@@ -124,6 +133,19 @@ kinds.multi_categorical = {
     for _, count in ipairs(space.counts) do n = n + count end
     return n
   end,
+  show = function(p, space, into)
+    for _, n in ipairs(space.counts) do
+      softmax(p, n, into)
+      p, into = p + n, into + n
+    end
+  end,
+  names = function(space)
+    local names = {}
+    for k, n in ipairs(space.counts) do
+      for a = 0, n - 1 do names[#names + 1] = ("%s %d"):format(space.names[k], a) end
+    end
+    return names
+  end,
   of = function(logits, space)
     local parts, at = {}, 0
     for k, n in ipairs(space.counts) do
@@ -154,10 +176,18 @@ function Normal:entropy() return self.value:entropy():sum(-1) end
 function Normal:kl(other) return self.value:kl(other.value):sum(-1) end
 
 local function normal_of(x, size) return values.normal(part(x, 0, size), part(x, size, 2 * size):exp()) end
+local function show_normal(p, space, into)
+  for k = 0, space.size - 1 do into[k], into[space.size + k] = p[k], math.exp(p[space.size + k]) end
+end
+local function normal_names(space)
+  local names = {}
+  for k, name in ipairs(space.names) do names[k], names[space.size + k] = name .. " mean", name .. " deviation" end
+  return names
+end
 local function is_box(space) return space.kind == "box" end
 local function twice(space) return 2 * space.size end
 
-kinds.normal = { fits = is_box, size = twice, means = true,
+kinds.normal = { fits = is_box, size = twice, means = true, show = show_normal, names = normal_names,
   of = function(x, space) return setmetatable({ parameters = x, value = normal_of(x, space.size) }, Normal) end }
 
 -- ---- tanh of a normal ----
@@ -182,7 +212,7 @@ function Squashed:entropy() return inside(self, self.value:rsample()) * -1 end
 ---That of the two normals, which the same squashing leaves as it is.
 function Squashed:kl(other) return self.value:kl(other.value):sum(-1) end
 
-kinds.tanh_normal = { size = twice, means = true,
+kinds.tanh_normal = { size = twice, means = true, show = show_normal, names = normal_names,
   fits = function(space)
     for k = 1, is_box(space) and space.size or 0 do if space.high[k] - space.low[k] == math.huge then return false end end
     return is_box(space)
