@@ -7,7 +7,7 @@
 -- A kind of one's own is a table { size = function(space) ... end, of = function(parameters, space) ... end }, the option `distribution` of mn.agent.
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
-local parameters = require("mneme.tensor.random").parameters
+local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
 local values = require "mneme.tensor.distributions"
 local ops = tensor.ops
@@ -41,7 +41,8 @@ function Draw:normal(x) return self:noise(x, false) end
 function Draw:uniform(x) return self:noise(x, true) end
 
 -- Without a Draw: the generator of mn.manual_seed.
-local free = { normal = function(_, x) return (x:randn_like()) end, uniform = function(_, x) return (x:rand_like()) end }
+local free = { normal = function(_, x) return (ops.random_normal(x, random.key())) end,
+  uniform = function(_, x) return (ops.random_uniform(x, random.key())) end }
 
 local function class(name)
   local C = { describe = function() return name end }
@@ -160,7 +161,7 @@ kinds.multi_categorical = {
 
 -- One learned log-deviation for each number of an action, which does not depend on the input and starts at 0; the head gives the means.
 local function with_deviation(head, size)
-  local log_std = parameters.new { size }
+  local log_std = random.parameters.new { size }
   local module = nn.module({ kind = "normal", leaves = { log_std }, named = { { "log_std", log_std } }, children = { { "mean", head } } }, function(_, y)
     local mean = head(y)
     return (ops.concat(mean, mean * 0 + log_std))
