@@ -31,7 +31,7 @@ def name(request):
 
 def draws(seed, space, *shape):
     """Actions of a space, [shape] or [shape, size]; those of a box beyond its bounds, too."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)             # a generator goes on
     if isinstance(space, gym.spaces.Discrete):
         return rng.integers(0, space.n, shape)
     return rng.uniform(1.5 * space.low, 1.5 * space.high, shape + space.shape).astype(np.float32)
@@ -226,8 +226,7 @@ def walk(env, n=6, seed=3):
     """What an environment shows for n steps."""
     rng, seen = np.random.default_rng(seed), []
     for _ in range(n):
-        out = env.step(rng.integers(0, env.action_space.n) if isinstance(env, mneme.MnemeEnv) else
-                       rng.integers(0, env.single_action_space.n, env.num_envs))
+        out = env.step(draws(rng, env.action_space) if isinstance(env, mneme.MnemeEnv) else draws(rng, env.single_action_space, env.num_envs))
         seen.append([np.asarray(x).tobytes() for x in out[:4]])
         if isinstance(env, mneme.MnemeEnv) and (out[2] or out[3]):
             env.reset()
@@ -439,7 +438,7 @@ def test_what_is_lent_cannot_be_taken_away(name):
         array.obj.clear()
     obs.shape = (-1,)
     for _ in range(50):
-        obs, *_ = envs.step(np.zeros(8, int))
+        obs, *_ = envs.step(draws(4, envs.single_action_space, 8))
     assert obs.shape == shape
     envs.close()
 
