@@ -20,6 +20,7 @@ typedef struct mn_io {           /* inputs and outputs of one reset or step of o
   uint32_t bits[4];              /* in: 128 fresh random bits; more with mn_rand(io) */
   uint32_t key[6], more[4], draws;   /* the engine's: the position of mn_rand */
   int      action;               /* in: step only, 0 .. n_actions-1 */
+  union { const int32_t *choices; const float *box; };   /* in: where the action is of several numbers: all of them, of a box clipped to its bounds */
   union { float *obs; uint8_t *pixels; };   /* out: fill every slot */
   float    reward;               /* out: 0 unless set */
   bool     terminated;           /* out: the episode has ended; the engine resets */
@@ -30,6 +31,7 @@ typedef struct mn_io {           /* inputs and outputs of one reset or step of o
 typedef struct mn_space {        /* what an agent sees and may do, for given params */
   int dtype, ndim, shape[MN_AXES];
   int n_actions, time_limit;     /* time_limit 0: none */
+  mn_action_space actions;       /* instead of n_actions: several whole numbers, or a box of floats */
   int bytes;                     /* of one environment's self */
   int codes;                     /* of MN_U8: each element is one of 0 .. codes-1; 0: an intensity */
   size_t shared_bytes;           /* of what prepare fills */
@@ -51,7 +53,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
 **             map="" is a text, at most one, which prepare reads (its value in param is 0)
 **   actions   their names, in order, separated by blanks; spaces may offer the first n_actions of them,
-**             or more, which are then named by their numbers
+**             or more, which are then named by their numbers.  Of several numbers: what each is, "left_wheel right_wheel"
 **   settable  or NULL: the facts of truth that mn_vec_set can change, written like params; the
 **             default only states whether the value must be an integer
 **   to_know   or NULL: the facts of truth that a memory may know, for linear readings: "cue=class position=number"; of a list
@@ -84,7 +86,9 @@ typedef struct mn_batch {        /* up to MN_ENVS_PER_BATCH neighbouring environ
   char *self, *obs;
   const double *param;
   const void *shared;
-  const int32_t *action;
+  const int32_t *action;         /* one int each; NULL: several numbers each, at actions */
+  const int32_t *actions;
+  int action_size;
   const mn_streams *streams;
   const uint32_t (*bits)[MN_ENVS_PER_BATCH];
   int first;                     /* lane of the first environment in streams and bits */
@@ -131,6 +135,7 @@ MN_FN mn_io mn_io_at(const mn_streams *s, int lane, uint32_t purpose, const doub
   io.key[5] = purpose;
   io.draws = 0;
   io.action = 0;
+  io.choices = NULL;
   io.pixels = (uint8_t *)obs;
   io.reward = 0;
   io.terminated = false;
@@ -194,7 +199,8 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
     const mn_batch here = *batch, *b = &here;    /* a copy: no store can change it */              \
     for (int i = 0; i < b->n; i++) {                                                               \
       mn_io io = mn_io_of(b, i);                                                                   \
-      io.action = b->action[i];                                                                    \
+      if (b->action) io.action = b->action[i];                                                     \
+      else io.choices = b->actions + (size_t)i * (size_t)b->action_size;                           \
       mn_##NAME##_is.step((NAME *)(void *)(b->self + (size_t)i * (size_t)b->stride), &io);         \
       b->reward[i] = io.reward;                                                                    \
       b->terminated[i] = io.terminated;                                                            \

@@ -125,6 +125,12 @@ void        mn_plan_set_profile(mn_plan *p, bool on);
 const char *mn_plan_profile(mn_plan *p, int call, double *seconds);   /* "linear forward"; seconds so far */
 
 /* environments: every file in engine/envs */
+enum { MN_DISCRETE, MN_MULTI_DISCRETE, MN_BOX, MN_ACTION_SIZE = 32 };
+typedef struct mn_action_space { /* what an agent may do: `size` numbers of 4 bytes, Gymnasium's spaces */
+  int   kind, size;              /* MN_DISCRETE: one int32_t; MN_MULTI_DISCRETE: int32_t, number k of 0 .. n[k]-1; MN_BOX: floats */
+  int   n[MN_ACTION_SIZE];       /* of MN_DISCRETE the first alone */
+  float low[MN_ACTION_SIZE], high[MN_ACTION_SIZE];   /* of MN_BOX: what goes beyond is clipped; -INFINITY, INFINITY: no bound */
+} mn_action_space;
 int         mn_env_count(void);
 int         mn_env_find(const char *name);         /* "tmaze" or "tmaze-v0" */
 const char *mn_env_name(int env);
@@ -144,13 +150,14 @@ int         mn_vec_show_facts(mn_vec *v);                         /* observation
 void        mn_vec_free(mn_vec *v);
 int         mn_vec_space(mn_vec *v, int *dtype, int *shape);   /* ndim of one observation */
 int         mn_vec_codes(mn_vec *v);               /* uint8 observations: elements are codes below this number; 0: intensities */
-int         mn_vec_actions(mn_vec *v);
+int         mn_vec_actions(mn_vec *v);             /* of a discrete space: how many; else 0 */
+void        mn_vec_action_space(mn_vec *v, mn_action_space *out);
 int         mn_vec_time_limit(mn_vec *v);
 int         mn_vec_bytes(mn_vec *v);               /* bytes that mn_vec_save writes for one environment */
 int         mn_vec_reset(mn_vec *v, double seed, void *obs);   /* seed < 0: continues the streams of the old one */
 int         mn_vec_reset_each(mn_vec *v, const double *seed, void *obs);   /* seed[num_envs]: environment i runs as environment 0 of seed[i] */
-int         mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated, uint8_t *truncated);
-int         mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
+int         mn_vec_step(mn_vec *v, const void *action, void *obs, float *reward, uint8_t *terminated, uint8_t *truncated);
+int         mn_vec_run(mn_vec *v, int rounds, const void *action, int sets, void *obs, float *reward,
                        uint8_t *terminated, uint8_t *truncated);   /* `rounds` steps; actions [sets, num_envs] in turn */
 const void    *mn_vec_final_obs(mn_vec *v);        /* [num_envs, ...]: the last observation where an episode ended */
 const float   *mn_vec_score(mn_vec *v);            /* [num_envs]: 0..1 where an episode ended */
@@ -179,9 +186,9 @@ typedef struct mn_rollout {
   void    *obs;                                    /* [T+1,B,...]: before each step, and after the last */
   uint8_t *done;                                   /* [T+1,B]: the row begins an episode */
   uint8_t *resets;                                 /* [T+1,B]: the core's state is reset before the row */
-  int32_t *told_action;                            /* [T+1,B]: the action of the step before; -1 where an episode begins */
+  void    *told_action;                            /* [T+1,B]: the action of the step before; -1 (floats: 0) where an episode begins */
   float   *told_reward;                            /* [T+1,B]: the reward of the step before; 0 where an episode begins */
-  int32_t *played;                                 /* [T,B]: the actions */
+  void    *played;                                 /* [T,B]: the actions, int32_t or float, as they were drawn */
   float   *reward;                                 /* [T,B] */
   float   *score, *ret;                            /* [T,B]: an episode's score and return, in the row of its last step; else undefined */
   int32_t *length;                                 /* [T,B]: its steps, likewise */
@@ -189,26 +196,28 @@ typedef struct mn_rollout {
   uint8_t *cut;                                    /* [B]: it ended one by a time limit */
   void    *uncut_obs;                              /* [B,...]: where cut, the next observation, had the episode gone on; else undefined */
   uint8_t *uncut_resets;                           /* [B]: whether the state would be reset before it, likewise */
-  int32_t *uncut_action;                           /* [B]: the action of the step before it, likewise */
+  void    *uncut_action;                           /* [B]: the action of the step before it, likewise */
   float   *uncut_reward;                           /* [B]: the reward of the step before it, likewise */
   int32_t *seen;                                   /* [B]: observations since the state was reset */
   int32_t  context;                                /* resets the state after that many observations; 0: never */
   bool     reset_on_done;                          /* does the start of an episode reset the state? */
+  bool     floats;                                 /* are the numbers of an action floats? */
+  int32_t  action_size;                            /* numbers of an action, of 4 bytes: played is [T,B,action_size] ...; 0 is 1 */
 } mn_rollout;
 
 /* Row T becomes row 0; obs_bytes: of a whole row of obs.  0, or -1 with the error. */
 int         mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int num_envs, int T, size_t obs_bytes);
 
-/* Step t of the engine's environments, with action [B]; only r's memory is written.  1: a time limit may have cut an episode, so
+/* Step t of the engine's environments, with action [B] or [B,size]; only r's memory is written.  1: a time limit may have cut an episode, so
 ** mn_rollout_uncut is wanted; 0: none did; -1: an error. */
-int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action);
+int         mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const void *action);
 
 /* Waits for all steps, after which the host may read r's memory.  0; -1 if an action was invalid. */
 int         mn_vec_rolled(mn_vec *v);
 
 /* Step t of other environments, whose obs, reward, terminated and cut are in r: fills the rest.  action, score, ret, length [B], final_obs
 ** [B, obs_bytes], of episodes that ended; all are read and not kept.  1: a time limit has cut an episode; 0: none; -1: an error. */
-int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, const int32_t *action, int obs_bytes,
+int         mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int num_envs, int t, const void *action, int obs_bytes,
                              const void *final_obs, const float *score, const float *ret, const int32_t *length);
 
 /* Where step t was cut, adds gamma value [B], the critic's of uncut_obs, to the reward.  0, or -1 with the error. */

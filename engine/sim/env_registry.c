@@ -125,8 +125,24 @@ static int words(const char *list, int n) {
   return (int)(at - list);
 }
 
-int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int n_envs) {
+/* Actions of several numbers. */
+static int several_fit(mn_ctx *mn, const mn_env *e, const mn_action_space *s, const char *action, int n_envs) {
+  for (int i = 0; i < n_envs; i++, action += mn_action_bytes(s, 1))
+    for (int k = 0; k < s->size; k++) {
+      char word[96];
+      if (mn_action_fits(s, action, k)) continue;
+      mn_word(e->facts->actions, k, word, sizeof word);
+      if (s->kind == MN_BOX) return mn_fail(mn, "%s: action[%d][%d] (%s) is not finite", e->name, i, k, word);
+      return mn_fail(mn, "%s: action[%d][%d]=%d, expected 0..%d (%s)", e->name, i, k, ((const int32_t *)(const void *)action)[k], s->n[k] - 1, word);
+    }
+  return 0;
+}
+
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, const mn_action_space *s, const void *actions, int n_envs) {
   const char *names = e->facts->actions;
+  const int32_t *action = actions;
+  const int n = s->n[0];
+  if (s->kind != MN_DISCRETE) return several_fit(mn, e, s, actions, n_envs);
   uint32_t bad = 0;
   for (int i = 0; i < n_envs; i++) bad |= (uint32_t)action[i] >= (uint32_t)n;
   for (int i = 0; bad && i < n_envs; i++)

@@ -2,7 +2,7 @@
 ** where the host does not wait between steps; and minibatches copied out of them. */
 #include "vec.h"
 
-static mn_step_io row_of(const mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
+static mn_step_io row_of(const mn_vec *v, const mn_rollout *r, int t, const void *action) {
   const size_t n = (size_t)v->all.n;
   mn_step_io to = { .action = action, .obs = (char *)r->obs + (size_t)(t + 1) * n * v->all.obs_bytes,
                   .reward = r->reward + (size_t)t * n, .terminated = r->terminated, .truncated = r->cut, .rollout = *r,
@@ -10,12 +10,13 @@ static mn_step_io row_of(const mn_vec *v, const mn_rollout *r, int t, const int3
   return to;
 }
 
-static int note_all(const mn_rollout *r, int n, int t, const int32_t *action, size_t obs_bytes, const char *final_obs,
+static int note_all(const mn_rollout *r, int n, int t, const void *action, size_t obs_bytes, const char *final_obs,
                     const float *score, const float *ret, const int32_t *length) {
   const float *reward = r->reward + (size_t)t * (size_t)n;
+  const size_t size = 4 * (size_t)(r->action_size ? r->action_size : 1);
   int cut = 0;
   for (int i = 0; i < n; i++) {
-    const mn_outcome o = { action[i], reward[i], r->terminated[i], r->cut[i], final_obs + (size_t)i * obs_bytes,
+    const mn_outcome o = { (const char *)action + (size_t)i * size, reward[i], r->terminated[i], r->cut[i], final_obs + (size_t)i * obs_bytes,
                            obs_bytes, score[i], ret[i], length[i] };
     mn_rollout_note(r, n, t, i, &o);
     cut |= r->cut[i];
@@ -25,9 +26,9 @@ static int note_all(const mn_rollout *r, int n, int t, const int32_t *action, si
 
 /* A rollout continues where the last one ended: row T, which stays, becomes row 0.  obs_bytes: of a row. */
 int mn_rollout_begin(mn_ctx *mn, const mn_rollout *r, int n_envs, int T, size_t obs_bytes) {
-  const size_t n = (size_t)n_envs;
+  const size_t n = (size_t)n_envs, told = 4 * n * (size_t)(r->action_size ? r->action_size : 1);
   const struct { void *rows; size_t bytes; } part[] = {
-    { r->obs, obs_bytes }, { r->done, n }, { r->resets, n }, { r->told_action, n * sizeof *r->told_action },
+    { r->obs, obs_bytes }, { r->done, n }, { r->resets, n }, { r->told_action, told },
     { r->told_reward, n * sizeof *r->told_reward },
   };
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
@@ -45,10 +46,10 @@ static int may_cut(const mn_vec *v, int t) {
   return may;
 }
 
-/* Step t = 0 .. T-1, in turn, of a rollout, whose memory is of this context's leaves: from action[num_envs], there too.
+/* Step t = 0 .. T-1, in turn, of a rollout, whose memory is of this context's leaves: from action[num_envs], [num_envs, size], there too.
 ** 1 if a time limit may have cut off an episode in this step: then V of uncut_obs is wanted, and mn_rollout_uncut.
 ** 0 if not; -1 on an error. */
-int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const int32_t *action) {
+int mn_vec_roll(mn_vec *v, const mn_rollout *r, int t, const void *action) {
   const mn_vec_arrays *a = &v->all;
   mn_step_io to = row_of(v, r, t, action);
   if (!v->kernel) {
@@ -69,7 +70,7 @@ int mn_vec_rolled(mn_vec *v) { return mn_vec_settle(v); }
 
 /* Step t of environments that are not the engine's: obs, reward, terminated and cut are there, and the rest follows.
 ** final_obs [num_envs, ...], score, ret, length [num_envs]: of episodes that ended.  1 if a time limit has cut one off. */
-int mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, const int32_t *action, int obs_bytes,
+int mn_rollout_noted(mn_ctx *mn, const mn_rollout *r, int n_envs, int t, const void *action, int obs_bytes,
                      const void *final_obs, const float *score, const float *ret, const int32_t *length) {
   if (mn_wait(mn)) return -1;
   return note_all(r, n_envs, t, action, (size_t)obs_bytes, final_obs, score, ret, length);

@@ -9,7 +9,7 @@
 
 /* The outcome of the last step of one environment; the rest only where it ended an episode. */
 typedef struct mn_outcome {
-  int32_t action;
+  const void *action;
   float reward;
   bool terminated, cut;          /* cut: by a time limit */
   const char *final_obs;
@@ -18,17 +18,25 @@ typedef struct mn_outcome {
   int32_t length;
 } mn_outcome;
 
+/* Element i of [.., action_size]: an action, or where there is none -1, of floats 0. */
+MN_FN void mn_rollout_tell(const mn_rollout *r, void *to, size_t i, const void *action) {
+  const size_t size = r->action_size ? (size_t)r->action_size : 1;
+  int32_t *at = (int32_t *)to + i * size;
+  if (action) memcpy(at, action, 4 * size);
+  else for (size_t k = 0; k < size; k++) at[k] = r->floats ? 0 : -1;
+}
+
 /* Environment i of n has done step t. */
 MN_FN void mn_rollout_note(const mn_rollout *r, int n, int t, int i, const mn_outcome *o) {
   const size_t here = (size_t)t * (size_t)n + (size_t)i, next = here + (size_t)n;
   const bool over = o->terminated | o->cut;
   const int32_t seen = r->seen[i] + 1;
   const bool full = r->context > 0 && seen >= r->context, clear = full || (over && r->reset_on_done);
-  r->played[here] = o->action;
+  mn_rollout_tell(r, r->played, here, o->action);
   r->done[next] = over;
   r->resets[next] = clear;
   r->seen[i] = clear ? 0 : seen;
-  if (r->told_action) r->told_action[next] = over ? -1 : o->action;
+  if (r->told_action) mn_rollout_tell(r, r->told_action, next, over ? NULL : o->action);
   if (r->told_reward) r->told_reward[next] = over ? 0 : o->reward;
   if (!over) return;
   r->score[here] = o->score;
@@ -37,7 +45,7 @@ MN_FN void mn_rollout_note(const mn_rollout *r, int n, int t, int i, const mn_ou
   if (!o->cut || !r->uncut_obs) return;
   memcpy((char *)r->uncut_obs + (size_t)i * o->obs_bytes, o->final_obs, o->obs_bytes);
   r->uncut_resets[i] = full;
-  if (r->uncut_action) r->uncut_action[i] = o->action;
+  if (r->uncut_action) mn_rollout_tell(r, r->uncut_action, (size_t)i, o->action);
   if (r->uncut_reward) r->uncut_reward[i] = o->reward;
 }
 

@@ -31,7 +31,7 @@ static bool allocate_stage(mn_vec *v) {
   const size_t n = (size_t)a->n;
   double *param;
   if (!numbers(v, &param, 1, sizeof v->param) || !numbers(v, &a->wrong, 1, sizeof *a->wrong) ||
-      !numbers(v, &s->action, n, sizeof *s->action) || !numbers(v, &s->obs, n, a->obs_bytes) ||
+      !numbers(v, &s->action, n, mn_action_bytes(&a->actions, 1)) || !numbers(v, &s->obs, n, a->obs_bytes) ||
       !numbers(v, &s->reward, n, sizeof *s->reward) || !numbers(v, &s->terminated, n, 1) ||
       !numbers(v, &s->truncated, n, 1)) return false;
   if (mn_wait(v->ctx)) return false;
@@ -48,6 +48,7 @@ static bool allocate(mn_vec *v) {
   v->canvas = mn_canvas_new(v->ctx);
   if (!v->canvas || !numbers(v, &a->streams, (size_t)v->chunks, sizeof *a->streams) || !numbers(v, &a->self, n, a->stride) ||
       !numbers(v, &a->before, n, a->stride) || !numbers(v, &a->last, n, sizeof *a->last) || !numbers(v, &a->changed, n, 1) ||
+      (a->actions.kind != MN_DISCRETE && !numbers(v, &a->did, n, mn_action_bytes(&a->actions, 1))) ||
       !numbers(v, &a->length, n, sizeof *a->length) || !numbers(v, &a->sum, n, sizeof *a->sum) ||
       !numbers(v, &a->final_obs, n, a->obs_bytes) || !numbers(v, &a->score, n, sizeof *a->score) ||
       !numbers(v, &a->ret, n, sizeof *a->ret) || !numbers(v, &a->end_length, n, sizeof *a->end_length) ||
@@ -91,12 +92,27 @@ static int check_env(mn_ctx *mn, const mn_env *e) {
   return lacks ? mn_fail(mn, "%s: its file defines no .%s; engine/env.h lists what an environment has", e->name, lacks) : 0;
 }
 
+/* Its action space; n_actions is the short form of a discrete one. */
+static int read_actions(mn_ctx *mn, const mn_env *e, const mn_space *s, mn_action_space *to) {
+  if (!s->actions.size) {
+    to->kind = MN_DISCRETE, to->size = 1, to->n[0] = s->n_actions;
+    return 0;
+  }
+  *to = s->actions;
+  if (to->size < 1 || to->size > MN_ACTION_SIZE || to->kind < MN_DISCRETE || to->kind > MN_BOX || (to->kind == MN_DISCRETE && to->size != 1))
+    return mn_fail(mn, "%s: spaces sets actions of kind %d with %d numbers, expected 1..%d", e->name, to->kind, to->size, MN_ACTION_SIZE);
+  for (int k = 0; k < to->size; k++)
+    if (to->kind == MN_BOX ? !(to->low[k] < to->high[k]) : to->n[k] < 1)
+      return mn_fail(mn, "%s: spaces sets nothing to choose from in number %d of an action", e->name, k);
+  return 0;
+}
+
 static int check_space(mn_ctx *mn, const mn_env *e, const mn_space *s) {
   bool sizes = s->ndim >= 1 && s->ndim <= MN_AXES;
   for (int i = 0; sizes && i < s->ndim; i++) sizes = s->shape[i] >= 1;
   if (!sizes) return mn_fail(mn, "%s: spaces sets an observation without a size: ndim=%d, shape[0]=%d", e->name, s->ndim, s->shape[0]);
   if (s->dtype != MN_F32 && s->dtype != MN_U8) return mn_fail(mn, "%s: spaces sets dtype=%d, expected MN_F32 or MN_U8", e->name, s->dtype);
-  if (s->n_actions < 1) return mn_fail(mn, "%s: spaces sets n_actions=%d, expected at least 1", e->name, s->n_actions);
+  if (s->n_actions < 1 && !s->actions.size) return mn_fail(mn, "%s: spaces sets n_actions=%d, expected at least 1", e->name, s->n_actions);
   if (s->bytes < 1) return mn_fail(mn, "%s: spaces sets bytes=%d, expected sizeof(%s)", e->name, s->bytes, e->name);
   return 0;
 }
@@ -123,10 +139,10 @@ mn_vec *mn_vec_new(mn_ctx *mn, int env, int n_envs, double seed, const double *p
   if ((v->n_params = mn_env_values(mn, e, params, v->param)) < 0) return free(v), NULL;
   if (mn_vec_find_kernel(v)) return free(v), NULL;
   e->facts->spaces(v->param, &v->space);
-  if (check_space(mn, e, &v->space)) return free(v), NULL;
+  if (check_space(mn, e, &v->space) || read_actions(mn, e, &v->space, &v->all.actions)) return free(v), NULL;
+  v->space.actions = v->all.actions;
   v->time_limit = time_limit < 0 ? v->space.time_limit : time_limit;
   v->all.time_limit = v->time_limit ? v->time_limit : INT32_MAX;
-  v->all.n_actions = v->space.n_actions;
   v->all.stride = ((size_t)v->space.bytes + 7) / 8 * 8;
   v->all.obs_bytes = v->space.dtype == MN_U8 ? 1 : 4;
   for (int i = 0; i < v->space.ndim; i++) v->all.obs_bytes *= (size_t)v->space.shape[i];
@@ -208,7 +224,7 @@ void mn_vec_free(mn_vec *v) {
   if (!v) return;
   const mn_vec_arrays *a = &v->all;
   const mn_step_io *s = &v->stage;
-  void *numbers[] = { a->streams, a->self, a->before, a->last, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
+  void *numbers[] = { a->streams, a->self, a->before, a->last, a->did, a->changed, a->length, a->sum, a->final_obs, a->score, a->ret,
                       a->end_length, a->wrong, v->shared, v->kernel ? (void *)a->param : NULL, v->code, (void *)s->action, s->obs,
                       s->reward, s->terminated, s->truncated };
   void *host[] = { v->one_obs, v->kept, v->rare };
@@ -243,7 +259,8 @@ int mn_vec_space(mn_vec *v, int *dtype, int *shape) {
 }
 
 int mn_vec_codes(mn_vec *v) { return v->space.codes; }
-int mn_vec_actions(mn_vec *v) { return v->space.n_actions; }
+int mn_vec_actions(mn_vec *v) { return v->all.did ? 0 : v->all.actions.n[0]; }
+void mn_vec_action_space(mn_vec *v, mn_action_space *out) { *out = v->all.actions; }
 int mn_vec_time_limit(mn_vec *v) { return v->time_limit; }
 const void *mn_vec_final_obs(mn_vec *v) { return v->ended.final_obs; }
 const float *mn_vec_score(mn_vec *v) { return v->ended.score; }
@@ -261,7 +278,7 @@ mn_batch mn_vec_batch(mn_vec *v, int first, int n, uint32_t purpose, uint32_t bi
     .n = n, .stride = (int)a->stride, .purpose = purpose, .obs_bytes = v->code_bytes ? v->code_bytes : a->obs_bytes,
     .self = a->self + (size_t)first * a->stride, .obs = v->code_bytes ? v->code + (size_t)first * v->code_bytes : obs, .param = v->param,
     .shared = a->shared, .streams = &a->streams[first / MN_ENVS_PER_BATCH], .bits = (const uint32_t (*)[MN_ENVS_PER_BATCH])bits,
-    .first = first % MN_ENVS_PER_BATCH,
+    .first = first % MN_ENVS_PER_BATCH, .action_size = a->actions.size,
   };
 }
 
@@ -325,7 +342,8 @@ static void keep(const mn_vec *v, int i, bool past) {
 
 static void step_few(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_BATCH], const int32_t *action, char *obs, target to) {
   mn_batch b = mn_vec_batch(v, first, n, MN_FOR_STEP, bits, obs);
-  b.action = action + first;
+  if (action) b.action = action + first;
+  else b.actions = v->all.did + mn_action_words(&v->all.actions, first);
   b.reward = to.reward + first;
   b.score = v->all.score + first;
   b.terminated = to.terminated + first;
@@ -357,12 +375,14 @@ static void step_far(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_B
   mn_written_past();
 }
 
-static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
+static void step_chunk(mn_vec *v, int c, const void *actions, target to) {
   const mn_vec_arrays *a = &v->all;
+  const int32_t *const action = a->did ? NULL : actions;
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c), ended = 0;
   mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
-  memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
+  if (action) memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
+  else for (int i = first; i < first + n; i++) mn_action_take(a, i, (const char *)actions + mn_action_bytes(&a->actions, i));
   memset(a->changed + first, 0, (size_t)n);
   const bool far = (size_t)a->n * a->obs_bytes >= FAR_BYTES && a->obs_bytes >= SMALL_BYTES && a->obs_bytes <= NEAR_BYTES && !v->facts;
   if (far) step_far(v, first, n, bits, action, to);
@@ -376,8 +396,8 @@ static void step_chunk(mn_vec *v, int c, const int32_t *action, target to) {
   for (int i = 0; i < n; i++) mn_stream_advance(&a->streams[c], i);
 }
 
-static int step_all(mn_vec *v, const int32_t *action, target to) {
-  if (mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->all.n)) return -1;
+static int step_all(mn_vec *v, const void *action, target to) {
+  if (mn_env_actions_fit(v->ctx, v->env, &v->all.actions, action, v->all.n)) return -1;
   long work = (long)v->all.n * (16 + (long)v->all.obs_bytes / 4);
   if (v->chunks == 1 || work < 50000) {  /* not even a team of one: it takes longer than the step */
     for (int c = 0; c < v->chunks; c++) step_chunk(v, c, action, to);
@@ -417,11 +437,11 @@ int mn_vec_reset_each(mn_vec *v, const double *seed, void *obs) {
   return reset(v, obs);
 }
 
-/* One step of every environment.  In: action[num_envs].  Out: obs [num_envs, ...], reward, terminated,
+/* One step of every environment.  In: action[num_envs], or [num_envs, size] of several numbers.  Out: obs [num_envs, ...], reward, terminated,
 ** truncated [num_envs].  Where an episode ends, obs is the first of the next one, and
 ** mn_vec_final_obs, _score, _return and _length describe the one that ended.  On an error nothing has
 ** changed. */
-int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+int mn_vec_step(mn_vec *v, const void *action, void *obs, float *reward, uint8_t *terminated,
                 uint8_t *truncated) {
   const target to = { obs, reward, terminated, truncated };
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
@@ -430,11 +450,11 @@ int mn_vec_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint
 
 /* `rounds` steps of every environment, with the sets of action [sets, num_envs] in turn: stepping without its
 ** caller, to be timed. */
-int mn_vec_run(mn_vec *v, int rounds, const int32_t *action, int sets, void *obs, float *reward,
+int mn_vec_run(mn_vec *v, int rounds, const void *action, int sets, void *obs, float *reward,
                uint8_t *terminated, uint8_t *truncated) {
   if (v->kernel) return mn_vec_device_run(v, rounds, action, sets);
   for (int k = 0; k < rounds; k++) {
-    const int32_t *set = action + (size_t)(k % sets) * (size_t)v->all.n;
+    const char *set = (const char *)action + (size_t)(k % sets) * mn_action_bytes(&v->all.actions, v->all.n);
     if (mn_vec_step(v, set, obs, reward, terminated, truncated)) return -1;
   }
   return 0;

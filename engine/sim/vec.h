@@ -47,8 +47,8 @@ int mn_env_fact(mn_ctx *mn, const mn_env *e, const char *name, double value);
 /* The i-th word of a list separated by blanks, in buf; "?" where there is none. */
 const char *mn_word(const char *list, int i, char *buf, int size);
 
-/* 0 if every action is one of 0 .. n-1; else the first that is not is the error. */
-int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, int n, const int32_t *action, int n_envs);
+/* 0 if every action is one of the space; else the first that is not is the error. */
+int mn_env_actions_fit(mn_ctx *mn, const mn_env *e, const mn_action_space *s, const void *action, int n_envs);
 
 /* FNV-1a, going on from h. */
 #define MN_DIGEST 14695981039346656037u
@@ -66,8 +66,8 @@ void mn_vec_write_facts(const mn_vec *v, int index, char *obs);
 int mn_vec_find_kernel(mn_vec *v);
 int mn_vec_settle(mn_vec *v);
 int mn_vec_device_reset(mn_vec *v, void *obs);
-int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+int mn_vec_device_step(mn_vec *v, const void *action, void *obs, float *reward, uint8_t *terminated,
                       uint8_t *truncated);
-int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets);
+int mn_vec_device_run(mn_vec *v, int rounds, const void *action, int sets);
 
 #endif

@@ -15,8 +15,10 @@ int mn_vec_settle(mn_vec *v) {
   if (mn_wait(v->ctx)) return -1;
   const int index = v->kernel ? *v->all.wrong - 1 : -1;
   if (index < 0) return 0;
+  if (v->space.actions.kind != MN_DISCRETE)
+    return mn_fail(v->ctx, "%s: environment %d got an action outside its space, or not finite", v->env->name, index);
   return mn_fail(v->ctx, "%s: environment %d got an unknown action, expected 0..%d", v->env->name, index,
-                 v->space.n_actions - 1);
+                 v->space.actions.n[0] - 1);
 }
 
 int mn_vec_device_reset(mn_vec *v, void *obs) {
@@ -30,12 +32,12 @@ int mn_vec_device_reset(mn_vec *v, void *obs) {
   return 0;
 }
 
-int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *reward, uint8_t *terminated,
+int mn_vec_device_step(mn_vec *v, const void *action, void *obs, float *reward, uint8_t *terminated,
                       uint8_t *truncated) {
   const mn_step_io *s = &v->stage;
   const size_t n = (size_t)v->all.n;
-  if (mn_vec_settle(v) || mn_env_actions_fit(v->ctx, v->env, v->space.n_actions, action, v->all.n)) return -1;
-  memcpy((void *)s->action, action, n * sizeof *action);
+  if (mn_vec_settle(v) || mn_env_actions_fit(v->ctx, v->env, &v->all.actions, action, v->all.n)) return -1;
+  memcpy((void *)(uintptr_t)s->action, action, mn_action_bytes(&v->all.actions, v->all.n));
   v->kernel->run(&v->all, s);
   if (mn_wait(v->ctx)) return -1;
   memcpy(obs, s->obs, n * v->all.obs_bytes);
@@ -54,17 +56,17 @@ int mn_vec_device_step(mn_vec *v, const int32_t *action, void *obs, float *rewar
 }
 
 /* Results stay there. */
-int mn_vec_device_run(mn_vec *v, int rounds, const int32_t *action, int sets) {
-  const size_t n = (size_t)v->all.n, bytes = n * (size_t)sets * sizeof *action;
+int mn_vec_device_run(mn_vec *v, int rounds, const void *action, int sets) {
+  const size_t set = mn_action_bytes(&v->all.actions, v->all.n), bytes = set * (size_t)sets;
   if (v->waiting) return mn_fail(v->ctx, "%s: step before reset", v->env->name);
   if (mn_vec_settle(v)) return -1;
-  int32_t *all = v->ctx->work.device->zeros(bytes);
+  char *all = v->ctx->work.device->zeros(bytes);
   if (!all) return mn_out_of_memory(v->ctx, v->ctx->work.device, v->env->name, (double)bytes, "");
   mn_step_io to = v->stage;
   int result = mn_wait(v->ctx);
   if (!result) memcpy(all, action, bytes);
   for (int k = 0; k < rounds && !result; k++) {
-    to.action = all + (size_t)(k % sets) * n;
+    to.action = all + (size_t)(k % sets) * set;
     v->kernel->run(&v->all, &to);
   }
   if (!result) result = mn_vec_settle(v);

@@ -83,7 +83,10 @@ static void stamp_of(const mn_vec *v, stamp *s) {
   s->text = v->text;
 }
 
-int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride); }
+/* Of an action of several numbers; one int is in the stamp. */
+static size_t did_bytes(const mn_vec *v) { return v->all.did ? mn_action_bytes(&v->all.actions, 1) : 0; }
+
+int mn_vec_bytes(mn_vec *v) { return (int)(sizeof(stamp) + v->all.stride + did_bytes(v)); }
 
 /* Write one environment into bytes[mn_vec_bytes]: its state, random stream, and its episode's length and
 ** return.  Restored, here or in another mn_vec of the same environment and params, it goes on bit
@@ -106,7 +109,8 @@ int mn_vec_save(mn_vec *v, int index, void *bytes) {
   if (s.changed) memcpy(self, v->all.self + (size_t)index * v->all.stride, v->all.stride);
   else if (s.last == MN_STARTED) memset(self, 0, v->all.stride);
   else memcpy(self, v->all.before + (size_t)index * v->all.stride, v->all.stride);
-  s.check = check_of(&s, self, v->all.stride);
+  if (v->all.did) memcpy(self + v->all.stride, v->all.did + mn_action_words(&v->all.actions, index), did_bytes(v));
+  s.check = check_of(&s, self, v->all.stride + did_bytes(v));
   memcpy(bytes, &s, sizeof s);
   return 0;
 }
@@ -146,11 +150,15 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
     return mn_fail(v->ctx, "%s: restore: saved with a different map or text", name);
   if (s->n_params != want.n_params || s->stride != want.stride || n != mn_vec_bytes(v))
     return mn_fail(v->ctx, "%s: restore: %d bytes, expected %d", name, n, mn_vec_bytes(v));
-  if (s->check != check_of(s, self, v->all.stride) || s->last < MN_STARTED || s->last >= v->space.n_actions ||
+  if (s->check != check_of(s, self, v->all.stride + did_bytes(v)) || s->last < MN_STARTED ||
+      s->last >= (v->all.did ? 1 : v->space.actions.n[0]) ||
       (s->changed && !v->env->facts->settable))
     return mn_fail(v->ctx, "%s: restore: the bytes are damaged", name);
   if (!could_be(v, s, self)) return mn_fail(v->ctx, "%s: restore: no episode reaches such a state", name);
-  return 0;
+  if (!v->all.did || s->last != 0) return 0;
+  int32_t did[MN_ACTION_SIZE];
+  memcpy(did, self + v->all.stride, did_bytes(v));
+  return mn_env_actions_fit(v->ctx, v->env, &v->all.actions, did, 1);
 }
 
 /* Observe again, with the random bits of the last reset or step; the stream goes from before it to after it. */
@@ -179,7 +187,8 @@ static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char 
     v->kept[index] = (int32_t)v->all.stride;
     memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);
     mn_batch b = mn_vec_batch(v, index, 1, MN_FOR_STEP, bits, obs);
-    b.action = &s->last;
+    b.action = v->all.did ? NULL : &s->last;
+    b.actions = v->all.did ? v->all.did + mn_action_words(&v->all.actions, index) : NULL;
     b.reward = &reward, b.score = &score, b.terminated = &terminated;
     v->env->step(&b);
     mn_vec_write_facts(v, index, obs);
@@ -201,6 +210,7 @@ int mn_vec_restore(mn_vec *v, int index, const void *bytes, int n, void *obs) {
   m->index[lane] = s.stream[4];
   v->waiting -= v->all.last[index] == MN_NEVER;
   v->all.last[index] = s.last;
+  if (v->all.did) memcpy(v->all.did + mn_action_words(&v->all.actions, index), self + v->all.stride, did_bytes(v));
   v->rare[index] = 1;
   if (s.changed) {
     memcpy(v->all.self + (size_t)index * v->all.stride, self, v->all.stride);

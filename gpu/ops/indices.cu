@@ -231,6 +231,36 @@ static void softmax_sample_forward(mn_call *c) {
 
 MN_KERNEL(softmax_sample, softmax_sample_forward, NULL)
 
+/* ---- policy_noise: a thread makes up to four numbers of a row ---- */
+
+CU_KERNEL noise(const int32_t *clock, float *z, long n, cu_divisor parts, cu_divisor B, int K, int t0, int first, int stream, bool uniform) {
+  CU_LOOP(i, n) {
+    long part, b;
+    const long row = parts.divide(i, &part);
+    const uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(t0 + B.divide(row, &b));
+    const uint32_t counter[6] = { (uint32_t)clock[0], (uint32_t)(stream << 16 | (int)part), (uint32_t)(first + b), (uint32_t)time,
+                                  (uint32_t)(time >> 32), MN_FOR_ACTION };
+    uint32_t bits[4];
+    float four[4];
+    mn_philox(counter, bits);
+    for (int k = 0; k < 4; k++) four[k] = (float)(bits[k] >> 8) * 0x1p-24f;
+    if (!uniform) {
+      mn_normals(bits[0], bits[1], &four[0], &four[1]);
+      mn_normals(bits[2], bits[3], &four[2], &four[3]);
+    }
+    for (int k = 0; k < 4 && 4 * part + k < K; k++) z[row * K + 4 * part + k] = four[k];
+  }
+}
+
+static void policy_noise_forward(mn_call *c) {
+  const int K = DIM(c, 'K'), parts = (K + 3) / 4;
+  const long n = c->out[0].n / K * parts;
+  CU_LAUNCH(noise, cu_blocks(n), CU_THREADS, 0, c->in[1].i32, c->out[0].data, n, cu_divisor(parts), cu_divisor(DIM(c, 'B')), K, c->t0,
+            (int)OPT(c, 1), (int)OPT(c, 2), OPT(c, 0) != 0);
+}
+
+MN_KERNEL(policy_noise, policy_noise_forward, NULL)
+
 /* ---- outer: y[r, e, d] = p[r, e] a[r, d] ---- */
 
 CU_KERNEL products(const float *p, const float *a, float *y, long n, cu_divisor E, cu_divisor D) {

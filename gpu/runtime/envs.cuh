@@ -41,17 +41,20 @@ CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
   char *obs = to.obs + (size_t)i * v.obs_bytes;
   bool over = !to.action;
   if (to.action) {
-    const int action = to.action[i];
-    if ((unsigned)action >= (unsigned)v.n_actions) {
-      *v.wrong = i + 1;          /* of several, any one */
-      return;
-    }
+    const char *action = (const char *)to.action + mn_action_bytes(&v.actions, i);
+    for (int k = 0; k < v.actions.size; k++)
+      if (!mn_action_fits(&v.actions, action, k)) {
+        *v.wrong = i + 1;        /* of several, any one */
+        return;
+      }
     mn_io io = io_of(v, i, MN_FOR_STEP, obs);
-    io.action = action;
+    if (v.did) {
+      mn_action_take(&v, i, action);
+      io.choices = v.did + mn_action_words(&v.actions, i);
+    } else io.action = v.last[i] = *(const int32_t *)action;
     step(self, &io);
     const bool cut = mn_env_count_step(&v, i, io.reward, io.terminated);
     over = io.terminated || cut;
-    v.last[i] = action;
     v.changed[i] = 0;
     v.score[i] = io.score;
     to.reward[i] = io.reward;

@@ -37,6 +37,7 @@ local parts = {
   normal = { "mneme.tensor.distributions", "normal" },
   kl_divergence = { "mneme.tensor.distributions", "kl_divergence" },
   env = { "mneme.envs.env", "new" },
+  box = { "mneme.envs.spaces", "box" }, multi_discrete = { "mneme.envs.spaces", "multi_discrete" },
   core = { "mneme.models.core", call = "new", fields = { "block", "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },

@@ -2,6 +2,15 @@
 return function(view, box, now)
   local theme, u = view.theme, view.unit
   local inner = view:card(box, "actions", now.hint)
+  if now.space and now.space.kind ~= "discrete" then          -- of several numbers: each with what was done last
+    local names, high = now.space.names, math.min(inner.h / #now.space.names, 30 * u)
+    for k, name in ipairs(names) do
+      local base = inner.y + (k - 1) * high + high / 2 + 5 * u
+      view:text(name, inner.x + 14 * u, base, 13, theme.dim, "left", inner.w * 0.6)
+      view:text(now.did and ("%.4g"):format(now.did[k]):gsub("-", "−") or "", inner.x + inner.w, base, 13, theme.text, "right")
+    end
+    return
+  end
   local n = #now.actions
   local columns = math.max(1, math.min(math.ceil(n / math.max(1, math.floor(inner.h / ((n > 24 and 16 or 20) * u)))), 8))
   local rows = math.ceil(n / columns)

@@ -15,8 +15,35 @@ local function row(view, now, i, at, left)
   if now.keys then view:spot({ x = at.x, y = at.y, w = at.wide, h = at.high }, { action = i - 1 }) end
 end
 
+-- Where a number of a box goes: its mean in the bounds, the deviation as a lighter stretch, a triangle where it was drawn.
+local function stretch(view, now, k, x, y, wide, high)
+  local theme, u, s = view.theme, view.unit, now.space
+  local mean, deviation, drawn = now.policy[k], now.policy[s.size + k], now.did and now.did[k]
+  local low = s.low[k] > -math.huge and s.low[k] or mean - 3 * deviation
+  local top = s.high[k] < math.huge and s.high[k] or mean + 3 * deviation
+  local bar, from = math.min(high * 0.4, 16 * u), x + wide * 0.3
+  local length = x + wide - from
+  local function place(value) return from + length * math.max(0, math.min(1, (value - low) / (top - low))) end
+  local line = y + high / 2
+  view:text(s.names[k], x, line + 5 * u, 13, theme.text, "left", wide * 0.28)
+  view:rect(from, line - bar / 2, length, bar, theme.grid)
+  local left, right = place(mean - deviation), place(mean + deviation)
+  view:rect(left, line - bar / 2, math.max(right - left, u), bar, require("mneme").ui.canvas.fade(theme.accent, 0.5))
+  view:rect(place(mean) - u, line - bar / 2, 2 * u, bar, theme.accent)
+  if drawn then view:triangle(place(drawn) - 4 * u, line - bar / 2 - 9 * u, 8 * u, 8 * u, math.pi / 2, theme.warm) end
+  local said = ("%.3g ± %.2g"):format(mean, deviation) .. (drawn and ("   drawn %.3g"):format(drawn) or "")
+  view:text((said:gsub("-", "−")), x + wide, line + bar / 2 + 13 * u, 11, theme.dim, "right", length)
+end
+
 return function(view, box, now)
   local u, n = view.unit, #now.policy
+  if now.space and now.space.kind == "box" then
+    local inner = view:card(box, "policy", { "mean and deviation of each number of the action", "mean, deviation" })
+    if n ~= 2 * now.space.size then return view:say(inner, "no policy") end
+    local high = math.min(inner.h / now.space.size, 60 * u)
+    for k = 1, now.space.size do stretch(view, now, k, inner.x, inner.y + (k - 1) * high, inner.w, high) end
+    return
+  end
   local inner = view:card(box, "policy", { "probability of each action", "probability" })
   if n == 0 then return view:say(inner, "no policy") end
   local columns = n <= FEW and 1 or math.max(2, math.min(math.ceil(n / math.max(1, math.floor(inner.h / (12 * u)))), 8))

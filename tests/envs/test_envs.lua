@@ -8,7 +8,7 @@ local envs = require "mneme.envs.env"
 local stepping = require "tests.support.env_rig"
 
 local C = engine.C
-local act, rig, seen, final = stepping.act, stepping.rig, stepping.seen, stepping.final
+local choose, rig, seen, final = stepping.choose, stepping.rig, stepping.seen, stepping.final
 local hidden, step, roll, follow = stepping.hidden, stepping.step, stepping.roll, stepping.follow
 
 for _, e in ipairs(envs.list()) do
@@ -61,11 +61,12 @@ for _, e in ipairs(envs.list()) do
       for a = 0, C.mn_vec_space(vec, dtype, shape) - 1 do bytes = bytes * shape[a] end
       bytes = bytes * (dtype[0] == C.MN_U8 and 1 or 4)
       t.ok(n * (16 + bytes / 4) > 50000, "too little work for several threads")
-      local obs, action = ffi.new("char[?]", n * bytes), ffi.new("int32_t[?]", n)
+      local space = make({ num_envs = 1 }).action_space
+      local obs, action = ffi.new("char[?]", n * bytes), space:room(n)
       local reward, a, b = ffi.new("float[?]", n), ffi.new("uint8_t[?]", n), ffi.new("uint8_t[?]", n)
       t.eq(C.mn_vec_reset(vec, 4, obs), 0)
       for s = 1, 40 do
-        for i = 0, n - 1 do action[i] = act(i, s, C.mn_vec_actions(vec)) end
+        for i = 0, n - 1 do choose(space, action, i, i, s) end
         t.eq(C.mn_vec_step(vec, action, obs, reward, a, b), 0)
       end
       logs[k] = ffi.string(obs, n * bytes) .. ffi.string(reward, n * 4) .. ffi.string(a, n) .. ffi.string(b, n)
@@ -167,7 +168,8 @@ for _, e in ipairs(envs.list()) do
       end
       step(r)
     end
-    t.eq(#env.action_space.names, env.action_space.n, "names of actions")
+    local space = env.action_space
+    t.eq(#space.names, space.kind == "discrete" and space.n or space.size, "names of actions")
   end)
 
   t.test(e.name .. ": bad input is refused, and nothing has changed", function()
@@ -179,10 +181,11 @@ for _, e in ipairs(envs.list()) do
     end
     env:reset_raw(r.obs, 1)
     local before = env:save(0) .. env:save(1)
-    for _, bad in ipairs { -1, env.action_space.n, 2 ^ 31 - 1 } do
+    local box = env.action_space.kind == "box"
+    for _, bad in ipairs(box and { 0 / 0, math.huge } or { -1, env.action_space.n, 2 ^ 31 - 1 }) do
       r.action[0], r.action[1] = 0, bad
       t.raises(function() env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated) end,
-        "action%[1%]=%-?%d+, expected 0%.%.")
+        box and "action%[1%]%[0%] %(.*%) is not finite" or "action%[1%]=%-?%d+, expected 0%.%.")
     end
     local bytes = env:save(0)
     local flipped = bytes:sub(1, #bytes - 3) .. string.char((bytes:byte(#bytes - 2) + 1) % 256) .. bytes:sub(-2)

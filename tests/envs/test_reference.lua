@@ -204,7 +204,7 @@ t.test("docs/environments.md lists what the environments declare with their defa
       listed = listed + 1
     end
   end
-  t.eq(listed, 16)
+  t.eq(listed, 17)
 end)
 
 -- ---- environments of scripts ----

@@ -24,7 +24,7 @@ local function record(r, copy, steps, options)
   local seen_list = { seen(r, copy) }
   for k = 1, steps do
     step(r)
-    rec:add(r.action[copy], r.reward[copy], r.terminated[copy] ~= 0, r.truncated[copy] ~= 0, spot(r, copy))
+    rec:add(r.env.action_space:read(r.action, copy), r.reward[copy], r.terminated[copy] ~= 0, r.truncated[copy] ~= 0, spot(r, copy))
     seen_list[k + 1] = seen(r, copy)
   end
   return rec, seen_list
@@ -214,7 +214,7 @@ t.test("a header that lies is refused: sizes, types, places", function()
   refused('"ends": %d+', '"ends": 1000', "ends is 1000")
   refused('"start": %[(%d+), %d+%]', '"start": [%1, 1]', "pair of sizes")
   refused('"start": %[%d+, (%d+)%]', '"start": [1000000, %1000000]', "byte %d+")
-  refused('"up", ', "", "step %d+ has action 3 of 3")
+  refused('"up", ', "", "step %d+: action%[%d+%]=3, expected 0%.%.2")
   refused('"env": "tmaze%-v0"', '"env": "nomaze-v0"', "forged.mnt: cannot be replayed: unknown environment 'nomaze")
   refused('"env": "tmaze%-v0"', '"env": "tmaze-v7"', "cannot be replayed: unknown environment 'tmaze%-v7'")
   refused('"corridor": 5', '"corridor": 5000', "cannot be replayed: .*corridor=5000")
@@ -290,7 +290,7 @@ t.test("an environment in Lua replays beside its environment, and says why it ca
   end
   t.eq(again.problem, nil)
   t.raises(function() trajectory_replay.new(back) end, "lua.mnt: the rules of count%-v0 are Lua functions of .*test_trajectory.lua")
-  t.raises(function() trajectory_replay.new(back, envs.new(spec { actions = 3 })) end, "2 actions, count%-v0 has .* 3 here")
+  t.raises(function() trajectory_replay.new(back, envs.new(spec { actions = 3 })) end, "Discrete%(2%), count%-v0 has .* Discrete%(3%) here")
   t.ok(trajectory_replay.new(back, envs.new(spec { step = function(self, _, random) return { self.n, random() }, 0, false end })):verify())
   env = envs.new(spec { reset = function(self) self.f = print return { 0, 0 } end })
   local r = lived(env, 0)

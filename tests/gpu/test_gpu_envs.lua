@@ -7,6 +7,7 @@ local bench = require "mneme.commands.bench.envs"
 local t = require "tests.harness"
 local gpu = require "tests.gpu.device"
 
+local spaces = require "mneme.envs.spaces"
 local C = engine.C
 
 local contexts = {}
@@ -118,10 +119,15 @@ end
 
 local STEPS, SETS = 300, 64
 local function actions_for(vec, copies)
+  local space = spaces.of_vec(vec, {})
   local n = copies * SETS
-  local actions, random = ffi.new("int32_t[?]", n), ffi.new("float[?]", n)
-  C.mn_random_uniform(3, 0, 0, random, n)
-  for i = 0, n - 1 do actions[i] = random[i] * C.mn_vec_actions(vec) end
+  local actions, random, at = space:room(n), ffi.new("float[?]", n * space.size), -1
+  C.mn_random_uniform(3, 0, 0, random, n * space.size)
+  local function uniform()
+    at = at + 1
+    return random[at]
+  end
+  for i = 0, n - 1 do space:any(actions, i, uniform) end
   return actions
 end
 
@@ -213,7 +219,7 @@ local function rolled(device, name, settings, limit, T)
 end
 
 for _, case in ipairs { { "tmaze", { corridor = 4 }, -1, 40 }, { "tmaze", { corridor = 9 }, 9, 40 }, { "memory_maze", { mode = "continuous" }, 30, 20 },
-  { "noisy_cartpole", {}, 12, 40 }, { "repeat_first", {}, -1, 60 } } do
+  { "noisy_cartpole", {}, 12, 40 }, { "pendulum", {}, 12, 40 }, { "repeat_first", {}, -1, 60 } } do
   t.test(("gpu envs: a rollout of %s with time limit %d"):format(case[1], case[3]), function()
     local want, cuts = rolled("cpu", unpack(case))
     local got, may = rolled(gpu.name, unpack(case))

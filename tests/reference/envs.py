@@ -3,10 +3,12 @@
 
     python3 -m venv ~/envs && ~/envs/bin/pip install gymnasium popgym numpy
     ~/envs/bin/python tests/reference/envs.py [FOLDER=tests/fixtures/envs]
+    ~/envs/bin/python tests/reference/envs.py pendulum [FOLDER]
     ~/envs/bin/python tests/reference/envs.py random       # mean returns and lengths of random play
 
 cartpole.safetensors: Gymnasium's CartPole-v1, 10,000 random steps, then 2,000 of a player that balances; a
 limit of 200.  Episodes begin where ours would with seed 5, copy 0, so that the whole run can be compared.
+pendulum.safetensors: Gymnasium's Pendulum-v1, 30 episodes of 200 steps with torques of -3..3, which it clips; episodes begin as above.
 popgym.safetensors: one episode of each level of five games of POPGym: cards in the order they are dealt, actions,
 observations, rewards.
 """
@@ -17,7 +19,11 @@ import sys
 
 import gymnasium
 import numpy as np
-from popgym.envs import autoencode, concentration, count_recall, noisy_position_only_cartpole, repeat_first, repeat_previous
+
+try:
+    from popgym.envs import autoencode, concentration, count_recall, noisy_position_only_cartpole, repeat_first, repeat_previous
+except ImportError:            # `pendulum` needs Gymnasium alone
+    autoencode = concentration = count_recall = noisy_position_only_cartpole = repeat_first = repeat_previous = None
 
 GAMES = {'repeat_previous': (repeat_previous, 'RepeatPrevious'), 'repeat_first': (repeat_first, 'RepeatFirst'),
          'autoencode': (autoencode, 'Autoencode'), 'concentration': (concentration, 'Concentration'),
@@ -70,6 +76,23 @@ def cartpole(folder, random_steps=10000, balanced_steps=2000, seed=5):
         state = begin(step) if terminated or truncated else env.unwrapped.state
     save(folder + '/cartpole.safetensors', {'source': 'gymnasium %s CartPole-v1' % gymnasium.__version__, 'seed': str(seed)},
          {'action': np.array(actions, np.uint8), 'obs': np.array(seen, np.float32), 'ended': np.array(ended, np.uint8)})
+
+
+def pendulum(folder, episodes=30, seed=5):
+    env, rng, actions, seen, rewards = gymnasium.make('Pendulum-v1'), np.random.default_rng(1), [], [], []
+    for episode in range(episodes):
+        env.reset()
+        words = philox((seed, 0), (200 * episode, 0, 0, 0xC0000000))
+        env.unwrapped.state = np.array([np.pi * ((words[0] + 0.5) * 2.0 ** -31 - 1), (words[1] + 0.5) * 2.0 ** -31 - 1])
+        for step in range(200):
+            push = float(np.sign(env.unwrapped.state[1])) if episode % 2 else 0
+            actions.append(np.array([2 * push + rng.uniform(-3, 3) * (1 - 0.5 * abs(push))], np.float32))
+            obs, reward, _, truncated, _ = env.step(actions[-1])
+            assert truncated == (step == 199)
+            seen.append(obs)
+            rewards.append(reward)
+    save(folder + '/pendulum.safetensors', {'source': 'gymnasium %s Pendulum-v1' % gymnasium.__version__, 'seed': str(seed)},
+         {'action': np.array(actions, np.float32), 'obs': np.array(seen, np.float32), 'reward': np.array(rewards, np.float32)})
 
 
 def cards_of(name, env):
@@ -135,7 +158,10 @@ def random_play(episodes=2000, seed=1):
 if __name__ == '__main__':
     if sys.argv[1:] == ['random']:
         random_play()
+    elif sys.argv[1:2] == ['pendulum']:
+        pendulum(sys.argv[2] if len(sys.argv) > 2 else 'tests/fixtures/envs')
     else:
         place = sys.argv[1] if len(sys.argv) > 1 else 'tests/fixtures/envs'
         cartpole(place)
+        pendulum(place)
         popgym(place)

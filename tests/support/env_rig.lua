@@ -7,12 +7,22 @@ local function act(copy, step, n)
   return (copy * 7919 + step * 104729 + math.floor(step / 3) * 31) % 1009 % n
 end
 
+-- The action of a copy at a step, of any space, into a buffer of actions.
+local function choose(space, into, i, copy, time)
+  if space.kind == "discrete" then into[i] = act(copy, time, space.n) return end
+  local k = 0
+  space:any(into, i, function()
+    k = k + 1
+    return act(copy + 13 * k, time, 1009) / 1009
+  end)
+end
+
 local function rig(env)
   local n, size = env.num_envs, 1
   for _, k in ipairs(env.observation_space.shape) do size = size * k end
   local u8 = env.observation_space.dtype == "u8"
   return { env = env, n = n, size = size, bytes = size * (u8 and 1 or 4), time = 0,
-    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = ffi.new("int32_t[?]", n),
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", n * size), action = env.action_space:room(n),
     reward = ffi.new("float[?]", n), terminated = ffi.new("uint8_t[?]", n), truncated = ffi.new("uint8_t[?]", n) }
 end
 
@@ -34,7 +44,7 @@ end
 
 -- One step; copy i acts as copy `as[i]` would at step r.time (default: i).
 local function step(r, as)
-  for i = 0, r.n - 1 do r.action[i] = act(as and as[i] or i, r.time, r.env.action_space.n) end
+  for i = 0, r.n - 1 do choose(r.env.action_space, r.action, i, as and as[i] or i, r.time) end
   r.env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
   r.time = r.time + 1
 end
@@ -67,4 +77,4 @@ local function follow(r, copies, steps, as)
   return log
 end
 
-return { act = act, rig = rig, seen = seen, final = final, hidden = hidden, step = step, roll = roll, follow = follow }
+return { act = act, choose = choose, rig = rig, seen = seen, final = final, hidden = hidden, step = step, roll = roll, follow = follow }

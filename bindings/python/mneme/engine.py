@@ -48,11 +48,19 @@ def _load(name):
 
 
 _P, _S, _I, _D = c.c_void_p, c.c_char_p, c.c_int, c.c_double
+
+
+class ActionSpace(c.Structure):
+    """mn_action_space of mneme.h: kind 0 one whole number, 1 several, 2 floats between bounds."""
+
+    _fields_ = [("kind", _I), ("size", _I), ("n", _I * 32), ("low", c.c_float * 32), ("high", c.c_float * 32)]
+
+
 _SIGNATURES = {
     "mn_ctx_new": (_P, _S, _I), "mn_ctx_free": (None, _P), "mn_error": (_S, _P), "mn_env_count": (_I,), "mn_env_find": (_I, _S), "mn_env_name": (_S, _I),
     "mn_env_version": (_I, _I), "mn_env_params": (_S, _I), "mn_env_doc": (_S, _I), "mn_env_actions": (_S, _I),
     "mn_env_settable": (_S, _I), "mn_env_outcomes": (_S, _I), "mn_vec_new": (_P, _P, _I, _I, _D, _P, _S, _I), "mn_vec_free": (None, _P),
-    "mn_vec_space": (_I, _P, _P, _P), "mn_vec_codes": (_I, _P), "mn_vec_actions": (_I, _P), "mn_vec_time_limit": (_I, _P),
+    "mn_vec_space": (_I, _P, _P, _P), "mn_vec_codes": (_I, _P), "mn_vec_actions": (_I, _P), "mn_vec_action_space": (None, _P, _P), "mn_vec_time_limit": (_I, _P),
     "mn_vec_bytes": (_I, _P), "mn_vec_reset": (_I, _P, _D, _P), "mn_vec_reset_each": (_I, _P, _P, _P),
     "mn_vec_step": (_I, _P, _P, _P, _P, _P, _P), "mn_vec_final_obs": (_P, _P), "mn_vec_score": (_P, _P),
     "mn_vec_return": (_P, _P), "mn_vec_length": (_P, _P), "mn_vec_outcomes": (_P, _P), "mn_vec_save": (_I, _P, _I, _P),

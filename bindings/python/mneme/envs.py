@@ -142,9 +142,10 @@ class _Envs:
         dtype, shape = c.c_int(), (c.c_int * engine.MOST_AXES)()
         axes = lib.mn_vec_space(self.vec, c.byref(dtype), shape)
         self.shape, self.dtype = tuple(shape[:axes]), _DTYPES[dtype.value]
-        self.codes, self.actions = lib.mn_vec_codes(self.vec), lib.mn_vec_actions(self.vec)
+        self.codes, self.acts = lib.mn_vec_codes(self.vec), engine.ActionSpace()
+        lib.mn_vec_action_space(self.vec, c.byref(self.acts))
         self.obs = _buffer((num_envs, *self.shape), self.dtype)
-        self.reward, self.action = np.zeros(num_envs, np.float32), np.zeros(num_envs, np.int32)
+        self.reward, self.action = np.zeros(num_envs, np.float32), self.room_for_actions()
         self.terminated, self.truncated = np.zeros(num_envs, np.uint8), np.zeros(num_envs, np.uint8)
 
         self.final_obs = _buffer(self.obs.shape, self.dtype)  # of the engine's memory nothing is lent: it may be freed
@@ -184,6 +185,16 @@ class _Envs:
             c.memmove(into.ctypes.data, f(self.vec), into.nbytes)
         if self.outcome_names:
             c.memmove(self.reached.ctypes.data, lib.mn_vec_outcomes(self.vec), self.reached.nbytes)
+
+    def room_for_actions(self):
+        shape = (self.n,) if self.acts.kind == 0 else (self.n, self.acts.size)
+        return np.zeros(shape, np.float32 if self.acts.kind == 2 else np.int32)
+
+    def action_space(self):
+        size = self.acts.size
+        if self.acts.kind == 2:
+            return spaces.Box(np.array(self.acts.low[:size], np.float32), np.array(self.acts.high[:size], np.float32), (size,), np.float32)
+        return spaces.MultiDiscrete(self.acts.n[:size]) if self.acts.kind == 1 else spaces.Discrete(self.acts.n[0])
 
     def space(self):
         if self.dtype == np.float32:
@@ -229,12 +240,16 @@ class _Envs:
 
     @_alone
     def step(self, actions):
-        actions = _array(actions, f"{self.name}: actions are {actions!r:.80}, expected whole numbers [{self.n}]")
-        if actions.dtype.kind not in "iu" or actions.shape not in ((), self.action.shape):
-            raise engine.Error(f"{self.name}: actions are {actions.dtype}{list(actions.shape)}, expected whole numbers [{self.n}]")
-        wrong = (actions < 0) | (actions >= self.actions)
+        kind, shape = self.acts.kind, self.action.shape
+        expected = f"expected {'numbers' if kind == 2 else 'whole numbers'} {list(shape)}"
+        actions = _array(actions, f"{self.name}: actions are {actions!r:.80}, {expected}")
+        if actions.dtype.kind not in ("fiu" if kind == 2 else "iu") or actions.shape not in (shape[1:], shape):
+            raise engine.Error(f"{self.name}: actions are {actions.dtype}{list(actions.shape)}, {expected}")
+        most = self.acts.n[0] if kind == 0 else np.array(self.acts.n[:self.acts.size])
+        wrong = ~np.isfinite(actions) if kind == 2 else (actions < 0) | (actions >= most)
         if wrong.any():
-            raise engine.Error(f"{self.name}: action {actions[wrong].flat[0]}, expected 0 to {self.actions - 1}")
+            said = "a finite number" if kind == 2 else f"0 to {most - 1}"
+            raise engine.Error(f"{self.name}: action {actions[wrong].flat[0]}, expected {said}")
         self.action[:] = actions
         self.check(lib.mn_vec_step(self.need(), self.action.ctypes.data, self.obs.ctypes.data, self.reward.ctypes.data,
                               self.terminated.ctypes.data, self.truncated.ctypes.data))
@@ -307,7 +322,7 @@ class MnemeEnv(gymnasium.Env):
     def __init__(self, name="tmaze", render_mode=None, time_limit=None, size=(480, 480), **settings):
         size = _picture_size(render_mode, size)
         self._envs = _Envs(name, 1, time_limit, settings)
-        self.observation_space, self.action_space = self._envs.space(), spaces.Discrete(self._envs.actions)
+        self.observation_space, self.action_space = self._envs.space(), self._envs.action_space()
         self.render_mode, self.size = render_mode, size
         self._fresh = False                       # the engine has begun an episode that nobody has seen yet
 
@@ -375,7 +390,7 @@ class MnemeVectorEnv(VectorEnv):
         self._envs = _Envs(name, num_envs, time_limit, settings)
         self.num_envs, self.render_mode, self.size, self._copy = num_envs, render_mode, size, copy
         self.single_observation_space = self._envs.space()
-        self.single_action_space = spaces.Discrete(self._envs.actions)
+        self.single_action_space = self._envs.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 

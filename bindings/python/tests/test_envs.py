@@ -29,10 +29,29 @@ def name(request):
     return request.param
 
 
+def draws(seed, space, *shape):
+    """Actions of a space, [shape] or [shape, size]; those of a box beyond its bounds, too."""
+    rng = np.random.default_rng(seed)             # a generator goes on
+    if isinstance(space, gym.spaces.Discrete):
+        return rng.integers(0, space.n, shape)
+    return rng.uniform(1.5 * space.low, 1.5 * space.high, shape + space.shape).astype(np.float32)
+
+
+def test_a_box_of_actions():
+    one, many = mneme.MnemeEnv("pendulum"), mneme.MnemeVectorEnv("pendulum", num_envs=2)
+    assert one.action_space == gym.spaces.Box(-2, 2, (1,), np.float32) and many.action_space.shape == (2, 1)
+    one.reset(seed=1), many.reset(seed=[1, 2])
+    assert np.array_equal(one.step(np.array([5.0], np.float32))[0], many.step(np.array([[2.0], [0.5]], np.float32))[0][0])
+    for wrong in ([np.nan], 1.0, [1.0, 2.0], ["a"]):
+        with pytest.raises(mneme.Error):
+            one.step(np.array(wrong))
+    one.close(), many.close()
+
+
 def test_checker(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*(infinity|unbounded|Box observation|precision lowered).*")
+        warnings.filterwarnings("ignore", message=".*(infinity|unbounded|Box observation|precision lowered|symmetric and normalized).*")
         env = gym.make(f"mneme/{name}", render_mode="rgb_array", **settings(name))
         check_env(env.unwrapped, skip_render_check=False)
         env.close()
@@ -42,7 +61,7 @@ def test_a_mask_resets_a_part(name):
     """Environments outside of reset_mask stay as they are; None in a list of seeds goes on with the environment's own stream."""
     many, other = (gym.make_vec(f"mneme/{name}", num_envs=3, **settings(name)) for _ in range(2))
     many.reset(seed=[1, 2, 3]), other.reset(seed=[1, 2, 3])
-    actions = np.random.default_rng(2).integers(0, many.single_action_space.n, (40, 3))
+    actions = draws(2, many.single_action_space, 40, 3)
     for step in actions[:5]:
         many.step(step), other.step(step)
     before = many.unwrapped._envs.state()
@@ -67,7 +86,7 @@ def test_singles_equal_vector(name):
     obs, _ = many.reset(seed=seeds)
     for one, seed, row in zip(ones, seeds, obs):
         assert np.array_equal(one.reset(seed=seed)[0], row)
-    actions = np.random.default_rng(1).integers(0, many.single_action_space.n, (300, 3))
+    actions = draws(1, many.single_action_space, 300, 3)
     ended = 0
     for step in actions:
         obs, reward, terminated, truncated, infos = many.step(step)
@@ -87,7 +106,7 @@ def test_singles_equal_vector(name):
 def test_saved_worlds_go_on(name):
     env = mneme.MnemeEnv(name, **settings(name))
     env.reset(seed=5)
-    actions = np.random.default_rng(2).integers(0, env.action_space.n, 40)
+    actions = draws(2, env.action_space, 40)
     for a in actions[:7]:
         if any(env.step(a)[2:4]):
             env.reset()
@@ -207,8 +226,7 @@ def walk(env, n=6, seed=3):
     """What an environment shows for n steps."""
     rng, seen = np.random.default_rng(seed), []
     for _ in range(n):
-        out = env.step(rng.integers(0, env.action_space.n) if isinstance(env, mneme.MnemeEnv) else
-                       rng.integers(0, env.single_action_space.n, env.num_envs))
+        out = env.step(draws(rng, env.action_space) if isinstance(env, mneme.MnemeEnv) else draws(rng, env.single_action_space, env.num_envs))
         seen.append([np.asarray(x).tobytes() for x in out[:4]])
         if isinstance(env, mneme.MnemeEnv) and (out[2] or out[3]):
             env.reset()
@@ -420,7 +438,7 @@ def test_what_is_lent_cannot_be_taken_away(name):
         array.obj.clear()
     obs.shape = (-1,)
     for _ in range(50):
-        obs, *_ = envs.step(np.zeros(8, int))
+        obs, *_ = envs.step(draws(4, envs.single_action_space, 8))
     assert obs.shape == shape
     envs.close()
 

@@ -109,6 +109,7 @@ function command.run(o)
   arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
     settings = o.env_settings, seeded = true })
+  p.env.action_space:need_discrete("mneme credit", p.env.id)
   if o.episodes == 1 then
     local episode = credit.play(p, LONGEST)
     if o.at and o.at >= episode.T then

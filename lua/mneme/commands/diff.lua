@@ -103,7 +103,7 @@ local function step_rows(a, b, p, q, k)
   if k >= a.steps or k >= b.steps then return rows end
   local function add(what, x, y) if x ~= y and (x == x or y == y) then rows[#rows + 1] = { what, show(x), show(y) } end end
   add("intervention", done_to(a, k), done_to(b, k))
-  add("action", a.names[a.actions[k] + 1], b.names[b.actions[k] + 1])
+  add("action", a.space:words(a.space:read(a.actions, k)), b.space:words(b.space:read(b.actions, k)))
   add("reward", a.rewards[k], b.rewards[k])
   add("episode", flags[a.flags[k]], flags[b.flags[k]])
   return rows

@@ -65,13 +65,15 @@ local function about_agent(agent, env, info)
   end
   local space, groups, previous = env.observation_space, {}, json.array {}
   for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n } end
-  if agent.previous.action then previous[1] = "action: one-hot, zeros where an episode begins" end
+  if agent.previous.action then previous[1] = env.action_space.kind == "box" and "action: as it was drawn, zeros where an episode begins"
+    or "action: one-hot, zeros where an episode begins" end
   if agent.previous.reward then previous[#previous + 1] = "reward: normalised, 0 where an episode begins" end
   local torso = layout.describe(agent.torso)
   torso.name = agent.torso.name
   return { observation_space = { shape = json.array { unpack(space.shape) }, dtype = space.dtype or "f32", codes = space.codes,
     groups = groups[1] and json.array(groups) },
-    action_space = { n = agent.actions, names = json.array { unpack(env.action_space.names) } }, normalise = normalise, torso = torso,
+    action_space = env.action_space.kind ~= "discrete" and env.action_space:describe() or { n = agent.actions,
+      names = json.array { unpack(env.action_space.names) } }, distribution = info.distribution, normalise = normalise, torso = torso,
       torso_options = info.torso,
     previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]),
       critic = layout.describe(agent.module.children[4][2]),
@@ -137,7 +139,7 @@ function export.arrays(t)
     terminated[step], truncated[step] = t.flags[step] == 1 and 1 or 0, t.flags[step] == 2 and 1 or 0
   end
   local list = {
-    { name = "actions", dtype = "i32", shape = { t.steps }, data = t.actions }, { name = "rewards", dtype = "f32", shape = { t.steps }, data = t.rewards },
+    { name = "actions", dtype = t.space.dtype, shape = t.space:shape(t.steps), data = t.actions }, { name = "rewards", dtype = "f32", shape = { t.steps }, data = t.rewards },
     { name = "terminated", dtype = "u8", shape = { t.steps }, data = terminated }, { name = "truncated", dtype = "u8", shape = { t.steps }, data = truncated },
   }
   for _, field in ipairs(t.fields) do list[#list + 1] = column(t, field) end

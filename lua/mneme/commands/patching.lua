@@ -74,6 +74,7 @@ function command.main(o, env)
   for k = 1, 2 do
     p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed + o.patch[k], greedy = o.greedy, best = o.best, checkpoint = o.checkpoint, settings = env,
       seeded = true })
+    p.env.action_space:need_discrete("mneme intervene patch=", p.env.id)
     histories[k], outcomes[k] = patching.play(p, LONGEST)
   end
   if o.decision and o.decision >= #histories[2] then

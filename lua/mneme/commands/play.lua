@@ -148,6 +148,7 @@ function play.run(o)
   play.prepare(o)
   local scripted = o.keys or o.out
   local env, beside = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
+  env.action_space:need_discrete("mneme play", env.id)
   if not scripted then window.need_display(o.hint) end
   o.scene, o.ghost = scene.load(o.scene), beside
   local played = game.new(env, o)

@@ -62,8 +62,9 @@ end
 ---@param p Stepper
 ---@return table? counter { note(), take(b) -> { wrong, drawn, clear } as of_episode has them }; nil: which action is right is not known
 function decisions.counter(p)
-  local fact, A, counts, truth = decisions.acting(p.env.to_know), p.env.action_space.n, {}, {}
-  if not fact then return nil end
+  local fact, counts, truth = decisions.acting(p.env.to_know), {}, {}
+  if not fact or p.env.action_space.kind ~= "discrete" then return nil end
+  local A = p.env.action_space.n
   local function note()
     local at = p.row * p.num_envs
     local actions, logits = p.actions:data() + at, p.logits:data() + at * A

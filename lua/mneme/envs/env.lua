@@ -22,7 +22,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settings table every setting with its value; num_envs, seed and time_limit among them
 ---@field defaults table? the default values of the parameters
 ---@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
----@field n_actions integer; names: of the actions
+---@field actions Space what an agent may do: spaces.lua
 ---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
 ---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
@@ -46,7 +46,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field defaults table the default values of the parameters
 ---@field observation_space table of one environment: shape = {...}; dtype = "f32"|"u8"; codes = n if each u8 value is
 ---  one of n codes 0 .. n-1, nil if it is an intensity; groups = ObservationGroup[]: what its numbers are, {} where nothing is declared
----@field action_space table { n = number of actions, names = {...} }
+---@field action_space Space { kind, size, n = number of actions of a discrete one, names = {...} }: see spaces.lua
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
 ---@field time_limit integer steps; 0: none
@@ -121,7 +121,7 @@ function envs.new(name, settings)
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
-    action_space = { n = world.n_actions, names = world.names }, rules = world.rules, reference = world.reference,
+    action_space = world.actions, rules = world.rules, reference = world.reference,
     settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
 end
 
@@ -176,7 +176,7 @@ local function index_of(env, i)
   return i
 end
 
-local per_env = { action = "i32", reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
+local per_env = { reward = "f32", terminated = "u8", truncated = "u8", score = "f32",
   ret = "f32", length = "i32" }
 
 -- The tensors that every step overwrites, made at first use, and pointers to their data.
@@ -185,6 +185,7 @@ local function buffers(env)
   if env.tensors then return env.tensors, env.pointers end
   local n, dtype, t, p = env.num_envs, env.observation_space.dtype, {}, {}
   for key, kind in pairs(per_env) do t[key] = tensor.new { shape = { n }, dtype = kind } end
+  t.action = tensor.new { shape = env.action_space:shape(n), dtype = env.action_space.dtype }
   for _, key in ipairs { "obs", "final_obs" } do
     t[key] = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = dtype }
   end
@@ -234,29 +235,6 @@ function Env:reset_raw(obs, seed)
   self.seed = seed or self.seed
 end
 
-local function read_actions(env, actions, into)
-  local n = env.num_envs
-  if tensor.is(actions) then
-    if actions:dtype() ~= "i32" or actions:size() ~= n then
-      errors.raise(("%s: actions are a tensor of %d numbers (%s), expected %d (i32)"):format(
-        env.id, actions:size(), actions:dtype(), n))
-    end
-    return actions:data()
-  end
-  if type(actions) ~= "table" or #actions ~= n or actions[0] ~= nil then
-    errors.raise(("%s: actions are %s, expected a list or i32 tensor of %d"):format(env.id, tables.in_words(actions), n))
-  end
-  for i = 1, n do
-    local a = actions[i]
-    if type(a) ~= "number" or a % 1 ~= 0 or a < 0 or a >= env.action_space.n then
-      errors.raise(("%s: action[%d]=%s, expected 0..%d (%s)"):format(env.id, i - 1, tostring(a),
-        env.action_space.n - 1, table.concat(env.action_space.names, " ")))
-    end
-    into[i - 1] = a
-  end
-  return into
-end
-
 ---Keep only some of the environments, before the first reset.  They are numbered from 0 again and draw the same random
 ---numbers as before.
 ---@param first integer from 0
@@ -267,7 +245,7 @@ function Env:keep(first, count)
 end
 
 ---Step every environment.  Where an episode ends, obs is the first observation of the next one.
----@param actions Tensor|integer[] [num_envs], each 0 .. n - 1
+---@param actions Tensor|integer[]|number[][] [num_envs], each 0 .. n - 1; of several numbers [num_envs, size]
 ---@return Tensor obs [num_envs, ...]
 ---@return Tensor reward [num_envs]
 ---@return Tensor terminated [num_envs], u8: 1 where the environment ended
@@ -277,7 +255,7 @@ end
 ---  return), `length` [num_envs]
 function Env:step(actions)
   local world, t, p = open(self), buffers(self)
-  actions = read_actions(self, actions, p.action)
+  actions = self.action_space:gather(self.id, self.num_envs, actions, p.action)
   overwrite(self, "env:step", 4)
   world:step(actions, p.obs, p.reward, p.terminated, p.truncated)
   local n, ended = self.num_envs, 0
@@ -294,7 +272,7 @@ function Env:step(actions)
 end
 
 ---Step every environment, with buffers of the caller; `env.ended` has the outcomes.  Allocates nothing.
----@param action ffi.cdata* int32_t[num_envs]
+---@param action ffi.cdata* int32_t[num_envs], or int32_t or float [num_envs, size]
 ---@param obs ffi.cdata* num_envs observations
 ---@param reward ffi.cdata* float[num_envs]
 ---@param terminated ffi.cdata* uint8_t[num_envs]
@@ -312,7 +290,7 @@ end
 ---Step t of a rollout (mn_rollout of engine/mneme.h), counted from 0; on a GPU this returns before the step is done.
 ---@param rollout ffi.cdata* its buffers, in the memory of leaf tensors
 ---@param t integer
----@param action ffi.cdata* int32_t[num_envs], of a leaf tensor or computed by a plan
+---@param action ffi.cdata* as for step_raw, of a leaf tensor or computed by a plan
 ---@return boolean cut true if the time limit may have ended an episode
 function Env:roll(rollout, t, action) return open(self):roll(rollout, t, action) end
 

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local spaces = require "mneme.envs.spaces"
 
 local C, check = engine.C, engine.check
 local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
@@ -231,17 +232,15 @@ local function new(name, given)
   local defaults = {}
   for _, p in ipairs(params) do defaults[p.name] = p.default end
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
-    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {}, names = {},
+    id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {},
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
     outcomes = C.mn_env_outcomes(number) ~= nil and words(ffi.string(C.mn_env_outcomes(number))) or {},
-    n_actions = C.mn_vec_actions(vec), codes = C.mn_vec_codes(vec) }, World)
+    actions = spaces.of_vec(vec, words(ffi.string(C.mn_env_actions(number)))), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
   local observes = not settings.facts and C.mn_env_observes(number) or nil     -- facts=1 adds others
   world.groups = groups_of(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
-  local next_name = ffi.string(C.mn_env_actions(number)):gmatch "%S+"
-  for i = 1, world.n_actions do world.names[i] = next_name() or tostring(i - 1) end
   world.own_limit = settings.time_limit == nil             -- nobody gave another
   local rules, filled = C.mn_env_rules(number), ffi.new "mn_reference"
   C.mn_vec_reference(vec, filled)

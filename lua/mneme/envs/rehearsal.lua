@@ -81,10 +81,12 @@ local function difference(a, b)
 end
 
 local function compare(env)
-  local a, b, action, draw = rig(env), rig(env), ffi.new "int32_t[1]", 1
+  local a, b, action, draw = rig(env), rig(env), env.action_space:room(1), 1
   local function act()
-    draw = draw * 16807 % 2147483647
-    action[0] = draw % a.world.n_actions
+    a.world.actions:any(action, 0, function()
+      draw = draw * 16807 % 2147483647
+      return draw / 2147483647
+    end)
   end
   a.world:reset(a.obs)
   for _ = 1, BEFORE do

@@ -10,6 +10,7 @@ local ordered = require("mneme.base.luajit_pairs").ordered
 local source_files = require "mneme.base.source_files"
 local native = require "mneme.envs.native"
 local reference = require "mneme.envs.reference"
+local spaces = require "mneme.envs.spaces"
 local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -119,13 +120,14 @@ local function check_spec(spec)
   end
 end
 
--- The names of the actions: those that were given, or their numbers.
-local function action_names(what, actions)
+-- The space of the actions: a space that was given, or a discrete one with their names or numbers.
+local function action_space(what, actions)
+  if spaces.is(actions) then return actions end
   if actions == "continuous"
     or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
-    errors.usage(("%s: actions are %s, expected a number of them or a list of their names"):format(what,
+    errors.usage(("%s: actions are %s, expected a number of them, a list of their names, mn.box or mn.multi_discrete"):format(what,
       type(actions) == "table" and tables.in_words(actions) or "continuous"),
-      "an action is one whole number: number the pairs of several parts, or steps of a continuous one (docs/write-an-environment.md)")
+      "mn.box { low = -1, high = 1 } is continuous, mn.multi_discrete { 3, 2 } several choices (docs/continuous-actions.md)")
   end
   local n = type(actions) == "table" and #actions or errors.whole(what, "actions", actions, 1)
   if n < 1 or n > MOST_ACTIONS then
@@ -138,7 +140,7 @@ local function action_names(what, actions)
       errors.usage(("%s: the name of action %d is a %s, expected a text"):format(what, i - 1, type(names[i])))
     end
   end
-  return names
+  return spaces.discrete(names)
 end
 
 -- What a memory may know, in the order of the names.
@@ -166,9 +168,9 @@ end
 ---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
 ---random(n) one of 1..n
 ---@field observation integer[]? sizes of one observation's axes
----@field actions (integer|string[])? how many, or their names
+---@field actions (integer|string[]|Space)? how many, their names, or mn.box, mn.multi_discrete
 ---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list
----@field step (fun(self: table, action: integer, random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
+---@field step (fun(self: table, action: integer|number[], random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
 ---reward, whether the episode is over, score
 ---@field draw fun(self: table, view: Canvas)?
 ---@field see fun(observation: number[], view: Canvas)? draws an observation for a person who plays, who may not see the state
@@ -192,7 +194,7 @@ end
 
 ---An environment made of Lua functions.
 ---  observation = {16}      sizes of one observation's axes
----  actions = 4             how many, or a list of their names
+---  actions = 4             how many, a list of their names, or mn.box { low = -1, high = 1 }, mn.multi_discrete { 3, 2 }: then step gets a list
 ---  reset = function(self, random) return obs end         self: an empty table, new for each episode
 ---  step = function(self, action, random) return obs, reward, terminated, score end
 ---  draw = function(self, view) end                        optional: the state
@@ -212,7 +214,7 @@ end
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
-  local names = action_names(name, spec.actions)
+  local actions = action_space(name, spec.actions)
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
@@ -234,7 +236,8 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, names = names, n_actions = #names,
+    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, actions = actions, took = actions:room(1),
+    words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
@@ -317,10 +320,8 @@ end
 function world:check_step(action)
   for i = 0, self.settings.num_envs - 1 do
     if not self.envs[i].self then errors.raise(self.what .. ": step before reset") end
-    if action[i] < 0 or action[i] >= self.n_actions then
-      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.what, i, action[i],
-        self.n_actions - 1, table.concat(self.names, " ")))
-    end
+    local wrong = self.actions:misfit(action, i)
+    if wrong then errors.raise(("%s: %s"):format(self.what, wrong)) end
   end
 end
 
@@ -344,12 +345,14 @@ function world:note_outcome(i)
 end
 
 function world:step(action, obs, reward, terminated, truncated)
+  action = ffi.cast(self.words, action)
   self:check_step(action)
   obs = ffi.cast(self.pointer, obs)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
   for i = 0, self.settings.num_envs - 1 do
     local env = self.envs[i]
-    local seen, r, done, score = ordered(self.spec.step, env.self, action[i], env.random)
+    self.actions:take(action, i, self.took)
+    local seen, r, done, score = ordered(self.spec.step, env.self, self.actions:read(self.took, 0), env.random)
     if type(r) ~= "number" or not (math.abs(r) <= LARGEST) then
       refuse(self, "step", (type(r) == "number" and tostring(r) or tables.in_words(r)) .. " as the reward", "a finite number", RESULTS)
     end

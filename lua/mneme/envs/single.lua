@@ -20,7 +20,7 @@ function Single:set_up(env)
   local space = env.observation_space
   local kind = dtypes[space.dtype]
   self.env, self.obs_bytes = env, state_arrays.size(space.shape) * kind.bytes
-  self.reward, self.action = ffi.new "float[1]", ffi.new "int32_t[1]"
+  self.reward, self.action = ffi.new "float[1]", env.action_space:room(1)
   self.terminated, self.truncated = ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
   self.room = ffi.new("char[?]", self.obs_bytes)
   self.obs = ffi.cast(kind.pointer, self.room)
@@ -43,10 +43,10 @@ end
 function Single.new(env) return Single.set_up(setmetatable({}, Single), env) end
 
 ---Step with an action.
----@param action integer
+---@param action integer|number[]
 ---@param recording Recording? records the step
 function Single:act(action, recording)
-  self.action[0] = action
+  self.env.action_space:put(self.action, 0, action)
   self.env:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
   local terminated, truncated = self.terminated[0] ~= 0, self.truncated[0] ~= 0
   self.ended = terminated or truncated

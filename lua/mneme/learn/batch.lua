@@ -11,11 +11,12 @@ local ops = tensor.ops
 ---@field observations Tensor [T,B,...] as the agent reads them: in the environment's type, normalised with norm_obs
 ---@field done Tensor [T,B] u8: 1 where the observation begins an episode
 ---@field previous table? { action = [T,B] i32, reward = [T,B] }, if the agent reads them
----@field actions Tensor [T,B] i32: what was done
+---@field actions Tensor [T,B] i32: what was done; of several numbers [T,B,size], of a box floats as they were drawn
 ---@field rewards Tensor [T,B] what it paid: normalised with norm_reward; at a time limit, gamma V of what would have followed is in it
 ---@field features Tensor [T,B,core.d_in] with gradient: what the core reads (the torso's output, and `previous`)
 ---@field core_output Tensor [T,B,core.d_out] with gradient: what the policy and value heads read
----@field logits Tensor [T,B,actions] with gradient
+---@field logits Tensor [T,B,actions] with gradient: the parameters of policy
+---@field policy Policy of each step: log_prob(actions), entropy(), kl(other): see models/distributions.lua
 ---@field values Tensor [T,B] with gradient
 ---@field returns Tensor [T,B] constants: lambda-returns, by gamma and lambda
 ---@field advantages Tensor [T,B] constants: returns less the values of when they were acted
@@ -35,6 +36,7 @@ local function rows(l, t)
   shape[1] = l.T
   return tensor.view(t, 0, shape)
 end
+function makers.policy(l, batch) return l.agent:distribution(batch.logits) end
 function makers.observations(l) return rows(l, l.inputs) end
 function makers.done(l) return rows(l, l.done) end
 function makers.actions(l) return l.played end
@@ -64,7 +66,7 @@ function makers.advantages(l, batch)
   return batch.advantages
 end
 
-local known = { "observations", "done", "previous", "actions", "rewards", "features", "core_output", "logits", "values", "returns", "advantages",
+local known = { "observations", "done", "previous", "actions", "rewards", "features", "core_output", "logits", "policy", "values", "returns", "advantages",
   "old_log_probs", "old_values" }
 local batches = {}
 
@@ -112,7 +114,8 @@ local function make_buffers(self)
   self.done = tensor.new { shape = { T + 1, B }, dtype = "u8" }
   self.resets = tensor.new { shape = { T + 1, B }, dtype = "u8", time = true }
   self.previous = self.agent:previous_leaves(T + 1, B)
-  self.rewards, self.played = tensor.new { shape = { T, B } }, tensor.new { shape = { T, B }, dtype = "i32" }
+  self.rewards, self.played = tensor.new { shape = { T, B } },
+    tensor.new { shape = self.env.action_space:shape(T, B), dtype = self.env.action_space.dtype }
   self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
   for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
   self.row = { action = {}, value = {}, reward = batches.rows_of(self.rewards, {}), played = batches.rows_of(self.played, {}),
@@ -155,6 +158,7 @@ local function make_rollout(self)
     end
   end
   r.context, r.reset_on_done = self.context, self.reset_on_done
+  r.action_size, r.floats = self.env.action_space.size, self.env.action_space.dtype == "f32"
   self.peek, self.buffers = peek, r
 end
 

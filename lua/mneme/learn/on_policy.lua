@@ -44,7 +44,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
----@field played Tensor [T,B] actions
+---@field played Tensor [T,B] actions, of several numbers [T,B,size]
 ---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
@@ -106,7 +106,7 @@ local function piece_of(self, first, rows)
   piece.act = plan(function(seen, cleared, state, told)
     local logits, values, after
     logits, values, after, piece.core_output = self:forward(seen, cleared, state, probe, told)
-    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, first = self.first }
+    return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
   batch.rows_of(piece.actions, self.row.action, first)
@@ -205,7 +205,7 @@ function OnPolicy:begin()
   ffi.fill(row.done[T], self.B, 1)
   self.memory_resets:all(row.resets[T])
   self.finished:begin()
-  if row.previous.action then for b = 0, self.B - 1 do row.previous.action[T][b] = -1 end end
+  if row.previous.action then for b = 0, self.B - 1 do self.env.action_space:clear(row.previous.action[T], b) end end
   if row.previous.reward then ffi.fill(row.previous.reward[T], 4 * self.B) end
   tensor.keep(self.agent.core:initial(self.B, self.first), self.next)
   if self.normaliser then self.normaliser:begin(self) end

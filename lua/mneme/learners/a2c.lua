@@ -4,7 +4,7 @@
 -- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
 -- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
 local define = require("mneme.learn.learners").define
-local ops = require("mneme.tensor.tensor").ops
+local policy_losses = require "mneme.learn.policy_losses"
 
 ---@class A2C: OnPolicy
 ---@field losses table<string, number> of the last update
@@ -31,9 +31,10 @@ Here $c_v$ is value_coef, $c_e$ entropy_coef, H the entropy; gradients are clipp
 ---@return table<string, Tensor> logged
 function A2C:loss(batch)
   local logits, values = self:sequence "logits", self:sequence "values"            -- T + 1 rows: the last one has no gradient
+  local whole = self.agent:distribution(logits)
   self.returns = batch.returns
-  local loss, policy, value, entropy = ops.a2c_loss { logits = logits, values = values, returns = batch.returns,
-    actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef }
+  local loss, policy, value, entropy = policy_losses.a2c(whole.fused and whole or batch.policy, { values = values, returns = batch.returns,
+    actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef })
   return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
 end
 

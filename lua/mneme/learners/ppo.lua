@@ -8,6 +8,7 @@ local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
 local numbers = require "mneme.base.format"
+local policy_losses = require "mneme.learn.policy_losses"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
 local sequences = require "mneme.learn.minibatches"
@@ -50,7 +51,7 @@ local function look(self)
   local logits, values = self:joined "logits", self:joined "values"
   local returns, advantages = ops.lambda_returns { rewards = self.rewards, values = values, done = self.done,
     gamma = self.gamma, lambda = self.lambda }
-  local log_probs = ops.pick(ops.log_softmax(ops.slice(logits, { to = T })), self.played)
+  local log_probs = self.agent:distribution(ops.slice(logits, { to = T })):log_prob(self.played)
   return log_probs, ops.slice(values, { to = T }), advantages, returns
 end
 
@@ -76,7 +77,7 @@ function PPO:batch()
   local logits, values, _, core_output, features = self.agent(m.x, m.resets, m.state, nil, m.previous)
   m.logits = logits
   return batches.of { observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
-    core_output = core_output, logits = logits, values = values, returns = m.returns, advantages = m.advantages,
+    core_output = core_output, logits = logits, policy = self.agent:distribution(logits), values = values, returns = m.returns, advantages = m.advantages,
     old_log_probs = m.log_probs, old_values = m.values }
 end
 
@@ -85,10 +86,10 @@ end
 ---@return Tensor loss
 ---@return table<string, Tensor> logged
 function PPO:loss(batch)
-  local loss, policy, value, entropy, kl, clipped = ops.ppo_loss { logits = batch.logits, values = batch.values, actions = batch.actions,
+  local loss, policy, value, entropy, kl, clipped = policy_losses.ppo(batch.policy, { values = batch.values, actions = batch.actions,
     old_log_probs = batch.old_log_probs, old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns,
     clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
-    normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 }
+    normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 })
   return loss, { policy_loss = policy, value_loss = value, entropy = entropy, approx_kl = kl, clipfrac = clipped }
 end
 

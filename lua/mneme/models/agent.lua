@@ -1,8 +1,10 @@
 -- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
+local ffi = require "ffi"
 local core_of = require "mneme.models.core"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
+local distributions = require "mneme.models.distributions"
 local decays = require "mneme.models.axes.decays"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
@@ -25,12 +27,15 @@ local OWN = "a module of the script"
 ---@field script_parameters integer? of the agent with the script's own core, of a core of a config's settings
 ---@field previous table { action = boolean, reward = boolean }: which parts of the previous step are inputs
 ---@field statistics table<string, Tensor>? that load_state_dict was given: observation.mean ...
+---@field actions integer numbers that the policy head gives of a step, the parameters of its distribution: logits of a discrete space
+---@field action_space Space of the environment that it was made for
+---@field kind table of its policy's distributions: see distributions.lua
 ---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
 
-local known = { env = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true }
+local known = { env = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true, distribution = true }
 local theirs = { actor = "policy", critic = "value" }          -- the names that CleanRL has for heads
 
 -- "action,reward" as a set.
@@ -71,12 +76,15 @@ local function own_head(name, part, d, expected, fits)
 end
 
 -- Policy and value: the script's own, or else the usual.
-local function make_heads(options, d, hidden, actions)
-  local heads = nn.heads(d, hidden, actions, options.head_act)
-  if not options.policy and not options.value then return heads end
+local function make_heads(options, d, hidden, actions, kind)
+  local means = kind.means and actions / 2           -- then the other half are log-deviations, learned beside the head
+  local heads = nn.heads(d, hidden, means or actions, options.head_act, means and 0.01)
+  if not options.policy and not options.value and not means then return heads end
   local actor, critic = heads.children[1][2], heads.children[2][2]
+  if means and not options.policy then actor = distributions.with_deviation(actor, means) end
   if options.policy then
-    actor = own_head("policy", options.policy, d, ("[2,3,%d]: a logit for each of %d actions"):format(actions, actions),
+    actor = own_head("policy", options.policy, d, ("[2,3,%d]: %s"):format(actions, options.env.action_space.kind == "discrete" and ("a logit for each of %d actions"):format(actions)
+      or ("the %d parameters of its distribution"):format(actions)),
       function(sizes) return #sizes == 1 and sizes[1] == actions end)
   end
   if options.value then
@@ -108,8 +116,9 @@ end
 ---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
 ---  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
----  [T,B,core.d_out] to logits [T,B,actions] and values [T,B,1] or [T,B] (a function has no parameters);
----  previous = "action,reward": what of the step before is an input too (the action as a one-hot)
+---  [T,B,core.d_out] to logits [T,B,actions] (of other spaces the parameters of the distribution) and values [T,B,1] or [T,B] (a function has no parameters);
+---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are);
+---  distribution: of the policy, "normal" or "tanh_normal" for a box, or a kind of your own (distributions.lua)
 ---@return Agent
 local function agent(options)
   errors.need("agent: what it is made of", options, nil, "{ env = mn.env(...), core = mn.core(...) }")
@@ -126,23 +135,27 @@ local function agent(options)
   end
   local previous = read_previous(options.previous or "")
   local torso = torsos.for_space(env.observation_space, options.torso)
-  local actions = env.action_space.n
-  local d_in = torso.d_out + (previous.action and actions or 0) + (previous.reward and 1 or 0)
-  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", nn.heads(c.d_out, hidden, actions, options.head_act) } } end
+  local space = env.action_space
+  local kind, kind_name = distributions.for_space(space, options.distribution)
+  local actions = errors.whole("agent", "size of its distribution", kind.size(space), 1)
+  local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or distributions.for_space(space).size(space)
+  local d_in = torso.d_out + (previous.action and told or 0) + (previous.reward and 1 or 0)
+  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", make_heads({ env = env, head_act = options.head_act }, c.d_out, hidden, actions, kind) } } end
   if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)
   core.sized = sizing or core.sized
-  local heads = make_heads(options, core.d_out, hidden, actions)
+  local heads = make_heads(options, core.d_out, hidden, actions, kind)
   local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
     { "critic", heads.children[2][2] } }
-  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions,
+  return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions, kind = kind,
+    kind_name = kind_name, action_space = space, told = told,
     observation_space = env.observation_space, asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
 end
 
 ---Is part of it made by the run's script alone?
 ---@param about table from describe
-local function of_script(about) return about.torso == OWN or about.policy ~= nil or about.value ~= nil or about.own_words ~= nil end
+local function of_script(about) return about.torso == OWN or about.policy ~= nil or about.distribution == OWN or about.value ~= nil or about.own_words ~= nil end
 
 ---Can environment and agent of a run be made without any code of the user's?
 ---@param about table its config.json
@@ -159,7 +172,21 @@ end
 ---@return Agent
 local function remade(about, env)
   return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
-    torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous }
+    torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
+end
+
+-- The action of the step before as the memory reads it.
+local function told_of(space, action)
+  if space.kind == "discrete" then return (ops.one_hot { index = action, classes = space.n }) end
+  if space.kind == "box" then return action end
+  local all
+  for k, n in ipairs(space.counts) do
+    local one = ops.slice { x = action, axis = -1, from = k - 1, to = k }
+    local shape = one:shape()
+    one = ops.one_hot { index = ops.reshape(one, { d0 = shape[1], d1 = shape[2] }), classes = n }
+    all = all and ops.concat(all, one) or one
+  end
+  return all
 end
 
 ---What goes into the memory: the torso's view of an observation, with what was done and paid before.
@@ -168,7 +195,7 @@ end
 ---@return Tensor [T,B,D]
 function Agent:features(x, previous)
   local y = self.torso(x)
-  if self.previous.action then y = ops.concat(y, ops.one_hot { index = previous.action, classes = self.actions }) end
+  if self.previous.action then y = ops.concat(y, told_of(self.action_space, previous.action)) end
   if self.previous.reward then
     local shape = previous.reward:shape()
     y = ops.concat(y, ops.reshape(previous.reward, { d0 = shape[1], d1 = shape[2], d2 = 1 }))
@@ -182,7 +209,7 @@ end
 ---@param state table? the core's, before the first step; nil: its initial one
 ---@param probe function? see Core
 ---@param previous table? { action = [T,B] i32, reward = [T,B] }, of the step before; -1 and 0 if there is none
----@return Tensor logits [T,B,actions]
+---@return Tensor logits [T,B,actions], the parameters of its policy: see Agent:distribution
 ---@return Tensor values [T,B]
 ---@return table state after the last step
 ---@return Tensor core_output [T,B,core.d_out], which the heads read
@@ -192,6 +219,63 @@ function Agent:__call(x, done, state, probe, previous)
   local y, new = self.core(read, done, state, probe)
   local logits, value = self.heads(y)
   return logits, value, new, y, read
+end
+
+---The policy of every step.
+---@param logits Tensor [T,B,actions] what the policy head gave
+---@return Policy sample, log_prob, entropy, kl, mode, describe: see distributions.lua
+function Agent:distribution(logits)
+  return self.kind.of(logits, self.action_space)
+end
+
+---What a person reads of the policy's parameters: probabilities of actions, of a box means and deviations.
+---@param logits ffi.cdata* float[actions] of one step
+---@param into ffi.cdata* float[actions]
+---@return ffi.cdata* into
+function Agent:show_policy(logits, into)
+  if self.kind.show then self.kind.show(logits, self.action_space, into)
+  else for k = 0, self.actions - 1 do into[k] = logits[k] end end
+  return into
+end
+
+---Names of these numbers.
+---@return string[]
+function Agent:policy_names()
+  if self.kind.names then return self.kind.names(self.action_space) end
+  local names = {}
+  for k = 1, self.actions do names[k] = tostring(k - 1) end
+  return names
+end
+
+---How far one policy is from another: KL(was || now), in nats.
+---@param was ffi.cdata* float[n * actions], parameters of n steps
+---@param now ffi.cdata* likewise
+---@param n integer
+---@return ffi.cdata* float[n], until the next call
+function Agent:divergence(was, now, n)
+  local pair = self.compared
+  if not pair or pair.n ~= n then
+    pair = { n = n, was = tensor.new { shape = { 1, n, self.actions } }, now = tensor.new { shape = { 1, n, self.actions } } }
+    self.compared = pair
+  end
+  ffi.copy(pair.was:data(), was, 4 * n * self.actions)
+  ffi.copy(pair.now:data(), now, 4 * n * self.actions)
+  local p = self:distribution(pair.was)
+  if not p.kl then errors.raise(("agent: its distribution %s has no kl"):format(p.describe and p:describe() or "of its own")) end
+  pair.kl = tensor.no_grad(function() return p:kl(self:distribution(pair.now)) end)
+  return pair.kl:data()
+end
+
+---Draws an action of every step, with random numbers that depend on the seed, the environment and its time alone.
+---@param logits Tensor [T,B,actions]
+---@param clock Tensor [3] i32: the seed, then the time of the first row
+---@param options table? { greedy = true: the likeliest, first = number of the first environment }
+---@return Tensor actions [T,B], of several numbers [T,B,size]
+function Agent:choose(logits, clock, options)
+  local draw = distributions.draw(clock, options and options.first)
+  local policy = self:distribution(logits)
+  if options and options.greedy then return policy:mode(draw) end
+  return policy:sample(draw)
 end
 
 ---The same as agents act: see Core:act.
@@ -214,13 +298,16 @@ end
 ---@return boolean
 function Agent:acts_apart() return self.core.acts == "steps" end
 
----Leaves for the previous action and reward, [T,B] each: the third argument of plans; nil if the agent has no such inputs.
+---Leaves for the previous action and reward, [T,B] each (actions of several numbers [T,B,size]): the third argument of plans; nil if the agent has no such inputs.
 ---@param T integer rows of time
 ---@param B integer environments
 ---@return table? { action = Tensor, reward = Tensor }
 function Agent:previous_leaves(T, B)
   local leaves = {}
-  if self.previous.action then leaves.action = tensor.new { shape = { T, B }, dtype = "i32", time = true }:fill(-1) end
+  local space = self.action_space
+  if self.previous.action then
+    leaves.action = tensor.new { shape = space:shape(T, B), dtype = space.dtype, time = true }:fill(space.dtype == "f32" and 0 or -1)
+  end
   if self.previous.reward then leaves.reward = tensor.new { shape = { T, B }, time = true } end
   return next(leaves) and leaves
 end
@@ -246,22 +333,14 @@ function Agent:describe()
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
     own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, parameters = self.module:count(),
-    torso = torso and values.to_json(torso), policy = asked.policy and OWN, value = asked.value and OWN, previous = asked.previous }
+    torso = torso and values.to_json(torso), policy = asked.policy and OWN,
+    distribution = self.kind_name and (self.action_space.kind ~= "discrete" and self.kind_name or nil) or OWN, value = asked.value and OWN, previous = asked.previous }
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 ---@param env Env
 ---@return string
 function Agent:title(env) return ("%s on %s"):format(self.core.name, env:title()) end
-
----Probabilities of n actions from a pointer to their logits, into another.
-function Agent.policy(logits, n, into)
-  local top, sum = -math.huge, 0
-  for a = 0, n - 1 do top = math.max(top, logits[a]) end
-  for a = 0, n - 1 do into[a] = math.exp(logits[a] - top) sum = sum + into[a] end
-  for a = 0, n - 1 do into[a] = into[a] / sum end
-  return into
-end
 
 ---The leaves that an optimiser moves.
 ---@return Tensor[]

@@ -192,15 +192,16 @@ local head_gains = { tanh = { SQRT2, SQRT2, SQRT2 }, relu = { 2, 0.01, 1 } }
 ---@param actions integer
 ---@param act "tanh"|"relu"|nil of the hidden layers; tanh: all matrices start orthogonal times sqrt 2, as the released A2C; relu: times 2,
 ---  then 0.01 for the policy and 1 for the value, as the released Craftax agents
+---@param gain number? with which the policy's last matrix begins, instead
 ---@return Module
-function nn.heads(d, hidden, actions, act)
+function nn.heads(d, hidden, actions, act, gain)
   act = act or "tanh"
   local gains = head_gains[act] or errors.unknown("activation of heads:", tostring(act), { "relu", "tanh" })
-  local function head(n, gain)
+  local function head(n, last)
     local first = nn.linear(d, hidden, { act = act, init = parameters.init.orthogonal(gains[1]) })
-    return nn.sequential { first, nn.linear(hidden, n, { init = parameters.init.orthogonal(gain) }) }
+    return nn.sequential { first, nn.linear(hidden, n, { init = parameters.init.orthogonal(last) }) }
   end
-  local actor = head(actions, gains[2])
+  local actor = head(actions, gain or gains[2])
   local critic = head(1, gains[3])
   return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
     local shape, values = y:shape(), critic(y)

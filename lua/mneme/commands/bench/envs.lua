@@ -61,11 +61,15 @@ local function workplace(name, settings, num_envs)
   local size, u8 = num_envs, env.observation_space.dtype == "u8"
   for _, n in ipairs(env.observation_space.shape) do size = size * n end
   local w = { env = env, num_envs = num_envs, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
-    reward = ffi.new("float[?]", num_envs), action = ffi.new("int32_t[?]", SETS * num_envs),
+    reward = ffi.new("float[?]", num_envs), action = env.action_space:room(SETS * num_envs),
     terminated = ffi.new("uint8_t[?]", num_envs), truncated = ffi.new("uint8_t[?]", num_envs) }
-  local random = ffi.new("float[?]", SETS * num_envs)
-  C.mn_random_uniform(1, 0, 0, random, SETS * num_envs)
-  for i = 0, SETS * num_envs - 1 do w.action[i] = random[i] * env.action_space.n end
+  local random, at = ffi.new("float[?]", SETS * num_envs * env.action_space.size), -1
+  C.mn_random_uniform(1, 0, 0, random, SETS * num_envs * env.action_space.size)
+  local function uniform()
+    at = at + 1
+    return random[at]
+  end
+  for i = 0, SETS * num_envs - 1 do env.action_space:any(w.action, i, uniform) end
   env:reset_raw(w.obs)
   return w
 end
@@ -76,14 +80,15 @@ function loops.c(w, rounds)
 end
 function loops.lua(w, rounds)
   local env, action, num_envs = w.env, w.action, w.num_envs
-  for k = 0, rounds - 1 do env:step_raw(action + k % SETS * num_envs, w.obs, w.reward, w.terminated, w.truncated) end
+  for k = 0, rounds - 1 do env:step_raw(action + k % SETS * num_envs * env.action_space.size, w.obs, w.reward, w.terminated, w.truncated) end
 end
 function loops.tensors(w, rounds)
   local tensor = require "mneme.tensor.tensor"
-  w.actions = w.actions or tensor.new { shape = { w.num_envs }, dtype = "i32" }
+  w.actions = w.actions or tensor.new { shape = w.env.action_space:shape(w.num_envs), dtype = w.env.action_space.dtype }
   local to = w.actions:data()
   for k = 0, rounds - 1 do
-    ffi.copy(to, w.action + k % SETS * w.num_envs, 4 * w.num_envs)
+    local n = w.num_envs * w.env.action_space.size
+    ffi.copy(to, w.action + k % SETS * n, 4 * n)
     w.env:step(w.actions)
   end
 end

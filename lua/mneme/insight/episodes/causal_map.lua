@@ -63,6 +63,7 @@ end
 
 -- Between forward() and step(): each action is the likeliest one in place of the one drawn.
 local function take_likeliest(p)
+  p.env.action_space:need_discrete("the likeliest action of a where", p.env.id)
   local A = p.env.action_space.n
   return function()
     local actions, logits = p.actions:data() + p.row * p.num_envs, p.logits:data() + p.row * p.num_envs * A
@@ -78,7 +79,7 @@ end
 local function survey_greedy(self)
   local p, envs, failed = self.carrier, {}, false
   for b, o in ipairs(self.outcomes) do envs[b], failed = b - 1, failed or o.score < 1 end
-  if not failed or p.greedy ~= 0 then return end
+  if not failed or p.greedy ~= 0 or p.env.action_space.kind ~= "discrete" then return end
   begin(self, p)
   local out = finish(self, p, envs, take_likeliest(p))
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
@@ -133,6 +134,15 @@ end
 
 -- What the agent does without any intervention: the policy and action of every step.
 local function recorder(p, kept)
+  if p.env.action_space.kind ~= "discrete" then
+    local n, size = p.num_envs * p.agent.actions, p.num_envs * p.env.action_space.size
+    return function()
+      local step = { policy = ffi.new("float[?]", n), actions = p.env.action_space:room(p.num_envs) }
+      ffi.copy(step.policy, p.logits:data() + p.row * n, 4 * n)
+      ffi.copy(step.actions, p:acting(), 4 * size)
+      kept[#kept + 1] = step
+    end
+  end
   local B, A = p.num_envs, p.env.action_space.n
   return function()
     local step = { policy = ffi.new("double[?]", B * A), actions = ffi.new("int32_t[?]", B) }
@@ -145,6 +155,19 @@ end
 
 -- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
 local function comparer(p, kept, envs, total)
+  local space, at = p.env.action_space, 0
+  if space.kind ~= "discrete" then
+    return function(out)
+      at = at + 1
+      local step, kl = kept[at], p.agent:divergence(kept[at].policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
+      for _, b in ipairs(envs) do
+        if not out[b] then
+          total[b] = (total[b] or 0) + math.max(0, kl[b])
+          space:put(p:acting(), b, space:read(step.actions, b))
+        end
+      end
+    end
+  end
   local B, A, k = p.num_envs, p.env.action_space.n, 0
   local now = ffi.new("double[?]", A)
   return function(out)

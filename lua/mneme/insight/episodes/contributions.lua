@@ -83,7 +83,7 @@ function contributions.runner(agent, space, B, share)
     if inputs ~= self.x then normaliser:observations(x, inputs:data(), B) end
     local logits, after = run(inputs, self.done, self.state, self.previous)
     local p = logits:data()
-    for b = 0, B - 1 do agent.policy(p + b * actions, actions, policy + b * actions) end
+    for b = 0, B - 1 do agent:show_policy(p + b * actions, policy + b * actions) end
     tensor.keep(after, self.state)
     return policy
   end
@@ -317,6 +317,7 @@ function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]
   if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
   if not next(agent.core.states) then return "this core has no memory" end
+  if agent.action_space.kind ~= "discrete" then return "not shown: it is measured by one choice of a few, the actions are " .. tostring(agent.action_space) end
   if first.step ~= 0 or last.step ~= #history - 1 then return "not shown: not every step of this episode is known" end
   for _, entry in ipairs(history) do
     if not entry.observation then return "not shown: observations of this size are not kept for every step" end

@@ -10,6 +10,12 @@ local function worlds_differ(a, b)
   return false
 end
 
+-- What was done at a step, as text: an action's name, or its numbers.
+local function did(at, names)
+  if at.did then return table.concat(at.did, " ") end
+  return at.action and names and names[at.action + 1] or tostring(at.action)
+end
+
 local function signed(x) return (("%+.2g"):format(x):gsub("^-", "−")) end
 
 ---Compares the episodes of two frames of the same step, or their ends.
@@ -23,7 +29,7 @@ local function divergence(a, b)
   local since, acted
   for i = 1, math.min(#a.history, #b.history) do
     local p, q = a.history[i], b.history[i]
-    if not acted and p.action ~= q.action then acted = p.step end
+    if not acted and did(p) ~= did(q) then acted = p.step end
     if not since and (acted or p.value ~= q.value or p.reward ~= q.reward or worlds_differ(p, q)) then since = p.step end
     if acted then break end
   end
@@ -37,7 +43,7 @@ local function divergence(a, b)
   elseif a.outcome or b.outcome then parts[1] = (a.outcome and "left" or "right") .. " episode ended"
   else
     parts[1] = "value " .. signed(b.value - a.value)
-    if a.action ~= b.action then parts[2] = ("%s instead of %s"):format(b.actions[b.action + 1], a.actions[a.action + 1]) end
+    if did(a) ~= did(b) then parts[2] = ("%s instead of %s"):format(did(b, b.actions), did(a, a.actions)) end
   end
   if acted and acted ~= since then parts[#parts + 1] = "actions differ since " .. acted end
   return ("differ since step %d: %s"):format(since, table.concat(parts, ", ")), since

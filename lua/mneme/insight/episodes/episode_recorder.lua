@@ -13,7 +13,7 @@ EpisodeRecorder.__index = EpisodeRecorder
 local function fields_of(stepper, snapshot)
   local space = stepper.env.observation_space
   local fields = { observation = { shape = space.shape, dtype = space.dtype }, value = { shape = { 1 } },
-    policy = { shape = { stepper.env.action_space.n } } }
+    policy = { shape = { stepper.agent.actions } } }
   for _, group in ipairs { "memory", "probes" } do
     for name, array in pairs(snapshot[group]) do
       fields[group .. ":" .. name] = { shape = array.shape, dims = array.dims }
@@ -64,7 +64,7 @@ function EpisodeRecorder:before()
     for b = 0, stepper.num_envs - 1 do begin(self, b) end
     self.begun = true
   end
-  self.actions = stepper.actions:data() + stepper.row * stepper.num_envs
+  self.actions = stepper:acting()
   if not self.internals then return end
   for b, rec in pairs(self.recordings) do rec:internals(values_of(stepper:snapshot(b))) end
 end
@@ -75,7 +75,7 @@ function EpisodeRecorder:after()
   for b = 0, stepper.num_envs - 1 do
     local rec, over = self.recordings[b], stepper.done[b] ~= 0
     if rec then
-      rec:add(self.actions[b], stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, observation_of(stepper, b))
+      rec:add(stepper.env.action_space:read(self.actions, b), stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, observation_of(stepper, b))
     end
     if over then
       if rec then

@@ -191,7 +191,7 @@ end
 -- The history entry of a frame.
 local function entry_of(frame)
   local truth, seen = frame.truth, frame.observation
-  return { step = frame.step, value = frame.value, reward = frame.reward, action = frame.action,
+  return { step = frame.step, value = frame.value, reward = frame.reward, action = frame.action, did = frame.did,
     x = truth.x or truth.position, y = truth.y, gates = gate_means(frame), truth = truth,
     policy = #frame.policy > 0 and frame.policy or nil, norms = norms_of(frame.memory), probes = frame.probes,
     observation = seen and state_arrays.size(seen.shape) <= SMALL and seen or nil }

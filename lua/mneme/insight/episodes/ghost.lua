@@ -31,10 +31,10 @@ function Ghost:move()
   local s = self.stepper
   if self.outcome then return end
   s:forward()
-  local action = s:snapshot(0).action
+  local now, space = s:snapshot(0), s.env.action_space
   s:step()
   local n = #self.rewards + 1
-  self.rewards[n], self.actions[n], self.ret = s.reward[0], s.env.action_space.names[action + 1], self.ret + s.reward[0]
+  self.rewards[n], self.actions[n], self.ret = s.reward[0], space:words(now.did or now.action), self.ret + s.reward[0]
   if s.done[0] ~= 0 then
     self.outcome = s.env:outcome(0)
   end

@@ -8,6 +8,7 @@ local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
+local spaces = require "mneme.envs.spaces"
 local state_arrays = require "mneme.models.state_arrays"
 local numbers = require "mneme.base.format"
 local safetensors = require "mneme.tensor.safetensors"
@@ -48,7 +49,8 @@ local function layout(about, world_bytes, columns)
   add("counters", "f64", { #counters })
   add("world", "u8", { math.max(1, world_bytes) })
   add("observation", env.observation_space.dtype, env.observation_space.shape)
-  add("policy", "f32", { env.action_space.n })
+  add("policy", "f32", { #about.policy })
+  if env.action_space.kind ~= "discrete" then add("did", "f32", { env.action_space.size }) end
   add("history", "f32", { live_channel.history, columns })
   for _, group in ipairs { "memory", "probes" } do
     local names = {}
@@ -77,19 +79,20 @@ local function place_of(vec)
   end
 end
 
-local known = { title = true, env = true, memory = true, probes = true, reads = true }
+local known = { title = true, env = true, policy = true, memory = true, probes = true, reads = true }
 local Writer = {}
 Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; env = an Env; reads: as in Frame; memory (see state_arrays.of_core), probes: name -> { shape,
+---@param about table title; env = an Env; policy = names of its numbers (nil: those of the actions); reads: as in Frame; memory (see state_arrays.of_core), probes: name -> { shape,
 ---  dims } of one environment's arrays
 function live_channel.writer(path, about)
   for key in pairs(about) do
     if not known[key] then errors.unknown("key of live_channel.writer:", key, tables.keys(known)) end
   end
-  local env = about.env
+  local env, space = about.env, about.env.action_space
+  about.policy = about.policy or space.names
   local vec = env.world.vec                        -- rules in Lua have none: such an environment is not drawn
   for name, array in pairs(about.probes or {}) do array.name = name end
   local rows, kinds = gate_rows(about), {}
@@ -98,7 +101,7 @@ function live_channel.writer(path, about)
   local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
   local schema = json.encode { fields = fields, title = about.title, reads = about.reads, num_envs = env.num_envs,
     env = vec and { id = env.id, settings = env.settings } or nil,
-    actions = json.array(env.action_space.names), counters = json.array(counters),
+    actions = json.array { unpack(about.policy) }, space = space.kind ~= "discrete" and space:describe() or nil, counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
   local self = setmetatable({ fields = fields, vec = vec, num_envs = env.num_envs, rows = rows }, Writer)
   self.history, self.columns, self.noted = ffi.new("float[?]", live_channel.history * columns), columns, 0
@@ -114,7 +117,7 @@ function Writer:note(now)
   if now.step == 0 or now.env_index ~= self.noting or self.noted == live_channel.history then self.noted = 0 end
   local to = self.history + self.noted * self.columns
   self.noting, self.noted = now.env_index, self.noted + 1
-  to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action
+  to[0], to[1], to[2], to[3] = now.step, now.value, now.reward, now.action or 0 / 0
   to[4], to[5] = self.place(now.env_index)
   for i, row in ipairs(self.rows) do
     local from, sum = now.probes[row.name] + row.at, 0
@@ -181,7 +184,10 @@ local function equal(a, b) return is_texts(a) and table.concat(a, "\n") == table
 -- What is wrong with a schema's fields: their names, types, and that they lie one after another in a snapshot.  nil: nothing.
 local function fault_of_fields(schema, bytes)
   local need, at, seen = { counters = "f64", observation = "f32 or u8", policy = "f32", world = "u8", history = "f32" }, 0, {}
-  local count = { counters = #counters, policy = #schema.actions, history = live_channel.history * (#noted + #schema.gates) }
+  local space = schema.space and spaces.of_description(schema.space)
+  if schema.space ~= nil and not space then return "the space of its actions is none" end
+  if space then need.did = "f32" end
+  local count = { counters = #counters, policy = #schema.actions, did = space and space.size, history = live_channel.history * (#noted + #schema.gates) }
   for _, field in ipairs(schema.fields) do
     if type(field) ~= "table" or not is_text(field.name) or not bytes_of[field.dtype] or not state_arrays.is_shape(field.shape, field.dims) then
       return "a field has no shape"
@@ -219,7 +225,7 @@ function live_channel.reader(path)
   local bytes = C.mn_live_reader_bytes(peek)
   local schema = read_schema(path, ffi.string(C.mn_live_reader_schema(peek)), bytes)
   local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
-  self.num_envs = schema.num_envs
+  self.num_envs, self.space = schema.num_envs, schema.space and spaces.of_description(schema.space) or nil
   self.buffer = ffi.new("uint8_t[?]", bytes)
   self.env = env_of(schema)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
@@ -300,12 +306,14 @@ function Reader:next()
       now.observation = { shape = field.shape, values = at }
       if space and space.dtype == field.dtype and state_arrays.size(space.shape) == state_arrays.size(field.shape) then now.sight = self.env:sight(at) end
     elseif field.name == "policy" then now.policy = at
+    elseif field.name == "did" then now.did, now.space = self.space:read(at, 0), self.space
     elseif field.name == "history" then history = at
     elseif field.name == "world" and self.env then
       self.env:restore(0, ffi.string(at, state_arrays.size(field.shape)))
       now.canvas, now.truth = self.env:draw(0), self.env:truth(0)
     end
   end
+  if now.did then now.action = nil end
   now.history = read_history(schema, history, now.noted)
   now.canvas = now.canvas or self.nothing
   now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.env_index, self.num_envs)

@@ -61,11 +61,12 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, reads = reading(core), memory = state_arrays.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = reading(core), memory = state_arrays.of_core(core),
     probes = about })
   local x = part(learner.x)
-  local n = env.action_space.n
-  local now = { policy = ffi.new("float[?]", n), memory = {}, probes = {} }
+  local space = env.action_space
+  local now = { policy = ffi.new("float[?]", learner.agent.actions), memory = {}, probes = {},
+    did = ffi.new("float[?]", space.size) }
   local B, T = learner.B, learner.T
   local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
   local last = ffi.new("float[?]", B)
@@ -81,14 +82,15 @@ function live_publisher.writer(learner, path, title, total)
       end
     end
     local b = writer:wanted()
-    now.env_index, now.action, now.value = b, row.action[t][b], row.value[t][b]
+    now.env_index, now.action, now.value = b, space.kind == "discrete" and row.action[t][b] or nil, row.value[t][b]
+    for k = 0, space.kind ~= "discrete" and space.size - 1 or -1 do now.did[k] = row.action[t][b * space.size + k] end
     now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
     for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.stride end
     writer:note(now)
     if not writer:due() then return end
     for name, of_env in pairs(of.asked) do now.probes[name] = of_env(b) end
     now.observation = x.data + t * x.row + b * x.stride
-    learner.agent.policy(of.logits.data + at * of.logits.row + b * of.logits.stride, n, now.policy)
+    learner.agent:show_policy(of.logits.data + at * of.logits.row + b * of.logits.stride, now.policy)
     for name, of_env in pairs(of.memory) do now.memory[name] = of_env(b) end
     writer:write(now)
   end

@@ -43,11 +43,11 @@ function paired_episodes.round(p, list, o)
     end
     for _, env in ipairs(not_applied) do refused[env] = true end
     p:forward()
-    local actions = p.actions:data() + p.row * p.num_envs
+    local actions, space = p:acting(), p.env.action_space
     p:step()
     for _, b in ipairs(living) do
       if kept then
-        kept[b]:add(actions[b], p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
+        kept[b]:add(space:read(actions, b), p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
       end
       if p.done[b] ~= 0 then
         out[b + 1], left = p.env:outcome(b), left - 1

@@ -55,7 +55,7 @@ local function act_plan(self)
   return plan(function(x, resets, state, previous)
     local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
       function(name, t) return probe(self, name, t) end, previous)
-    return logits, values, after, ops.softmax_sample { logits = logits, clock = self.clock, greedy = self.greedy }
+    return logits, values, after, self.agent:choose(logits, self.clock, { greedy = self.greedy == 1 })
   end)
 end
 
@@ -101,7 +101,7 @@ function stepper.new(env, agent, options)
   self.clock:data()[0] = self.seed % 2 ^ 31
   self.state, self.start = agent.core:initial(B), agent.core:initial(B)
   self.reward, self.terminated, self.truncated = ffi.new("float[?]", B), ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
-  self.policy = ffi.new("float[?]", env.action_space.n)
+  self.policy, self.policy_names = ffi.new("float[?]", agent.actions), agent:policy_names()
   self.step_of, self.return_of, self.episode_of = ffi.new("int[?]", B), ffi.new("double[?]", B), ffi.new("int[?]", B)
   record(self)
   self.memory = state_arrays.of_core(agent.core)
@@ -116,14 +116,17 @@ end
 function Stepper:observations() return self.x:data() + self.row * self.num_envs * self.n end
 local function resets(self) return self.resets:data() + self.row * self.num_envs end
 
--- The agent's inputs from the previous step: `actions` (int32_t*) and the reward, or nothing where an episode begins.
+-- The agent's inputs from the previous step: `actions` (a pointer) and the reward, or nothing where an episode begins.
 local function set_previous(self, actions)
   for name, t in pairs(self.previous or {}) do
-    local to, nothing = t:data() + self.row * self.num_envs, name == "action" and -1 or 0
-    local from = name == "action" and actions or self.reward
-    local scaled = name == "reward" and self.normaliser
+    local space, size = self.env.action_space, t:size() / self.rows / self.num_envs
+    local to = t:data() + self.row * self.num_envs * size
     for b = 0, self.num_envs - 1 do
-      to[b] = self.done[b] ~= 0 and nothing or scaled and scaled:reward(from[b]) or from[b]
+      if name == "reward" then
+        local scaled = self.normaliser and self.done[b] == 0
+        to[b] = self.done[b] ~= 0 and 0 or scaled and self.normaliser:reward(self.reward[b]) or self.reward[b]
+      elseif self.done[b] ~= 0 then space:clear(to, b)
+      else for k = b * size, (b + 1) * size - 1 do to[k] = actions[k] end end
     end
   end
 end
@@ -168,7 +171,10 @@ function Stepper:restart_plan()
   local bytes = obs_bytes(self)
   ffi.copy(self.x:data(), ffi.cast("char *", self.x:data()) + row * bytes, bytes)
   ffi.copy(self.resets:data(), self.resets:data() + row * B, B)
-  for _, t in pairs(self.previous or {}) do ffi.copy(t:data(), t:data() + row * B, 4 * B) end
+  for _, t in pairs(self.previous or {}) do
+    local n = t:size() / self.rows
+    ffi.copy(t:data(), t:data() + row * n, 4 * n)
+  end
 end
 
 ---Between step() and forward(): make probes clampable.  Where `held[name].mask` [B,...] is set, a probe takes the values of
@@ -193,13 +199,18 @@ function Stepper:forward()
   self.acted, self.thought = true, true
 end
 
+---Pointer to the actions of a row, [num_envs] or [num_envs, size].
+---@param row integer? nil: the present one
+---@return ffi.cdata*
+function Stepper:acting(row) return self.actions:data() + (row or self.row) * self.num_envs * self.env.action_space.size end
+
 ---Step every environment with the sampled actions; returns how many episodes ended.
 ---@return integer
 function Stepper:step()
   local env, ended, row = self.env, 0, self.row
   self.row, self.row_before, self.thought = row + 1, row, false      -- probes still hold that row
   if self.row == self.piece or self.rollout and (self.steps_taken + 1) % self.rollout == 0 then rebase(self, self.row) end
-  local done, actions = self.done, self.actions:data() + row * self.num_envs
+  local done, actions = self.done, self:acting(row)
   env:step_raw(actions, self:observations(), self.reward, self.terminated, self.truncated)
   for b = 0, self.num_envs - 1 do
     done[b] = (self.terminated[b] ~= 0 or self.truncated[b] ~= 0) and 1 or 0
@@ -240,13 +251,13 @@ end
 
 ---Observation, action, policy, value, memory and probes of one environment, after forward(); pointers are valid until the next.
 ---@param b integer index of the environment
----@return table { observation, action, policy, value, memory, probes }
+---@return table { observation, action or did = a list of numbers, policy, value, memory, probes }
 function Stepper:snapshot(b)
-  local n, at = self.env.action_space.n, self.row * self.num_envs + b
-  self.agent.policy(self.logits:data() + at * n, n, self.policy)
+  local at, one, did = self.row * self.num_envs + b, self.env.action_space:taken(self:acting(), b)
+  self.agent:show_policy(self.logits:data() + at * self.agent.actions, self.policy)
   return {
     observation = { shape = self.env.observation_space.shape, values = self:observations() + b * self.n },
-    action = self.actions:data()[at], policy = self.policy, value = self.values:data()[at],
+    action = one, did = did, policy = self.policy, value = self.values:data()[at],
     memory = memory(self, b), probes = probes(self, b),
   }
 end
@@ -269,7 +280,7 @@ function Stepper:next(before, action)
   local ended
   local b = self.env_index
   if self.acted then
-    if action then self.actions:data()[self.row * self.num_envs + b] = action end
+    if action then self.env.action_space:put(self:acting(), b, action) end
     self:step()
     if self.done[b] ~= 0 then
       ended = self.env:outcome(b)
@@ -280,7 +291,7 @@ function Stepper:next(before, action)
   self:forward()
   local now = self:snapshot(b)
   now.title, now.source, now.canvas, now.truth = self.title, self.source, self.env:draw(b), self.env:truth(b)
-  now.actions, now.reward, now.ended = self.env.action_space.names, self.reward[b], ended
+  now.actions, now.reward, now.ended, now.space = self.policy_names, self.reward[b], ended, self.env.action_space
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
   now.reads, now.run, now.checkpoint, now.agent = reading(self.agent.core), self.run, self.steps, self.agent
@@ -298,7 +309,8 @@ local function buffers(self)
     { self.clock:data(), 12 } }
   for _, name in ipairs { "action", "reward" } do
     local t = self.previous and self.previous[name]
-    if t then list[#list + 1] = { t:data() + self.row * B, 4 * B } end
+    local n = t and t:size() / self.rows
+    if t then list[#list + 1] = { t:data() + self.row * n, 4 * n } end
   end
   return list
 end

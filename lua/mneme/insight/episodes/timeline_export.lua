@@ -20,7 +20,7 @@ local function export_episode(line, i)
   local like = line:frame(i)
   local first = p.observations and like and line:stand_before(i)
   if not first then return nil, false end
-  local names, fields = p.env.action_space.names, episode_recorder.fields_of(p, like)
+  local space, fields = p.env.action_space, episode_recorder.fields_of(p, like)
   local rec = trajectory_writer.new(p.env, 0, { fields = fields,
     about = { title = p.title, source = p.source, run = p.run, reads = reading(p.agent.core) } })
   rec:begin(p:observations())
@@ -29,13 +29,13 @@ local function export_episode(line, i)
     local at = first + rec.steps
     for _, note in ipairs(line:intervene(at)) do rec:intervene(note, p:observations()) end
     p:forward()
-    local actions, hand = p.actions:data() + p.row, line.actions[at]
+    local actions, hand = p:acting(), line.actions[at]
     if hand then
-      actions[0] = hand
-      rec:intervene({ kind = "take", what = names[hand + 1] }, p:observations())
+      space:put(actions, 0, hand)
+      rec:intervene({ kind = "take", what = space:words(hand) }, p:observations())
     end
     rec:internals(episode_recorder.values_of(p:snapshot(0)))
-    local action = actions[0]
+    local action = space:read(actions, 0)
     p:step()
     over = p.done[0] ~= 0
     rec:add(action, p.reward[0], p.terminated[0] ~= 0, p.truncated[0] ~= 0, p:observations())

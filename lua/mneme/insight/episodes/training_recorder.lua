@@ -33,7 +33,7 @@ end
 function TrainingRecorder:before()
   if self.silent then return end
   local learner = self.learner
-  table.insert(self.rollouts, { start = learner.env:save(0), actions = ffi.new("int32_t[?]", learner.T) })
+  table.insert(self.rollouts, { start = learner.env:save(0), actions = {} })
 end
 
 ---After it: its actions are kept while they belong to the latest complete episode or to the current one.
@@ -44,7 +44,7 @@ function TrainingRecorder:after(step)
   local rollout, row, T = rollouts[#rollouts], learner.row, learner.T
   rollout.starts = {}
   for t = 0, T - 1 do
-    rollout.actions[t] = row.played[t][0]
+    rollout.actions[t] = learner.env.action_space:read(row.played[t], 0)
     if row.done[t + 1][0] ~= 0 then table.insert(rollout.starts, t + 1) end
   end
   self.steps = self.steps + T

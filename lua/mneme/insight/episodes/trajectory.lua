@@ -4,7 +4,7 @@
 --   mneme-trajectory 1 HHHHHHHH CCCCCCCC   version; bytes of the header, checksum of all else, in hex
 --   { ... }                                the header: JSON, then spaces to a multiple of 16
 --   start, actions, rewards, ends, checks, records       sizes follow from the header; each padded to 16
--- An action takes as many bits as distinguish the actions, and a reward likewise where few values occur: one step of a
+-- An action takes as many bits as distinguish the actions (one of several numbers four bytes for each), and a reward likewise where few values occur: one step of a
 -- T-Maze takes half a byte.  Records hold the agent's internals at each step, where they were recorded.
 local ffi = require "ffi"
 local bit = require "bit"
@@ -14,6 +14,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
+local spaces = require "mneme.envs.spaces"
 local state_arrays = require "mneme.models.state_arrays"
 local plain_nans = require("mneme.tensor.safetensors").plain_nans
 
@@ -112,14 +113,15 @@ end
 ---@class Trajectory
 ---@field env string "tmaze-v0"
 ---@field settings table of the environment, with its seed and time limit
----@field names string[] of the actions
+---@field names string[] of the actions, of several numbers of each
+---@field space Space of the actions
 ---@field observation table { shape, dtype }
 ---@field copy integer the index of the recorded environment
 ---@field seed integer? what the environment was reset with
 ---@field script string? whose functions are the rules; nil for environments in C
 ---@field start string the environment's state, from env:save
 ---@field steps integer
----@field actions ffi.cdata* int32_t[steps]
+---@field actions ffi.cdata* int32_t[steps], or int32_t or float [steps * space.size]
 ---@field rewards ffi.cdata* float[steps]
 ---@field flags ffi.cdata* uint8_t[steps]: 1 where the step terminated an episode, 2 where it truncated one
 ---@field checks ffi.cdata* uint32_t[steps / block + 1]: CRC-32C of the steps + 1 observations, block by block
@@ -142,15 +144,16 @@ local function ends_of(flags, steps)
 end
 
 local function contents(t)
+  local space = t.space or spaces.discrete(t.names)
   local n, bits = t.steps, ffi.cast("const int32_t *", t.rewards)
   local values, codes = different(bits, n)
   local kept, ends, width = #t.start:gsub("%z+$", ""), ends_of(t.flags, n), width_of(#t.names)
   local header = { env = t.env, settings = t.settings, copy = t.copy, seed = t.seed, steps = n, script = t.script,
-    actions = array_of(t.names), start = json.array { kept, #t.start }, ends = #ends,
+    actions = array_of(t.names), space = space.kind ~= "discrete" and space:describe() or nil, start = json.array { kept, #t.start }, ends = #ends,
     rewards = values and #values or 0, fields = json.array(t.fields), about = t.about,
     observation = { shape = array_of(t.observation.shape), dtype = t.observation.dtype },
     interventions = #t.interventions > 0 and array_of(t.interventions) or nil }
-  local sections = { { t.start, kept }, { pack(t.actions, n, width), packed_bytes(n, width) } }
+  local sections = { { t.start, kept }, space.kind == "discrete" and { pack(t.actions, n, width), packed_bytes(n, width) } or { t.actions, 4 * n * space.size } }
   if values then
     local narrow = width_of(#values)
     sections[3] = { ffi.new("int32_t[?]", #values, values), 4 * #values }
@@ -232,6 +235,7 @@ local function fault(h)
   if not whole(kept, 0, 2 ^ 31) or not whole(size, kept, kept + 2 ^ 24) then return "start is not a pair of sizes" end
   if #h.actions == 0 then return "there are no actions" end
   for _, name in ipairs(h.actions) do if type(name) ~= "string" then return "the name of an action is no text" end end
+  if h.space ~= nil and not spaces.of_description(h.space) then return "the space of its actions is none" end
   if h.script and type(h.script) ~= "string" then return "script is no text" end
   if not state_arrays.is_shape(h.observation.shape) or not dtypes[h.observation.dtype] then return "observation has no shape or type" end
   local at = 0
@@ -321,13 +325,14 @@ function trajectory.read(path)
     names = h.actions, observation = h.observation, fields = h.fields, about = h.about, owner = owner, path = path,
     interventions = h.interventions or {} }
   t.start = ffi.string(section("start", h.start[1]), h.start[1]) .. ("\0"):rep(h.start[2] - h.start[1])
-  local packed, actions_at = section("actions", packed_bytes(n, width))
-  t.actions = ffi.new("int32_t[?]", n)
-  unpack_bits(packed, n, width, t.actions)
+  t.space = h.space and spaces.of_description(h.space) or spaces.discrete(t.names)
+  t.actions = t.space:room(n)
+  local bytes_of = h.space and 4 * n * t.space.size or packed_bytes(n, width)
+  local packed, actions_at = section("actions", bytes_of)
+  if h.space then ffi.copy(t.actions, packed, bytes_of) else unpack_bits(packed, n, width, t.actions) end
   for i = 0, n - 1 do
-    if t.actions[i] >= #t.names then
-      errors.fail(("%s: byte %.0f: damaged: step %d has action %d of %d"):format(path, actions_at, i, t.actions[i], #t.names))
-    end
+    local wrong = t.space:misfit(t.actions, i)
+    if wrong then errors.fail(("%s: byte %.0f: damaged: step %d: %s"):format(path, actions_at, i, wrong)) end
   end
   t.rewards = read_rewards(path, h, section)
   t.flags = read_flags(path, h, section)

@@ -86,10 +86,10 @@ local function new(t, like)
       or ("%s: cannot be replayed: %s"):format(name_of(t), env.message), env.hint) end
     error(env, 0)
   end
-  local space, n = env.observation_space, env.action_space.n
-  if shape_text(space) ~= shape_text(t.observation) or n ~= #t.names then
-    errors.fail(("%s: recorded with observations %s and %d actions, %s has %s and %d here"):format(name_of(t),
-      shape_text(t.observation), #t.names, env.id, shape_text(space), n))
+  local space, acts = env.observation_space, env.action_space
+  if shape_text(space) ~= shape_text(t.observation) or acts.kind ~= t.space.kind or #acts.names ~= #t.names then
+    errors.fail(("%s: recorded with observations %s and actions %s, %s has %s and %s here"):format(name_of(t),
+      shape_text(t.observation), tostring(t.space), env.id, shape_text(space), tostring(acts)))
   end
   local self = single.set_up(setmetatable({ trajectory = t, marks = marks_of(t) }, Replay), env)
   self:restart()
@@ -163,7 +163,7 @@ local flag_words = { [0] = "goes on", "terminates", "is truncated" }
 function Replay:advance()
   local t, k = self.trajectory, self.step_number
   if k >= t.steps then return false end
-  self:act(t.actions[k])
+  self:act(t.space:read(t.actions, k))
   local flags = flags_of(self.terminated[0], self.truncated[0])
   if not self.problem and bits_of(self.reward[0]) ~= bits_of(t.rewards[k]) then
     self.problem = ("step %d: reward %.9g, recorded %.9g"):format(k, self.reward[0], t.rewards[k])
@@ -209,11 +209,11 @@ function Replay:next(before)
   self.shown = true
   if before then before(self, ended) end
   local now = { title = t.about.title or t.env, source = self.problem or t.about.source or t.path,
-    canvas = self.env:draw(0), truth = self.env:truth(0), actions = t.names, memory = {}, probes = {}, policy = {},
+    canvas = self.env:draw(0), truth = self.env:truth(0), actions = t.names, space = t.space, memory = {}, probes = {}, policy = {},
     observation = { shape = t.observation.shape, values = self.obs }, sight = self.env:sight(self.obs), reward = self.reward[0], step = self.step,
     episode = self.episode, ret = self.ret, reads = t.about.reads, ended = ended, over = self.step_number == t.steps }
   if not now.over then
-    now.action = t.actions[self.step_number]
+    now.action, now.did = t.space:taken(t.actions, self.step_number)
     add_records(now, t, self.step_number)
   end
   return now

@@ -84,7 +84,7 @@ function Recording:internals(values)
 end
 
 ---The environment has made a step.
----@param action integer
+---@param action integer|number[]
 ---@param reward number
 ---@param terminated boolean
 ---@param truncated boolean
@@ -92,14 +92,17 @@ end
 function Recording:add(action, reward, terminated, truncated, obs)
   local t = self.steps
   if not t then errors.raise "recording: add before begin" end
-  if type(action) ~= "number" or not (action >= 0 and action < self.env.action_space.n) or type(reward) ~= "number" then
-    errors.raise(("recording: action %s and reward %s, expected 0..%d and a number"):format(tostring(action), tostring(reward),
-      self.env.action_space.n - 1))
+  local space = self.env.action_space
+  if type(action) ~= (space.kind == "discrete" and "number" or "table") or type(reward) ~= "number" then
+    errors.raise(("recording: action %s and reward %s, expected one of %s and a number"):format(tostring(action), tostring(reward), tostring(space)))
   end
   if t >= trajectory.most_steps then
     errors.fail(("recording: more than %d steps in one trajectory"):format(trajectory.most_steps))
   end
-  grow(self, "actions", "int32_t[?]", t + 1)[t] = action
+  local actions = grow(self, "actions", space.dtype == "f32" and "float[?]" or "int32_t[?]", (t + 1) * space.size)
+  space:put(actions, t, action)
+  local wrong = space:misfit(actions, t)
+  if wrong then errors.raise("recording: " .. wrong) end
   grow(self, "rewards", "float[?]", t + 1)[t] = reward
   grow(self, "flags", "uint8_t[?]", t + 1)[t] = terminated and 1 or truncated and 2 or 0
   self.steps = t + 1
@@ -130,7 +133,7 @@ function Recording:trajectory()
   if (self.steps or 0) == 0 then errors.raise "recording: no step was recorded" end
   local env, settings = self.env, {}
   for key, value in pairs(env.settings) do if key ~= "num_envs" then settings[key] = value end end
-  return { env = env.id, settings = settings, names = env.action_space.names, copy = self.copy, seed = self.seed,
+  return { env = env.id, settings = settings, names = env.action_space.names, space = env.action_space, copy = self.copy, seed = self.seed,
     observation = { shape = env.observation_space.shape, dtype = env.observation_space.dtype },
     script = script_of(env), start = self.start, steps = self.steps, actions = self.actions,
     rewards = self.rewards, flags = self.flags, checks = self.checks, fields = self.fields, stride = self.stride,

@@ -84,6 +84,7 @@ Credit.__index = Credit
 ---@param episode table of credit.play
 ---@return Credit
 function credit.new(agent, space, episode)
+  agent.action_space:need_discrete("mneme credit")
   local core, everything = agent.core, {}
   for i, name in ipairs(core:state_names()) do everything[i] = { name = name } end
   local whole = core.acts == "steps" or core.claims.steps ~= "exact" or core.claims.gradients ~= "exact"

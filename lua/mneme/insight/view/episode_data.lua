@@ -292,6 +292,7 @@ local function sentence(frame, name)
   if frame.outcome then parts[1] = "end, " .. ended(frame.outcome)
   else
     local p = a and frame.policy[a + 1]
+    if frame.did then parts[1] = frame.space:words(frame.did) end
     if a then parts[1] = frame.actions[a + 1] .. (p and (" with %.0f %%"):format(100 * p) or "") end
     if frame.value then parts[#parts + 1] = "value " .. said(frame.value) end
     if frame.ret then parts[#parts + 1] = "return so far " .. said(frame.ret) end

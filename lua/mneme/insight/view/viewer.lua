@@ -162,7 +162,8 @@ function Viewer:take(clock)
   if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
     return self:say("only an agent that plays an episode can be taken over", clock)
   end
-  local names, told = self:frame(1).actions, {}
+  local names, told, space = self:frame(1).actions, {}, self:frame(1).space
+  if space and space.kind ~= "discrete" then return self:say("only one choice of a few can be taken by keys, the actions are " .. tostring(space), clock) end
   local actions, labels = keyboard.divide(names)
   for i, label in ipairs(labels) do told[i] = label .. " " .. names[i] end
   keyboard.add_pad(#names, actions)

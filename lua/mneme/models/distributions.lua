@@ -1,0 +1,266 @@
+-- distributions.lua -- policies as distributions over the actions of a space.  An agent's policy head gives P numbers a step, [T,B,P], the
+-- parameters; agent:distribution(parameters) is their meaning, which learners ask: they know no softmax.
+--   categorical        of a discrete space: the parameters are logits
+--   multi_categorical  of several choices at once: the logits of each, one after another
+--   normal             of a box: means and log-deviations; drawn without bounds, which environments clip to
+--   tanh_normal        of a box with bounds: tanh of a normal draw, stretched to the bounds
+-- A kind of one's own is a table { size = function(space) ... end, of = function(parameters, space) ... end }, the option `distribution` of mn.agent.
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local random = require "mneme.tensor.random"
+local tensor = require "mneme.tensor.tensor"
+local values = require "mneme.tensor.distributions"
+local ops = tensor.ops
+
+---@class Policy the distribution of each step's action
+---@field parameters Tensor [T,B,P]
+---@field sample fun(self: Policy, draw: Draw?): Tensor actions [T,B] or [T,B,size]; a constant for gradients
+---@field mode fun(self: Policy, draw: Draw?): Tensor the likeliest actions
+---@field log_prob fun(self: Policy, actions: Tensor): Tensor [T,B]
+---@field entropy fun(self: Policy): Tensor [T,B] in nats
+---@field kl fun(self: Policy, other: Policy): Tensor [T,B] KL(self || other) in nats
+---@field describe fun(self: Policy): string what it is called
+---@field fused table<string, function>? losses in one op by name, "a2c" and "ppo": of logits, the fast form
+
+---@class Draw where the random numbers of acting come from: functions of the seed, the environment and its time alone
+---@field clock Tensor [3] i32: the seed, then the time of the first row
+---@field first integer the number of the first environment
+local Draw = {}
+Draw.__index = Draw
+
+-- Numbers of the shape of x [T,B,K]; each call of one Draw others.
+function Draw:noise(x, uniform)
+  self.stream = (self.stream or 0) + 1
+  return ops.policy_noise { like = x, clock = self.clock, first = self.first or 0, stream = self.stream, uniform = uniform and 1 or 0 }
+end
+---Standard normal numbers.
+---@param x Tensor [T,B,K] of their shape
+function Draw:normal(x) return self:noise(x, false) end
+---Uniform numbers in [0, 1).
+---@param x Tensor [T,B,K] of their shape
+function Draw:uniform(x) return self:noise(x, true) end
+
+-- Without a Draw: the generator of mn.manual_seed.
+local free = { normal = function(_, x) return (ops.random_normal(x, random.key())) end,
+  uniform = function(_, x) return (ops.random_uniform(x, random.key())) end }
+
+local function class(name)
+  local C = { describe = function() return name end }
+  C.__index, C.__tostring = C, function(self) return ("%s([%s])"):format(name, table.concat(self.parameters:shape(), ",")) end
+  return C
+end
+
+-- Columns from .. to - 1 of the parameters.
+local function part(x, from, to) return (ops.slice { x = x, axis = -1, from = from, to = to }) end
+local function one_row(x)              -- [T,B,1] as [T,B]
+  local shape = x:shape()
+  return (ops.reshape(x, { d0 = shape[1], d1 = shape[2] }))
+end
+
+local kinds = {}
+
+-- What a person reads of the parameters at a pointer, and what each number is: probabilities, or means and deviations.
+local function softmax(p, n, into)
+  local top, sum = -math.huge, 0
+  for a = 0, n - 1 do top = math.max(top, p[a]) end
+  for a = 0, n - 1 do into[a] = math.exp(p[a] - top) sum = sum + into[a] end
+  for a = 0, n - 1 do into[a] = into[a] / sum end
+end
+
+-- ---- categorical ----
+
+local Categorical = class "categorical"
+Categorical.fused = { a2c = ops.a2c_loss, ppo = ops.ppo_loss }
+
+local function drawn(self, draw, greedy)
+  if not draw then return nil end
+  return (ops.softmax_sample { logits = self.parameters, clock = draw.clock, first = draw.first or 0, greedy = greedy })
+end
+function Categorical:sample(draw) return drawn(self, draw, 0) or self.value:sample() end
+function Categorical:mode(draw) return drawn(self, draw, 1) or self.value:mode() end
+function Categorical:log_prob(actions) return (ops.pick(ops.log_softmax(self.parameters), actions)) end
+function Categorical:entropy() return self.value:entropy() end
+function Categorical:kl(other) return self.value:kl(other.value) end
+
+kinds.categorical = {
+  fits = function(space) return space.kind == "discrete" end,
+  size = function(space) return space.n end,
+  show = function(p, space, into) softmax(p, space.n, into) end, names = function(space) return space.names end,
+  of = function(logits) return setmetatable({ parameters = logits, value = values.categorical(logits) }, Categorical) end,
+}
+
+-- ---- several categoricals ----
+
+local Several = class "multi_categorical"
+
+-- The sum over the choices of f(policy of choice k, k).
+local function total(self, f)
+  local sum
+  for k, policy in ipairs(self.parts) do sum = sum and sum + f(policy, k) or f(policy, k) end
+  return sum
+end
+-- One action of each choice, [T,B] each, as [T,B,size].
+local function together(self, f)
+  local list = {}
+  for k, policy in ipairs(self.parts) do
+    local a = f(policy)
+    local shape = a:shape()
+    list[k] = ops.reshape(a, { d0 = shape[1], d1 = shape[2], d2 = 1 })
+  end
+  local all = list[1]
+  for k = 2, #list do all = ops.concat(all, list[k], { axis = -1 }) end
+  return all
+end
+local function likeliest(x) return (select(2, ops.max(x, { axis = -1 }))) end
+
+-- The largest of logits with Gumbel noise is a draw of their softmax.
+function Several:sample(draw)
+  local u = (draw or free):uniform(self.parameters)
+  local noisy, at = self.parameters:detach() - (-u:log()):log(), 0
+  return together(self, function(policy)
+    at = at + policy.size
+    return likeliest(part(noisy, at - policy.size, at))
+  end)
+end
+function Several:mode() return together(self, function(policy) return likeliest(policy.parameters:detach()) end) end
+function Several:log_prob(actions) return total(self, function(policy, k) return policy:log_prob(one_row(part(actions, k - 1, k))) end) end
+function Several:entropy() return total(self, function(policy) return policy:entropy() end) end
+function Several:kl(other) return total(self, function(policy, k) return policy:kl(other.parts[k]) end) end
+
+kinds.multi_categorical = {
+  fits = function(space) return space.kind == "multi_discrete" end,
+  size = function(space)
+    local n = 0
+    for _, count in ipairs(space.counts) do n = n + count end
+    return n
+  end,
+  show = function(p, space, into)
+    for _, n in ipairs(space.counts) do
+      softmax(p, n, into)
+      p, into = p + n, into + n
+    end
+  end,
+  names = function(space)
+    local names = {}
+    for k, n in ipairs(space.counts) do
+      for a = 0, n - 1 do names[#names + 1] = ("%s %d"):format(space.names[k], a) end
+    end
+    return names
+  end,
+  of = function(logits, space)
+    local parts, at = {}, 0
+    for k, n in ipairs(space.counts) do
+      parts[k] = kinds.categorical.of(part(logits, at, at + n))
+      parts[k].size, at = n, at + n
+    end
+    return setmetatable({ parameters = logits, parts = parts }, Several)
+  end,
+}
+
+-- ---- normal ----
+
+-- One learned log-deviation for each number of an action, which does not depend on the input and starts at 0; the head gives the means.
+local function with_deviation(head, size)
+  local log_std = random.parameters.new { size }
+  local module = nn.module({ kind = "normal", leaves = { log_std }, named = { { "log_std", log_std } }, children = { { "mean", head } } }, function(_, y)
+    local mean = head(y)
+    return (ops.concat(mean, mean * 0 + log_std))
+  end)
+  return module
+end
+
+local Normal = class "normal"
+function Normal:sample(draw) return ((self.value.mean + self.value.std * (draw or free):normal(self.value.mean)):detach()) end
+function Normal:mode() return (self.value.mean:detach()) end
+function Normal:log_prob(actions) return self.value:log_prob(actions):sum(-1) end
+function Normal:entropy() return self.value:entropy():sum(-1) end
+function Normal:kl(other) return self.value:kl(other.value):sum(-1) end
+
+local function normal_of(x, size) return values.normal(part(x, 0, size), part(x, size, 2 * size):exp()) end
+local function show_normal(p, space, into)
+  for k = 0, space.size - 1 do into[k], into[space.size + k] = p[k], math.exp(p[space.size + k]) end
+end
+local function normal_names(space)
+  local names = {}
+  for k, name in ipairs(space.names) do names[k], names[space.size + k] = name .. " mean", name .. " deviation" end
+  return names
+end
+local function is_box(space) return space.kind == "box" end
+local function twice(space) return 2 * space.size end
+
+kinds.normal = { fits = is_box, size = twice, means = true, show = show_normal, names = normal_names,
+  of = function(x, space) return setmetatable({ parameters = x, value = normal_of(x, space.size) }, Normal) end }
+
+-- ---- tanh of a normal ----
+
+local Squashed = class "tanh_normal"
+local EDGE = 1 - 2 ^ -20               -- tanh of what is beyond 7.3 is 1 in float32, whose inverse is infinite
+
+local function squash(self, z) return z:tanh() * self.half + self.middle end
+-- log(1 - tanh(z)^2), exact where tanh is 1: 2 (log 2 - z - softplus(-2 z)).
+local function log_slope(z) return (z * -1 - (z * -2):softplus() + math.log(2)) * 2 end
+local function inside(self, z) return (self.value:log_prob(z) - log_slope(z) - self.log_half):sum(-1) end
+
+function Squashed:sample(draw) return squash(self, self.value.mean + self.value.std * (draw or free):normal(self.value.mean)):detach() end
+---Where the normal's mean goes, the median.
+function Squashed:mode() return squash(self, self.value.mean):detach() end
+function Squashed:log_prob(actions)
+  local y = ((actions - self.middle) / self.half):clamp { lo = -EDGE, hi = EDGE }
+  return inside(self, (((1 + y) / (1 - y)):log() * 0.5):detach())
+end
+---An estimate from one draw: there is no closed form.
+function Squashed:entropy() return inside(self, self.value:rsample()) * -1 end
+---That of the two normals, which the same squashing leaves as it is.
+function Squashed:kl(other) return self.value:kl(other.value):sum(-1) end
+
+kinds.tanh_normal = { size = twice, means = true, show = show_normal, names = normal_names,
+  fits = function(space)
+    for k = 1, is_box(space) and space.size or 0 do if space.high[k] - space.low[k] == math.huge then return false end end
+    return is_box(space)
+  end,
+  of = function(x, space)
+    local half, middle, log_half = {}, {}, {}
+    for k = 1, space.size do
+      half[k], middle[k] = (space.high[k] - space.low[k]) / 2, (space.high[k] + space.low[k]) / 2
+      log_half[k] = math.log(half[k])
+    end
+    return setmetatable({ parameters = x, value = normal_of(x, space.size), half = tensor.new(half), middle = tensor.new(middle),
+      log_half = tensor.new(log_half) }, Squashed)
+  end }
+
+-- ---- which one ----
+
+local usual = { discrete = "categorical", multi_discrete = "multi_categorical", box = "normal" }
+local M = {}
+
+---The kind of distribution for a space: the one asked for, or else the usual.
+---@param space Space
+---@param asked string|table|nil a name, or a kind of one's own
+---@return table kind { size(space), of(parameters, space), means = the head gives means and a deviation is learned beside it }
+---@return string? name nil: one's own
+function M.for_space(space, asked)
+  if type(asked) == "table" then
+    if type(asked.of) ~= "function" or type(asked.size) ~= "function" then
+      errors.raise "agent: distribution is a table, expected { size = function(space) ... end, of = function(parameters, space) ... end }"
+    end
+    return asked
+  end
+  local name = asked or usual[space.kind]
+  local kind = kinds[name]
+  if not kind or not kind.fits(space) then
+    local fitting = {}
+    for key, k in pairs(kinds) do if k.fits(space) then fitting[#fitting + 1] = key end end
+    table.sort(fitting)
+    errors.raise(("agent: distribution=%s, expected %s for %s"):format(tostring(name), table.concat(fitting, " or "), tostring(space)))
+  end
+  return kind, name
+end
+
+---A Draw: see above.
+---@param clock Tensor
+---@param first integer?
+---@return Draw
+function M.draw(clock, first) return setmetatable({ clock = clock, first = first or 0 }, Draw) end
+
+M.with_deviation = with_deviation
+return M

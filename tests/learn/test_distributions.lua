@@ -1,0 +1,178 @@
+-- test_distributions.lua -- policies as distributions: values, gradients and draws of every kind, and a whole update of PPO with a Gaussian policy as
+-- an independent program makes it (tests/reference/ppo_box.py).
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local distributions = require "mneme.models.distributions"
+local mn = require "mneme"
+
+local box = mn.box { low = { -1, -2 }, high = { 1, 3 }, names = { "throttle", "wheel" } }
+local several = mn.multi_discrete { 3, 2 }
+local cases = { { "normal", box }, { "tanh_normal", box }, { "multi_categorical", several }, { "categorical", mn.env("tmaze", { num_envs = 1 }).action_space } }
+
+local function policy_of(case, T, B, shift)
+  local kind = distributions.for_space(case[2], case[1])
+  local n = kind.size(case[2])
+  local x = mn.tensor { shape = { T, B, n }, grad = true }
+  for i = 0, T * B * n - 1 do x:data()[i] = 0.3 * math.sin(1.7 * i + shift) - 0.1 end
+  return kind.of(x, case[2]), x
+end
+
+local function clock(time)
+  local c = mn.tensor { shape = { 3 }, dtype = "i32" }
+  c:data()[0], c:data()[1], c:data()[2] = 7, time, 0
+  return c
+end
+
+for _, case in ipairs(cases) do
+  local name, space = case[1], case[2]
+
+  t.test(name .. ": log_prob, entropy and kl agree with means over draws", function()
+    mn.manual_seed(3)
+    local N = 40000
+    local one, other = policy_of(case, 1, 1, 0), policy_of(case, 1, 1, 2)
+    local kind = distributions.for_space(space, name)
+    local function many(p) return kind.of(p.parameters:detach():expand(1, N, kind.size(space)) * 1, space) end
+    local p, q = many(one), many(other)
+    local a = p:sample()
+    t.eq(table.concat(a:shape(), ","), table.concat(space:shape(1, N), ","))
+    t.eq(a:dtype(), space.dtype)
+    local lp, lq = p:log_prob(a), q:log_prob(a)
+    t.near(-lp:mean():item(), p:entropy():mean():item(), 0.03, "entropy")
+    t.near((lp - lq):mean():item(), p:kl(q):mean():item(), 0.03, "kl")
+    t.near(p:kl(p):mean():item(), 0, 1e-5)
+    t.ok(p:describe() == name)
+    local best = p:log_prob(p:mode())
+    if name ~= "tanh_normal" then t.ok(best:mean():item() >= lp:max():item() - 1e-4, "the mode is the likeliest") end
+  end)
+
+  t.test(name .. ": a draw of acting depends on the seed, the environment and the time alone", function()
+    local p, x = policy_of(case, 6, 5, 1)
+    local function draw(first, time, part)
+      local policy = part and distributions.for_space(space, name).of(part, space) or p
+      return policy:sample(distributions.draw(clock(time), first))
+    end
+    local whole, size = draw(0, 10), space.size
+    local later = draw(0, 12, mn.slice(x:detach(), { from = 2 }))
+    for i = 0, 4 * 5 * size - 1 do t.eq(later:data()[i], whole:data()[2 * 5 * size + i], "a later row") end
+    local share = draw(3, 10, mn.slice { x = x:detach(), axis = 1, from = 3, to = 5 })
+    for row = 0, 5 do
+      for i = 0, 2 * size - 1 do t.eq(share:data()[row * 2 * size + i], whole:data()[(row * 5 + 3) * size + i], "a rank's share") end
+    end
+    local differs = false
+    for i = 1, 6 * 5 * size - 1 do differs = differs or whole:data()[i] ~= draw(0, 11):data()[i] end
+    t.ok(differs, "another time draws alike")
+  end)
+end
+
+t.test("normal: log_prob and entropy are those of the density", function()
+  local p = distributions.for_space(box, "normal").of(mn.tensor { { { 0.5, -1, math.log(2), math.log(0.5) } } }, box)
+  local function density(x, mean, std) return -0.5 * ((x - mean) / std) ^ 2 - math.log(std) - 0.5 * math.log(2 * math.pi) end
+  t.near(p:log_prob(mn.tensor { { { 2.5, -1.25 } } }):item(), density(2.5, 0.5, 2) + density(-1.25, -1, 0.5), 1e-5)
+  t.near(p:entropy():item(), 1 + math.log(2 * math.pi), 1e-5)
+end)
+
+t.test("tanh_normal: draws lie within the bounds, and log_prob is finite at them", function()
+  local p = policy_of({ "tanh_normal", box }, 3, 200, 0)
+  local a = p:sample()
+  for i = 0, a:size() / 2 - 1 do
+    t.ok(math.abs(a:data()[2 * i]) <= 1 and a:data()[2 * i + 1] >= -2 and a:data()[2 * i + 1] <= 3)
+  end
+  local edge = p:log_prob(mn.tensor { shape = { 3, 200, 2 } }:fill(1)):mean():item()
+  t.ok(edge - edge == 0, "not finite")
+end)
+
+t.test("a distribution that does not fit the actions is refused, one's own is used", function()
+  local env = mn.env { observation = { 2 }, actions = box, num_envs = 2, reset = function() return { 0, 0 } end,
+    step = function(_, a) return { a[1], a[2] }, 1 end }
+  t.raises(function() mn.agent { env = env, core = "gru", distribution = "categorical" } end, "expected normal or tanh_normal for Box%(2%)")
+  t.raises(function() mn.agent { env = env, core = "gru", distribution = { of = print } } end, "size = function")
+  local asked = 0
+  local own = { size = function(space) return space.size end, of = function(parameters)
+    local p = mn.normal(parameters, 0.3)
+    return { parameters = parameters, describe = function() return "steady" end, entropy = function() return p:entropy():sum(-1) end,
+      sample = function(_, draw) asked = asked + 1 return (parameters + draw:normal(parameters) * 0.3):detach() end,
+      log_prob = function(_, a) return p:log_prob(a):sum(-1) end }
+  end }
+  local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8, distribution = own }
+  for _, learner in ipairs { "a2c", "ppo" } do
+    local l = mn[learner]({ num_envs = 2, num_steps = 8, minibatches = 1, steps = 16 }, env, agent)
+    l:begin()
+    l:rollout()
+    t.ok(l:update())
+    t.near(l.losses.entropy, 2 * (math.log(0.3) + 0.5 * math.log(2 * math.pi) + 0.5), 1e-4)
+  end
+  t.ok(asked >= 2)
+  t.eq(agent:describe().distribution, "a module of the script")
+end)
+
+t.test("an update of PPO with a Gaussian policy is that of an independent program", function()
+  local case = json.decode(files.read "tests/fixtures/ppo_box.json")
+  local s, sizes = case.settings, case.sizes
+  local T, B, D, K = s.num_steps, s.num_envs, sizes.observation, sizes.action
+  local env = mn.env { name = "given", observation = { D }, actions = mn.box { low = -1, high = 1, shape = { K } }, num_envs = B,
+    reset = function() return { 0, 0, 0, 0, 0 } end, step = function() return { 0, 0, 0, 0, 0 }, 0, false end }
+  local agent = mn.agent { env = env, core = { "gru", d_model = sizes.hidden }, hidden = sizes.hidden, head_act = "relu",
+    torso = mn.nn.linear(D, sizes.hidden, { act = "relu" }) }
+  for key, leaf in pairs(agent.module:named_parameters()) do
+    local values = t.ok(case.params[key], key .. " is not in the fixture")
+    t.eq(#values, leaf:size(), key)
+    for i, value in ipairs(values) do
+      if key == "actor.log_std" then t.eq(leaf:data()[i - 1], 0, "a log-deviation begins at 0") end
+      leaf:data()[i - 1] = value
+    end
+  end
+  local l = mn.ppo({ num_envs = B, num_steps = T, epochs = s.epochs, minibatches = s.minibatches, gamma = s.gamma, lambda = s.lam, clip = s.clip,
+    entropy_coef = s.entropy_coef, value_coef = s.value_coef, max_norm = s.max_norm, lr = s.lr, adam_eps = s.adam_eps, beta1 = s.beta1, beta2 = s.beta2,
+    steps = T * B }, env, agent)
+  local row, steps, order = l.row, {}, 0
+  local function begin(at, from)
+    for b = 0, B - 1 do
+      for k = 0, D - 1 do row.x[at][b * D + k] = case.x[(from * B + b) * D + k + 1] end
+      row.done[at][b] = case.done[from * B + b + 1]
+      row.resets[at][b] = row.done[at][b]
+    end
+  end
+  function env.reset_raw() begin(T, 0) end
+  function env.rolled() end
+  function env.roll(_, _, step)
+    for b = 0, B - 1 do
+      row.reward[step][b] = case.rewards[step * B + b + 1]
+      for k = 0, K - 1 do row.played[step][b * K + k] = case.actions[(step * B + b) * K + k + 1] end
+    end
+    begin(step + 1, step + 1)
+  end
+  local optimiser_step = l.optimiser_step
+  function l.optimiser_step(self)
+    local fine, losses = optimiser_step(self), self.losses
+    steps[#steps + 1] = { losses.loss, losses.policy_loss, losses.value_loss, losses.entropy, self.optimiser:grad_norm() }
+    return fine
+  end
+  function l.sequences.shuffle(self)
+    order = order + 1
+    for i, b in ipairs(case.orders[order]) do self.order[i - 1] = b end
+  end
+  local function near(got, want, what)
+    local top = 0
+    for _, w in ipairs(want) do top = math.max(top, math.abs(w)) end
+    t.eq(got:size(), #want, what)
+    for i, w in ipairs(want) do t.near(got:data()[i - 1], w, 1e-5 * math.max(top, 1e-3), what) end
+  end
+  l:begin()
+  l:rollout()
+  t.ok(l:update())
+  near(l.log_probs, case.log_probs, "log-probabilities")
+  near(l.advantages, case.advantages, "advantages")
+  t.eq(#steps, s.epochs * s.minibatches)
+  for i, want in ipairs(case.steps) do
+    for k, value in ipairs(want) do t.near(steps[i][k], value, 1e-5 * math.max(1, math.abs(value)), ("step %d, value %d"):format(i, k)) end
+  end
+  local trained, moved = agent.module:named_parameters(), 0
+  for key, want in pairs(case.trained) do
+    for i, w in ipairs(want) do
+      t.near(trained[key]:data()[i - 1], w, 1e-5, key)
+      moved = math.max(moved, math.abs(w - case.params[key][i]))
+    end
+  end
+  t.ok(moved > 6 * s.lr / 2, "the optimiser hardly moves")
+end)
