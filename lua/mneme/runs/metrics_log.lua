@@ -14,7 +14,7 @@ local AT_ONCE = 2 ^ 20             -- bytes of a log
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
 ---@field named boolean? the files' names are on the disk
----@field bytes number of metrics.jsonl, whose checksum is `crc`
+---@field read table[] what the files were when sums() was last asked for: { name, bytes, crc }
 local Log = {}
 Log.__index = Log
 
@@ -56,19 +56,6 @@ local function cut(path, folder, lines, step)
   return have
 end
 
----The steps of which the log of a run folder lacks lines that a checkpoint counts, because they never reached the disk.
----@param folder string
----@param lines integer that the checkpoint counts
----@param step number of the checkpoint
----@return { after: number, upto: number }? gap lines of steps above `after`, up to `upto`; nil: none is missing
-local function missing(folder, lines, step)
-  local path = folder .. "/metrics.jsonl"
-  local at, have = end_of(path, lines)
-  if have >= lines then return nil end
-  local text = part(path, at - AT_ONCE, at)
-  return { after = tonumber(text:match '.*\n{"step": ([^,}]+)' or text:match '^{"step": ([^,}]+)') or 0, upto = step }
-end
-
 ---Open the log of a run folder, cut to its first `lines` lines.
 ---@param folder string
 ---@param lines integer 0 for a new run
@@ -77,7 +64,7 @@ end
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
   local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {},
-    bytes = 0, crc = 0 }, Log)
+    read = { { name = "metrics.jsonl", bytes = 0, crc = 0 }, { name = "events.out.tfevents.mneme", bytes = 0, crc = 0 } } }, Log)
   self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
@@ -99,13 +86,17 @@ function Log:unsynced()
   return list
 end
 
----What metrics.jsonl is.
----@return { bytes: number, checksum: string }
-function Log:sum()
-  for text in files.pieces(self.metrics, self.bytes, nil, AT_ONCE) do
-    self.crc, self.bytes = C.mn_crc32c(self.crc, text, #text), self.bytes + #text
+---What the files are, of which more is written: entries of a manifest (runs/manifest.lua).
+---@return { name: string, bytes: number, checksum: string, grows: true }[]
+function Log:sums()
+  local list = {}
+  for _, of in ipairs(self.read) do
+    for text in files.pieces(self.folder .. "/" .. of.name, of.bytes, nil, AT_ONCE) do
+      of.crc, of.bytes = C.mn_crc32c(of.crc, text, #text), of.bytes + #text
+    end
+    list[#list + 1] = of.bytes > 0 and { name = of.name, bytes = of.bytes, checksum = ("%08x"):format(of.crc), grows = true } or nil
   end
-  return { bytes = self.bytes, checksum = ("%08x"):format(self.crc) }
+  return list
 end
 
 ---Append one line.
@@ -127,4 +118,4 @@ function Log:write(step, values)
   self.lines = self.lines + 1
 end
 
-return { open = open, missing = missing }
+return { open = open }

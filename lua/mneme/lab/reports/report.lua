@@ -163,11 +163,10 @@ local function compose(study, source, options)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
   local lengths = mixed_code.lengths(runs)
   if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
-  local mixed, resumed, gaps = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
+  local mixed, resumed = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end
   if #resumed > 0 then opening:paragraphs(table.concat(resumed, "; ") .. ".", "warning") end
-  if #gaps > 0 then opening:paragraphs(table.concat(gaps, "; ") .. ".", "warning") end
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then
@@ -312,7 +311,7 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(change.text) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   local unknown = path and not source_files.may_load(path)
@@ -326,11 +325,10 @@ local function source_of(o, study)
     return held
   end
   if not path then
-    local kept, problem = run and info.script and run_sources.texts(run.path, info)[info.script] ~= nil, nil
-    if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
-    if not kept then
+    local kept = run and info.script and run_sources.texts(run.path, info)[info.script] and xpcall(run_sources.adopt, errors.handler, run.path, info)
+    if not kept or not source_files.may_load(info.script) then          -- where it is trusted, or the user's own
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
-        :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
+        :format(values.show(study.info.script), kept and "; trust=1 runs the copy that the run keeps" or ""))
       return {}
     end
     path = study.info.script
