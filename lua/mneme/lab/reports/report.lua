@@ -161,8 +161,6 @@ local function compose(study, source, options)
   end
   front.write(opening, study, spec, judged, size, words)
   for _, text in ipairs(source.unsound or {}) do opening:paragraphs(words.unsound:format(text), "warning") end
-  local lengths = mixed_code.lengths(runs)
-  if #lengths > 0 then opening:paragraphs(words.lengths:format(table.concat(lengths, "; ")), "warning") end
   local mixed, resumed = mixed_code.of(named(runs)), mixed_code.starts(named(runs))
   if #mixed > 0 then opening:paragraphs(words.mixed:format(table.concat(mixed, "; ")), "warning") end
   for _, text in ipairs(source.changes or {}) do opening:paragraphs(text, "warning") end

@@ -1,6 +1,5 @@
 -- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
 -- way, several builds of Mneme, runs that kept no code; the settings that resumes changed.
-local grid = require "mneme.lab.study.grid"
 local run_sources = require "mneme.runs.run_sources"
 local starts = require("mneme.runs.folder").starts
 local tables = require "mneme.base.tables"
@@ -68,23 +67,6 @@ function mixed.of(runs)
   local n = #tables.keys(builds)
   if n > 1 then list[#list + 1] = ("%d builds of Mneme made them"):format(n) end
   if #without > 0 and #without < #runs then list[#list + 1] = "runs that kept no code, which cannot be compared: " .. names(without) end
-  return list
-end
-
----Points whose seeds were to train for different numbers of steps, because some were resumed with steps=N.
----@param runs { run: StudyRun, flat: table }[]
----@return string[] sentences
-function mixed.lengths(runs)
-  local list = {}
-  for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
-    local seeds, parts = {}, {}                -- steps -> seeds, as a text
-    for _, r in ipairs(group.runs) do
-      local steps = tonumber(r.flat.steps) and ("%16.0f"):format(r.flat.steps)
-      if steps then seeds[steps] = (seeds[steps] and seeds[steps] .. ", " or "") .. tostring(r.run.seed) end
-    end
-    for i, steps in ipairs(tables.keys(seeds)) do parts[i] = ("%s steps of seed %s"):format(steps:match "%d+", seeds[steps]) end
-    if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
-  end
   return list
 end
 
