@@ -99,7 +99,7 @@ t.test("a study's folder alone has its claims, figures and texts, and no code is
   t.ok(read "other/trusted.md":find "A memory is better")
   write("other/small/declaration.json", '{"spec": {"title": 3}}')
   said, status = mneme("report small", other)
-  t.ok(status == 1 and said:find "small/declaration.json: damaged: title is a number", said)
+  t.ok(status == 1 and said:find "small/declaration.json: damaged: spec.title is 3, expected a text", said)
 end)
 
 t.test("claims and code that changed after the study had begun are told in the page", function()

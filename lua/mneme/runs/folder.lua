@@ -46,7 +46,7 @@ local SHAPE = { script = "string", env = "string", commit = "string", program = 
   memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
   data = sources, history = { { from_step = "number", steps = "number", threads = "number", commit = "string", program = "string", host = "string",
     processor = "string", device = "string", program_checksum = "string", source_folder = "string", source = sources, data = sources } } }
-local words = { string = "a text", number = "a number", boolean = "true or false" }
+local words = { string = "a text", number = "a number", boolean = "true or false", table = "a list or an object" }
 
 ---What in a JSON value has another type than a writer gives it.
 ---@param value any

@@ -65,11 +65,11 @@ end
 
 ---Checks a run's folder.
 ---@param path string
----@param found Findings? with what is known of the run: imported, done
 ---@param light boolean? episodes are not replayed, and the program is not looked at
+---@param found Findings? with what is known of the run: imported, done
 ---@return Findings found see runs/manifest.lua
 ---@return string summary what was there
-function integrity.run(path, found, light)
+function integrity.run(path, light, found)
   found = found or { bad = {}, notes = {} }
   local info = run_folder.read_info(path)
   manifest.check(path, info, found)
@@ -89,7 +89,7 @@ end
 ---@return string summary
 function integrity.run_of_study(r, light)
   local info = run_folder.read_info(r.path)
-  local found, summary = integrity.run(r.path, { bad = {}, notes = {}, imported = r.kept ~= nil, done = r.status == "done" }, light)
+  local found, summary = integrity.run(r.path, light, { bad = {}, notes = {}, imported = r.kept ~= nil, done = r.status == "done" })
   if info.folder and not found.imported and info.folder ~= r.name or info.seed ~= r.seed then
     say(found.bad, "config.json: is of the run %s, seed %s", tostring(info.folder), tostring(info.seed))
   end
@@ -156,23 +156,21 @@ end
 ---@param study table? of lab/study/folder.lua, whose runs these are
 ---@return string[] sentences none: nothing is
 function integrity.sentences(runs, study)
-  local list, more = {}, 0
+  local list = {}
   local function add(name, ok, found)
     local bad = ok and found.bad or { found.message }
-    if #list == MOST_RUNS and bad[1] then more = more + 1
-    elseif bad[1] then
-      list[#list + 1] = ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)),
-        #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or "")
-    end
+    local more = #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or ""
+    list[#list + 1] = bad[1] and ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)), more)
   end
   if study then add("the study", integrity.steady(nil, integrity.study, study.path, study)) end
   for _, r in ipairs(runs) do
     if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      if study then add(r.name, integrity.steady(r.path, integrity.run_of_study, r, true))
-      else add(r.path, integrity.steady(r.path, integrity.run, r.path, nil, true)) end
+      add(study and r.name or r.path, integrity.steady(r.path, study and integrity.run_of_study or integrity.run, study and r or r.path, true))
     end
   end
-  if more > 0 then list[#list + 1] = ("%d more runs are damaged"):format(more) end
+  local more = #list - MOST_RUNS
+  if more > 0 then list[MOST_RUNS + 1] = ("%d more runs are damaged"):format(more) end
+  for i = MOST_RUNS + 2, #list do list[i] = nil end
   return list
 end
 
