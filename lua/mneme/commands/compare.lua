@@ -371,7 +371,8 @@ function compare.text(paths, o)
     local study = files.is_file(path .. "/study.json") and folder.load(path)
     for _, text in ipairs(integrity.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
   end
-  for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) } } do
+  for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) },
+    { "resumed", mixed_code.starts(runs) } } do
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then

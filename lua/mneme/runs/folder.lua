@@ -213,16 +213,21 @@ function starts.text(info, key)
   return parts[2] and table.concat(parts, ", ") or nil
 end
 
----What resumes changed of a run that its numbers depend on, as a sentence.
+---What resumes changed of a run that its numbers depend on, and lines that they did not find in its log, as a sentence.
 ---@param info table config.json
 ---@return string? nil: nothing that is known
 function starts.changes(info)
-  local parts = {}
+  local parts, all = {}, {}
   for _, key in ipairs(starts.numeric) do
     local text = starts.text(info, key)
     parts[#parts + 1] = text and ("%s=%s"):format(key, text)
   end
-  return parts[1] and "a resume changed " .. table.concat(parts, "; ")
+  all[1] = parts[1] and "a resume changed " .. table.concat(parts, "; ")
+  for _, start in ipairs(starts.of(info)) do
+    local lost = tonumber(start.lost_lines)
+    all[#all + 1] = lost and ("%.0f lines of the log before step %.0f are missing"):format(lost, start.from_step)
+  end
+  return all[1] and table.concat(all, "; ")
 end
 
 ---What use=altered allowed, for ever.

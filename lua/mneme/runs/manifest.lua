@@ -1,12 +1,14 @@
 -- manifest.lua -- RUN/manifest.json lists the run's files with their checksums; `mneme check`, a resume, reports and comparisons find by it what
 -- was altered, removed or added.  It is written when a start ends, and before each checkpoint: then without what training goes on changing, but
--- with the first bytes of the files that grow.  JSON files carry their own checksums (base/json.lua), and say whose they are.
+-- with the first bytes of the files that grow, as each checkpoint counts them.  JSON files carry their own checksums (base/json.lua), and say whose they are.
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local lfs = require "lfs"
 local run_folder = require "mneme.runs.folder"
 local errors = require "mneme.base.errors"
+local metrics_log = require "mneme.runs.metrics_log"
 local run_sources = require "mneme.runs.run_sources"
+local safetensors = require "mneme.tensor.safetensors"
 local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 
@@ -20,7 +22,7 @@ local SHAPE = { of = "string", at_work = "boolean", starts = "number",
   files = { { name = "string", checksum = "string", bytes = "number", grows = "boolean" } } }
 local SEALED = { "config.json", "outcome.json", "resources.json", "result.json" }
 local AGAIN = { ["resources.json"] = true, ["result.json"] = true }          -- they are written once more after the manifest
-local sums = {}                    -- path of a file that does not change any more -> its entry, and the size and time that it had
+local sums = {}                    -- path of a file that does not change any more -> its entry, and the size and time that it had; of a checkpoint `grown`
 
 -- Is a file what a later start neither changes nor removes?
 local function lasting(name) return name:find "^episodes/" or name:find "^earlier%-log" or name:find "^source" end
@@ -54,9 +56,14 @@ end
 function manifest.write(path, info, log, at)
   local held, after = {}, log and log:unsynced() or {}
   local names = at and not files.is_file(at.path) and { at.path:sub(#path + 2) } or {}
-  if at and at.checksum then sums[at.path] = { entry = { name = at.path:sub(#path + 2), checksum = at.checksum, bytes = at.bytes } } end
-  for i, name in ipairs(walk(path, "", names)) do held[i] = entry(path, name) end
-  for _, grows in ipairs(at and log:sums() or {}) do held[#held + 1] = grows end
+  if at then
+    sums[at.path] = { entry = at.checksum and { name = at.path:sub(#path + 2), checksum = at.checksum, bytes = at.bytes }
+      or entry(path, at.path:sub(#path + 2)), grown = log:sums() }
+  end
+  for _, name in ipairs(walk(path, "", names)) do
+    held[#held + 1] = entry(path, name)
+    for _, grown in ipairs(at and sums[path .. "/" .. name].grown or {}) do held[#held + 1] = grown end
+  end
   for _, name in ipairs(at and {} or { "metrics.jsonl", "events.out.tfevents.mneme", "log.txt", unpack(SEALED) }) do
     local file = path .. "/" .. name
     if name == "log.txt" and files.is_file(file) then
@@ -100,7 +107,9 @@ local function compare(path, info, found, bad)
   for _, file in ipairs(held.files) do
     local name, checkpoint = file.name, is_checkpoint(file.name)
     local crc, bytes = files.sum(path .. "/" .. name, file.grows and file.bytes or nil)
-    if not crc and checkpoint then gone[#gone + 1] = ended and name or nil
+    local short = crc and file.grows and bytes < file.bytes and file.bytes > metrics_log.HEAD         -- a copy of a run at work has logs of a moment before
+    if short then found.short = name
+    elseif not crc and checkpoint then gone[#gone + 1] = ended and name or nil
     elseif (current or checkpoint or lasting(name)) and not found.altered[name] then
       if not crc then bad(name, manifest.GONE)
       elseif file.checksum and (crc ~= file.checksum or bytes ~= file.bytes) then bad(name, manifest.ALTERED) end
@@ -108,9 +117,13 @@ local function compare(path, info, found, bad)
     listed[name] = true
   end
   for _, name in ipairs(left[1] and gone or {}) do bad(name, manifest.GONE) end
+  if found.short then found.notes[#found.notes + 1] = found.short .. ": is shorter than its last checkpoint counts" end
   if gone[1] and not left[1] then found.notes[#found.notes + 1] = "its checkpoints were removed" end
   for _, name in ipairs(names) do
-    if not listed[name] and (is_checkpoint(name) or ended and name:find "^episodes/") then bad(name, manifest.ADDED) end
+    local checkpoint, problem = is_checkpoint(name), ended and manifest.ADDED or nil
+    local ok, metadata = pcall(safetensors.metadata, not listed[name] and checkpoint and path .. "/" .. name)
+    if ok and metadata.run ~= info.id then problem = manifest.OTHER end                        -- else written since, where the folder was copied meanwhile
+    if problem and not listed[name] and (checkpoint or name:find "^episodes/") then bad(name, problem) end
   end
   if not ended then
     found.notes[#found.notes + 1] = "its last start has not ended: it runs, was killed, or failed; files are checked as its last checkpoint has them"
@@ -140,6 +153,7 @@ end
 ---@field bad string[]
 ---@field notes string[]
 ---@field altered table<string, boolean>? files whose own checksum says so
+---@field short string? a log that ends before its last checkpoint
 ---@field imported boolean? its results are from a file
 ---@field done boolean? it is a study's, and has its result
 

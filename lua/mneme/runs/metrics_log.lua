@@ -9,7 +9,7 @@ local json = require "mneme.base.json"
 local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
-local AT_ONCE = 2 ^ 20             -- bytes of a log
+local AT_ONCE, HEAD = 2 ^ 20, 256  -- bytes of a log; those by which it is known
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
@@ -86,7 +86,7 @@ function Log:unsynced()
   return list
 end
 
----What the files are, of which more is written: entries of a manifest (runs/manifest.lua).
+---What the files are, of which more is written, and their first bytes: entries of a manifest (runs/manifest.lua).
 ---@return { name: string, bytes: number, checksum: string, grows: true }[]
 function Log:sums()
   local list = {}
@@ -94,7 +94,9 @@ function Log:sums()
     for text in files.pieces(self.folder .. "/" .. of.name, of.bytes, nil, AT_ONCE) do
       of.crc, of.bytes = C.mn_crc32c(of.crc, text, #text), of.bytes + #text
     end
-    list[#list + 1] = of.bytes > 0 and { name = of.name, bytes = of.bytes, checksum = ("%08x"):format(of.crc), grows = true } or nil
+    local head, bytes = files.sum(self.folder .. "/" .. of.name, HEAD)
+    list[#list + 1] = head and { name = of.name, bytes = bytes, checksum = head, grows = true }
+    list[#list + 1] = of.bytes > HEAD and { name = of.name, bytes = of.bytes, checksum = ("%08x"):format(of.crc), grows = true } or nil
   end
   return list
 end
@@ -118,4 +120,7 @@ function Log:write(step, values)
   self.lines = self.lines + 1
 end
 
-return { open = open }
+---The lines that a log has of the first `lines`.
+local function lines_of(folder, lines) return select(2, end_of(folder .. "/metrics.jsonl", lines)) end
+
+return { open = open, lines_of = lines_of, HEAD = HEAD }

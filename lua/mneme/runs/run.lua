@@ -261,6 +261,8 @@ local function old_run(cfg)
       before.program or "unknown commit"))
   end
   run_sources.write(self.path, now, self.info)
+  local lost = self.at and self.at.lines - log.lines_of(self.path, self.at.lines) or 0
+  now.lost_lines = lost > 0 and lost or nil
   history[#history + 1] = now
   self.info.history = history
   write_info(self.path, self.info)
