@@ -107,7 +107,8 @@ local function compare(path, info, found, bad)
   for _, file in ipairs(held.files) do
     local name, checkpoint = file.name, is_checkpoint(file.name)
     local crc, bytes = files.sum(path .. "/" .. name, file.grows and file.bytes or nil)
-    local short = crc and file.grows and bytes < file.bytes and file.bytes > metrics_log.HEAD         -- a copy of a run at work has logs of a moment before
+    local short = crc and file.bytes and bytes < file.bytes          -- a copy of a run at work has logs of a moment before; a crash, or an older log.txt
+      and (file.grows and file.bytes > metrics_log.HEAD or name == "log.txt")
     if short then found.short = name
     elseif not crc and checkpoint then gone[#gone + 1] = ended and name or nil
     elseif (current or checkpoint or lasting(name)) and not found.altered[name] then
@@ -117,7 +118,7 @@ local function compare(path, info, found, bad)
     listed[name] = true
   end
   for _, name in ipairs(left[1] and gone or {}) do bad(name, manifest.GONE) end
-  if found.short then found.notes[#found.notes + 1] = found.short .. ": is shorter than its last checkpoint counts" end
+  if found.short then found.notes[#found.notes + 1] = found.short .. ": is shorter than when manifest.json was written" end
   if gone[1] and not left[1] then found.notes[#found.notes + 1] = "its checkpoints were removed" end
   for _, name in ipairs(names) do
     local checkpoint, problem = is_checkpoint(name), ended and manifest.ADDED or nil
@@ -168,7 +169,11 @@ function manifest.check(path, info, found)
   manifest.seals(path, SEALED, found, info.folder ~= nil and not found.imported, whose)
   manifest.seals(path, maps, found, false, whose)
   if found.imported then return end
-  compare(path, info, found, function(name, text) found.bad[#found.bad + 1] = ("%s: %s"):format(terminal.plain(name, true), text) end)
+  local said = {}
+  compare(path, info, found, function(name, text)
+    found.bad[#found.bad + 1] = not said[name] and ("%s: %s"):format(terminal.plain(name, true), text) or nil
+    said[name] = true
+  end)
 end
 
 ---Refuses to resume a run that is not as it was written, unless use=altered says so.
