@@ -104,12 +104,13 @@ static void open_streams(void) {
 }
 
 /* OpenBLAS takes 128 MiB of addresses when it is loaded, and asks for them for ever where a limit refuses them. */
-enum { LEAST_MIB = 240 };
+enum { LEAST_MIB = 240, LEAST_STACK_KIB = 256 };
 
-static long address_limit_mib(void) {
+/* A limit in KiB; LONG_MAX: there is none. */
+static long limit_kib(int of) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 0;
-  return (long)(limit.rlim_cur >> 20);
+  if (getrlimit(of, &limit) || limit.rlim_cur == RLIM_INFINITY) return LONG_MAX;
+  return (long)(limit.rlim_cur >> 10);
 }
 
 int main(int argc, char **argv) {
@@ -120,9 +121,13 @@ int main(int argc, char **argv) {
                     "builds for this one, with ARCH=x86-64-v3 for any with AVX2, with ARCH=x86-64 for all)\n", lacks());
     return 1;
   }
-  long mib = address_limit_mib();
-  if (mib > 0 && mib < LEAST_MIB) {
+  long mib = limit_kib(RLIMIT_AS) >> 10, stack = limit_kib(RLIMIT_STACK);
+  if (mib < LEAST_MIB) {
     fprintf(stderr, "mneme: the address space is limited to %ld MiB (ulimit -v), expected %d or more\n", mib, LEAST_MIB);
+    return 1;
+  }
+  if (stack < LEAST_STACK_KIB) {
+    fprintf(stderr, "mneme: the stack is limited to %ld KiB (ulimit -s), expected %d or more\n", stack, LEAST_STACK_KIB);
     return 1;
   }
   char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX], bundled[PATH_MAX], font[PATH_MAX];

@@ -94,6 +94,17 @@ t.test("a limited address space (ulimit -v): every command works, or says what i
   end
 end)
 
+t.test("a small stack (ulimit -s) is refused in words, and few descriptors (ulimit -n) and no room for a file (ulimit -f) are no crash", function()
+  local commands = { "doctor", "list envs", "report there out=r.html", "eval there episodes=4", "run tmaze quick=1 core=gru steps=64 threads=1 run=stack" }
+  for limit, expected in pairs { ["-s 64"] = 1, ["-s 256"] = 0, ["-n 4"] = 2, ["-f 1"] = 2 } do
+    for _, command in ipairs(commands) do
+      local said, status = shell.run(dir, ("(rm -rf stack; ulimit %s; exec timeout 60 '%s' %s)"):format(limit, shell.program, command))
+      t.ok(status <= expected and not said:find "attempt to" and (expected ~= 1 or status == 1 and said:find "stack is limited to 64 KiB"),
+        ("ulimit %s; mneme %s: %d %s"):format(limit, command, status, said))
+    end
+  end
+end)
+
 t.test("arenas together reserve at most half of a limited address space", function()
   files.write(dir .. "/arenas.lua", { ("package.path = '%slua/?.lua;%slua/?/init.lua;' .. package.path\n"):format(shell.root, shell.root) .. [[
 local mn = require "mneme"

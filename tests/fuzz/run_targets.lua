@@ -163,7 +163,6 @@ return function(target, block)
     metrics_reader.read "fuzz"
     size = bytes
     for _, curve in pairs(metrics_reader.read "fuzz") do if #curve.x ~= #curve.y then error "a curve of unequal lists" end end
-    integrity.log("fuzz", { bad = {}, notes = {} })
     absent("%.jsonl$", diff.runs, "fuzz.jsonl", "fuzz.jsonl")
     silently(tried, metrics_log.open, "fuzz", 2, "", 4)
   end)
@@ -177,7 +176,7 @@ return function(target, block)
 
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
-    integrity.code("fuzz", info, { bad = {}, notes = {} })
+    integrity.run("fuzz", true)
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
     mixed_code.starts { { name = "a", info = info } }
     run_sources.choice = "stored"

@@ -96,7 +96,7 @@ put("run_info", json.encode { config = { core = { name = "gru", d_model = 4 }, l
   commit = "abc", host = "h", device = "cpu", source = { { path = "fuzz.lua", checksum = "0a" } }, data = { { path = "fuzz.txt", checksum = "0b", bytes = 3 } },
   history = { { from_step = 0, program_checksum = "0c", program = "d" },
     { from_step = 4, source_folder = "source-from-4", program_checksum = "0d",
-    source = { { path = "fuzz.lua", checksum = "0e" } }, data = {}, log_gap = { after = 1, upto = 4 } } } })
+    source = { { path = "fuzz.lua", checksum = "0e" } }, data = {} } } })
 put("manifest", json.encode { starts = 1, files = {
   { name = "config.json", bytes = 3, checksum = "0a" }, { name = "episodes/a.mnt", bytes = 4, checksum = "0b" },
   { name = "result.json" } } })

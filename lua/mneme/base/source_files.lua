@@ -12,7 +12,7 @@ local source_files = {
   folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
   free = true,                 -- code runs that the script of the command line, or plain luajit, loads
   trusted = false,             -- trust=1: any code runs
-  edited = {},                 -- path -> "own", "foreign": code that has changed since the stored run, in which it was the user's or not
+  edited = {},                 -- path -> true: code that has changed since the stored run, in which it was the user's
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
@@ -47,7 +47,7 @@ local library, installation = real(here:gsub("/$", "")), real(here .. "../..")
 -- ---- whose code it is ----
 
 local named, words = {}, {}    -- real paths of files, and other words, that the command line names
-local known                    -- digests of the user's code: "listed" in the user's state folder, or "here", in this process alone
+local known                    -- digests of the user's code: true, those in the user's state folder; "here", in this process alone
 
 -- The list of the code that runs of the user's own were made by, one digest and path a line; nil: there is no place for it.
 local function list_file()
@@ -56,26 +56,21 @@ local function list_file()
   return home and home:sub(1, 1) == "/" and home .. "/.local/state/mneme/trusted" or nil
 end
 
-local function digest(text)
+-- Is it the user's code?  Its digest, too.
+local function known_as(text)
   local digits = ffi.new "char[65]"
   require("mneme.base.engine").C.mn_sha256(text, #text, digits)
-  return ffi.string(digits)
-end
-
--- "listed", "here", or nil.
-local function known_as(text)
   if not known then
     known = {}
-    for line in (text_of(list_file() or "") or ""):gmatch "[^\n]+" do known[line:match "^%x+" or ""] = "listed" end
+    for line in (text_of(list_file() or "") or ""):gmatch "[^\n]+" do known[line:match "^%x+" or ""] = true end
   end
-  local name = digest(text)
-  return known[name], name
+  return known[ffi.string(digits)], ffi.string(digits)
 end
 
 ---Notes that code has changed since the stored run.
 ---@param path string
 ---@param before string? its text then
-function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) and "own" or "foreign" end
+function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) ~= nil end
 
 ---A run of the user's own is made by this code: it is the user's from now on, wherever it lies.
 ---@param code { path: string, text: string }[]
@@ -84,8 +79,7 @@ function source_files.remember(code)
   local path, lines = list_file(), {}
   for _, file in ipairs(code) do
     local as, name = known_as(file.text)
-    if as ~= "listed" then lines[#lines + 1] = ("%s  %s\n"):format(name, (file.path:gsub("%c", "?"))) end
-    known[name] = as or "here"
+    if as ~= true then lines[#lines + 1], known[name] = ("%s  %s\n"):format(name, (file.path:gsub("%c", "?"))), "here" end
   end
   if not path then return "HOME is not set" end
   for folder in path:gmatch "()/" do lfs.mkdir(path:sub(1, folder - 1)) end
@@ -93,7 +87,7 @@ function source_files.remember(code)
   if not f then return problem end
   f:write(table.concat(lines))
   f:close()
-  for _, line in ipairs(lines) do known[line:match "^%x+"] = "listed" end
+  for _, line in ipairs(lines) do known[line:match "^%x+"] = true end
 end
 
 local function shipped(path)
@@ -125,25 +119,20 @@ function source_files.only_named(list)
   end
 end
 
--- A file of the installation whose path ends as `path` does.
-local function shipped_like(path, wanted)
-  local tail = path:gsub("^/+", "")
-  for _ = 1, tail and MOST_DEEP or 0 do
-    local at = installation .. "/" .. tail
-    local text = shipped(real(at)) and text_of(at)
-    if text and wanted(text) then return at end
-    tail = tail:match "^[^/]*/(.*)$"
-    if not tail then return nil end
-  end
-end
-
 ---A file that is here: `path`, or one of the installation whose path ends as it does.
 ---@param path string
 ---@param wanted fun(text: string): boolean is its content the right one?
----@return string? path nil: there is none
-function source_files.find(path, wanted)
-  local text = text_of(path)
-  return text and wanted(text) and path or shipped_like(path, wanted)
+---@param only_shipped boolean?
+---@return boolean
+function source_files.find(path, wanted, only_shipped)
+  local text, tail, deep = not only_shipped and text_of(path), path:gsub("^/+", ""), 0
+  while not (text and wanted(text)) do
+    deep = deep + 1
+    if not tail or deep > MOST_DEEP then return false end
+    local at = installation .. "/" .. tail
+    text, tail = shipped(real(at)) and text_of(at), tail:match "^[^/]*/(.*)$"
+  end
+  return true
 end
 
 ---May code run?  "named": the command line names it, or what requires it; "known": it comes with Mneme, or the user has run it; nil: it may not.
@@ -153,13 +142,12 @@ end
 ---@param by string? as what the file that requires it may
 ---@return string?
 function source_files.allowed(path, text, copy, by)
-  local at = not copy and real(path)
-  if source_files.free and not source_files.folder or named[at] or by == "named" then return "named" end
+  local at, free = not copy and real(path), source_files.free
   local word = at and words[path:match "([^/]*)%.lua$"]
-  if word and (not source_files.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
-  if at and source_files.free and source_files.edited[plain(path)] == "own" then return "named" end
-  if source_files.trusted or at and shipped(at) or known_as(text) then return "known" end
-  return shipped_like(path, function(other) return other == text end) and "known" or nil
+  if free and not source_files.folder or named[at] or by == "named" or at and free and source_files.edited[plain(path)]
+    or word and (not source_files.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
+  if source_files.trusted or at and shipped(at) or known_as(text)
+    or source_files.find(path, function(other) return other == text end, true) then return "known" end
 end
 
 ---Would source_files.load run this file?
@@ -211,13 +199,6 @@ end
 ---@param path string
 function source_files.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
 
----How many files were noted.
-function source_files.count()
-  local n = #order
-  for _ in pairs(data) do n = n + 1 end
-  return n
-end
-
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
 ---@return string[] data
@@ -227,6 +208,12 @@ function source_files.list()
   for path in pairs(data) do paths[#paths + 1] = path end
   table.sort(paths)
   return code, paths
+end
+
+---How many files were noted.
+function source_files.count()
+  local code, paths = source_files.list()
+  return #code + #paths
 end
 
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
@@ -267,10 +254,9 @@ function source_files.load(path, by)
   end
   local as = source_files.allowed(path, text, instead ~= nil, by)
   if not as then
-    local problem = source_files.remember {}
-    local form = source_files.edited[plain(path)] and "%s: %s was edited, is not known as yours, and was not run"
-      or source_files.folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"
-    errors.usage(form:format(source_files.folder or "", name), "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+    local problem, folder = source_files.remember {}, source_files.folder
+    errors.usage((folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"):format(folder or "", name),
+      "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   source_files.note(path, text)

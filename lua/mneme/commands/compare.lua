@@ -370,7 +370,7 @@ function compare.text(paths, o)
     for _, text in ipairs(integrity.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
   end
   for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) },
-    { "missing in the logs", select(2, mixed_code.starts(runs)) } } do
+    { "resumed", mixed_code.starts(runs) } } do
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then

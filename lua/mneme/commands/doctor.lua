@@ -12,6 +12,7 @@ local doctor = { name = "doctor", doc = "check this machine: what is installed, 
 
 local function output(line)
   local pipe = io.popen(line .. " 2> /dev/null")
+  if not pipe then return "" end                       -- no descriptor or process is left
   local text = pipe:read "*a":gsub("%s+$", "")
   pipe:close()
   return text

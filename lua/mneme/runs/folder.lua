@@ -3,7 +3,6 @@ local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local numbers = require "mneme.base.format"
 local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 local values = require "mneme.base.setting_types"
@@ -47,7 +46,7 @@ local SHAPE = { script = "string", env = "string", commit = "string", program = 
   memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
   data = sources, history = { { from_step = "number", steps = "number", threads = "number", commit = "string", program = "string", host = "string",
     processor = "string", device = "string", program_checksum = "string", source_folder = "string", source = sources, data = sources } } }
-local words = { string = "a text", number = "a number", boolean = "true or false" }
+local words = { string = "a text", number = "a number", boolean = "true or false", table = "a list or an object" }
 
 ---What in a JSON value has another type than a writer gives it.
 ---@param value any
@@ -205,47 +204,43 @@ end
 ---@param key string of starts.keys
 ---@return string? nil: one value, or not known
 function starts.text(info, key)
-  local parts, before
+  local parts, before = {}, nil
   for _, start in ipairs(starts.of(info)) do
-    local value = start[key] == nil and before or values.show(start[key])
-    if not parts then parts = value and { value }
-    elseif value ~= before then parts[#parts + 1] = ("%s from step %.0f"):format(value, start.from_step) end
+    local value = start[key] ~= nil and values.show(start[key]) or before
+    if value ~= before then parts[#parts + 1] = before and ("%s from step %.0f"):format(value, start.from_step) or value end
     before = value
   end
-  return parts and parts[2] and table.concat(parts, ", ") or nil
+  return parts[2] and table.concat(parts, ", ") or nil
 end
 
----What resumes changed of a run that its numbers depend on, as a sentence.
+---What resumes changed of a run that its numbers depend on, and lines that they did not find in its log, as a sentence.
 ---@param info table config.json
 ---@return string? nil: nothing that is known
 function starts.changes(info)
-  local parts = {}
+  local parts, all = {}, {}
   for _, key in ipairs(starts.numeric) do
     local text = starts.text(info, key)
-    if text then parts[#parts + 1] = ("%s=%s"):format(key, text) end
+    parts[#parts + 1] = text and ("%s=%s"):format(key, text)
   end
-  return parts[1] and "a resume changed " .. table.concat(parts, "; ")
+  all[1] = parts[1] and "a resume changed " .. table.concat(parts, "; ")
+  for _, start in ipairs(starts.of(info)) do
+    local lost = tonumber(start.lost_lines)
+    all[#all + 1] = lost and ("%.0f lines of the log before step %.0f are missing"):format(lost, start.from_step)
+  end
+  return all[1] and table.concat(all, "; ")
 end
 
----What resumes noted of the files that they found.
+---What use=altered allowed, for ever.
 ---@param info table config.json
----@return string[] altered sentences: what use=altered allowed
----@return string[] gaps sentences: steps that the log lacks, because a crash kept their lines from the disk: log_gap = { after, upto }
----@return number last step of a gap; -1: there is none
-function starts.found(info)
-  local altered, gaps, last = {}, {}, -1
+---@return string[] sentences
+function starts.altered(info)
+  local list = {}
   for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
-    start = type(start) == "table" and start or {}
-    for _, what in ipairs(type(start.altered) == "table" and start.altered or {}) do
-      altered[#altered + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, values.show(what))
-    end
-    if type(start.log_gap) == "table" then
-      local first, upto = (tonumber(start.log_gap.after) or 0) + 1, tonumber(start.log_gap.upto) or 0
-      gaps[#gaps + 1] = ("steps %s to %s are not in the log: a crash lost them"):format(numbers.grouped(first), numbers.grouped(upto))
-      last = math.max(last, upto)
+    for _, what in ipairs(type(start) == "table" and type(start.altered) == "table" and start.altered or {}) do
+      list[#list + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, values.show(what))
     end
   end
-  return altered, gaps, last
+  return list
 end
 
 folder.starts = starts

@@ -9,12 +9,12 @@ local json = require "mneme.base.json"
 local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
-local AT_ONCE = 2 ^ 20             -- bytes of a log
+local AT_ONCE, HEAD = 2 ^ 20, 256  -- bytes of a log; those by which it is known
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
 ---@field named boolean? the files' names are on the disk
----@field bytes number of metrics.jsonl, whose checksum is `crc`
+---@field read table[] what the files were when sums() was last asked for: { name, bytes, crc }
 local Log = {}
 Log.__index = Log
 
@@ -56,19 +56,6 @@ local function cut(path, folder, lines, step)
   return have
 end
 
----The steps of which the log of a run folder lacks lines that a checkpoint counts, because they never reached the disk.
----@param folder string
----@param lines integer that the checkpoint counts
----@param step number of the checkpoint
----@return { after: number, upto: number }? gap lines of steps above `after`, up to `upto`; nil: none is missing
-local function missing(folder, lines, step)
-  local path = folder .. "/metrics.jsonl"
-  local at, have = end_of(path, lines)
-  if have >= lines then return nil end
-  local text = part(path, at - AT_ONCE, at)
-  return { after = tonumber(text:match '.*\n{"step": ([^,}]+)' or text:match '^{"step": ([^,}]+)') or 0, upto = step }
-end
-
 ---Open the log of a run folder, cut to its first `lines` lines.
 ---@param folder string
 ---@param lines integer 0 for a new run
@@ -77,7 +64,7 @@ end
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
   local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {},
-    bytes = 0, crc = 0 }, Log)
+    read = { { name = "metrics.jsonl", bytes = 0, crc = 0 }, { name = "events.out.tfevents.mneme", bytes = 0, crc = 0 } } }, Log)
   self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
@@ -99,13 +86,19 @@ function Log:unsynced()
   return list
 end
 
----What metrics.jsonl is.
----@return { bytes: number, checksum: string }
-function Log:sum()
-  for text in files.pieces(self.metrics, self.bytes, nil, AT_ONCE) do
-    self.crc, self.bytes = C.mn_crc32c(self.crc, text, #text), self.bytes + #text
+---What the files are, of which more is written, and their first bytes: entries of a manifest (runs/manifest.lua).
+---@return { name: string, bytes: number, checksum: string, grows: true }[]
+function Log:sums()
+  local list = {}
+  for _, of in ipairs(self.read) do
+    for text in files.pieces(self.folder .. "/" .. of.name, of.bytes, nil, AT_ONCE) do
+      of.crc, of.bytes = C.mn_crc32c(of.crc, text, #text), of.bytes + #text
+    end
+    local head, bytes = files.sum(self.folder .. "/" .. of.name, HEAD)
+    list[#list + 1] = head and { name = of.name, bytes = bytes, checksum = head, grows = true }
+    list[#list + 1] = of.bytes > HEAD and { name = of.name, bytes = of.bytes, checksum = ("%08x"):format(of.crc), grows = true } or nil
   end
-  return { bytes = self.bytes, checksum = ("%08x"):format(self.crc) }
+  return list
 end
 
 ---Append one line.
@@ -127,4 +120,7 @@ function Log:write(step, values)
   self.lines = self.lines + 1
 end
 
-return { open = open, missing = missing }
+---The lines that a log has of the first `lines`.
+local function lines_of(folder, lines) return select(2, end_of(folder .. "/metrics.jsonl", lines)) end
+
+return { open = open, lines_of = lines_of, HEAD = HEAD }

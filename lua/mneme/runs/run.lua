@@ -195,7 +195,7 @@ end
 function Run:checkpoint(step, tensors, counters, score)
   keep_code(self)
   local log_file = self.log_file
-  local function first(at) manifest.write(self.path, self.info, log_file:unsynced(), log_file:sum(), at) end
+  local function first(at) manifest.write(self.path, self.info, log_file, at) end
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
     counters = counters }, self.info.id, tensors, self.kept, log_file:unsynced(), first)       -- the checkpoint counts the log's lines
   log_file.named = log_file.lines > 0
@@ -261,7 +261,8 @@ local function old_run(cfg)
       before.program or "unknown commit"))
   end
   run_sources.write(self.path, now, self.info)
-  if self.at then now.log_gap = log.missing(self.path, self.at.lines, self.at.step) end
+  local lost = self.at and self.at.lines - log.lines_of(self.path, self.at.lines) or 0
+  now.lost_lines = lost > 0 and lost or nil
   history[#history + 1] = now
   self.info.history = history
   write_info(self.path, self.info)
@@ -281,7 +282,7 @@ function run.open(cfg, about)
   self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
-  if self.at then manifest.write(self.path, self.info, nil, self.log_file:sum(), self.checkpoints[#self.checkpoints]) end
+  if self.at then manifest.write(self.path, self.info, self.log_file, self.checkpoints[#self.checkpoints]) end
   lead(self)
   C.mn_watch_signals(true)
   return self
@@ -302,7 +303,7 @@ function Run:close(status)
   C.mn_watch_signals(false)
   if status ~= 1 then
     keep_code(self)
-    manifest.write(self.path, self.info, self.log_file:unsynced())
+    manifest.write(self.path, self.info, self.log_file)
   end
   if status ~= 130 and status ~= 143 then return end
   terminal.note(("stopped at step %.0f; to go on: mneme run %s resume=%s"):format(self.last_step,

@@ -45,24 +45,15 @@ function run_sources.program()
   return program
 end
 
--- A file of a run's list, checked: config.json may be anybody's.
-local function entries(about, key)
-  local list = {}
-  for i, entry in ipairs(type(about[key]) == "table" and about[key] or {}) do
+-- The files of a list of config.json, which may be anybody's.
+local function entries(list)
+  list = type(list) == "table" and list or {}
+  for i, entry in ipairs(list) do
     if type(entry) ~= "table" or type(entry.path) ~= "string" or type(entry.checksum) ~= "string" then
-      errors.fail(("config.json: damaged: entry %d of %s has no path and checksum"):format(i, key))
+      errors.fail(("config.json: damaged: entry %d of its code or data has no path and checksum"):format(i))
     end
-    list[i] = entry
   end
   return list
-end
-
--- Do two lists name the same files with the same checksums?
-local function equal(a, b)
-  local of, n = {}, 0
-  for _, entry in ipairs(a) do of[entry.path] = entry.checksum end
-  for _, entry in ipairs(b) do n = n + (of[entry.path] == entry.checksum and 1 or 0) end
-  return n == #a and n == #b
 end
 
 ---@class CodeVersion what a run was made by from a step on
@@ -76,15 +67,15 @@ end
 ---@return CodeVersion[]
 function run_sources.versions(info)
   local list = {}
-  local function add(about, folder, step)
-    if not folder:find "^source[%w-]*$" then errors.fail(("config.json: damaged: '%s' is no folder of code"):format(folder)) end
-    local last = list[#list]
-    list[last and last.folder == folder and #list or #list + 1] = { folder = folder, from_step = last and last.folder == folder and last.from_step or step,
-      source = entries(about, "source"), data = entries(about, "data") }
-  end
-  if type(info.source) == "table" then add(info, "source", 0) end
-  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
-    if type(start) == "table" and type(start.source_folder) == "string" then add(start, start.source_folder, tonumber(start.from_step) or 0) end
+  for i, start in ipairs(type(info.history) == "table" and info.history or {}) do
+    if i == 1 and info.source then start = { source_folder = "source", source = info.source, data = info.data } end          -- an earlier version's
+    local folder, last = type(start) == "table" and start.source_folder, list[#list]
+    if folder and not tostring(folder):find "^source[%w-]*$" then errors.fail(("config.json: damaged: '%s' is no folder of code"):format(tostring(folder))) end
+    local again = last and last.folder == folder
+    if folder then
+      list[again and #list or #list + 1] = { folder = folder, from_step = again and last.from_step or tonumber(start.from_step) or 0,
+        source = entries(start.source), data = entries(start.data) }
+    end
   end
   return list
 end
@@ -111,14 +102,18 @@ local function copy_mode(from, to)
 end
 local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
--- Adds to what this process has loaded what a version has besides: a resume does not load what only the start needed, such as the
--- script's own core, for whose size another one was made.
-local function with_rest(about, entries_of)
-  local all, here = {}, {}
-  for i, entry in ipairs(about) do all[i], here[entry.path] = entry, true end
-  for _, entry in ipairs(entries_of) do if not here[entry.path] then all[#all + 1] = entry end end
-  table.sort(all, function(a, b) return a.path < b.path end)
-  return all
+-- What this process has loaded, and what a version has besides: a resume does not load what only the start needed, such as the script's own
+-- core, for whose size another one was made.  Has the version all of it?
+local function with_rest(about, version)
+  local all, of, same = {}, {}, true
+  for _, entry in ipairs(version or {}) do of[entry.path] = entry end
+  for i, entry in ipairs(about) do
+    same = same and (of[entry.path] or {}).checksum == entry.checksum
+    all[i], of[entry.path] = entry, nil
+  end
+  for _, entry in pairs(of) do all[#all + 1] = entry end
+  table.sort(all, function(x, y) return x.path < y.path end)
+  return all, same
 end
 
 -- A kept copy as text; an error, where it is not as the run wrote it.
@@ -132,7 +127,7 @@ end
 -- Is what was loaded of a version, and are its copies of code there?
 local function same(folder, version, code, data)
   for _, entry in ipairs(version.source) do if not pcall(kept, copy_of(folder, version, entry), entry) then return false end end
-  return version.source[1] and equal(version.source, with_rest(code, version.source)) and equal(version.data, with_rest(data, version.data))
+  return version.source[1] and select(2, with_rest(code, version.source)) and select(2, with_rest(data, version.data))
 end
 
 local function keep(copy, text, from)
@@ -172,7 +167,7 @@ function run_sources.write(folder, start, before)
     if entry.kept then keep(copy, text, from) end
   end
   local rest = latest and start.source_folder == latest.folder and latest or start
-  start.source, start.data = with_rest(about, rest.source or {}), with_rest(about_data, rest.data or {})
+  start.source, start.data = with_rest(about, rest.source), with_rest(about_data, rest.data)
 end
 
 -- The first line in which two texts differ.
@@ -190,11 +185,8 @@ end
 ---@field path string
 ---@field kind string "code" or "data"
 ---@field gone boolean?
----@field line integer? the first that differs
 ---@field copy string? in the run's folder
----@field since number the step from which on the run was made by that version
----@field before integer? bytes of the data then
----@field now integer? and now
+---@field text string as a sentence
 
 ---How the code and data that a run was last made by differ from what is there now.
 ---@param folder string of the run
@@ -202,27 +194,21 @@ end
 ---@return Change[]
 function run_sources.changes(folder, info)
   local list, version = {}, run_sources.latest(info)
+  local since = version.from_step > 0 and ("the run was resumed at step %.0f"):format(version.from_step) or "the run began"
   for _, kind in ipairs { "code", "data" } do
     for _, entry in ipairs(kind == "code" and version.source or version.data) do
       local now, bytes = files.sum(entry.path)
       if now ~= entry.checksum then
         local copy = copy_of(folder, version, entry, kind == "data")
-        list[#list + 1] = { path = entry.path, kind = kind, gone = not now, copy = copy, since = version.from_step, before = tonumber(entry.bytes),
-          now = bytes, line = kind == "code" and now and files.text(copy) and first_difference(files.text(copy), files.text(entry.path)) or nil }
+        local before, where = kind == "code" and now and files.text(copy), ""
+        if before then where = (" (line %d)"):format(first_difference(before, files.text(entry.path)))
+        elseif kind == "data" and now and entry.bytes ~= bytes then where = (" (%d bytes, then %d)"):format(bytes, tonumber(entry.bytes) or 0) end
+        list[#list + 1] = { path = entry.path, kind = kind, gone = not now, copy = copy,
+          text = ("%s %s since %s%s"):format(entry.path, now and "has changed" or "is gone", since, where) }
       end
     end
   end
   return list
-end
-
----A change as a sentence.
----@param change Change
----@return string
-function run_sources.text(change)
-  local where = change.line and (" (line %d)"):format(change.line) or change.before and not change.gone and change.before ~= change.now
-    and (" (%d bytes, then %d)"):format(change.now, change.before) or ""
-  return ("%s %s since %s%s"):format(change.path, change.gone and "is gone" or "has changed",
-    change.since > 0 and ("the run was resumed at step %.0f"):format(change.since) or "the run began", where)
 end
 
 ---The texts of all code that a run keeps and that was not changed, by path.
@@ -248,50 +234,39 @@ end
 local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of private ones, not the data"
 
 ---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
----the run's copies with use=stored, or where a file is gone; else an error that says what changed.  Copies of code run where they are the user's
----own, or with trust=1.
+---the run's copies with use=stored, or where a file is gone; else an error that says what changed.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
-  local version, choice, skip = run_sources.latest(info), run_sources.choice, options or {}
-  local gone, changed, lost, copies, foreign, instead = nil, nil, {}, {}, nil, {}
   source_files.read_before, source_files.edited = {}, {}
+  local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   for _, change in ipairs(run_sources.changes(folder, info)) do
-    local data, said = change.kind == "data", ("%s: %s"):format(folder, run_sources.text(change))
-    if not data and not change.gone then source_files.note_edited(change.path, files.text(change.copy)) end
+    local data, said, copy = change.kind == "data", ("%s: %s"):format(folder, change.text), change.copy
+    if not data and not change.gone then source_files.note_edited(change.path, files.text(copy)) end
     if skip[change.kind] == false then
       if not data and not change.gone then warn(said .. "; nothing of it is run here") end
     elseif choice == "now" then warn(said .. "; use=now takes what is there now")
-    elseif data and change.copy and change.gone then lost[change.path] = true
-    elseif data and choice and not change.copy then
-      warn(("%s; %s: use=stored cannot bring them back, and what is there now is read"):format(said, KEEPS))
-    elseif change.gone and not data then gone = gone or change else changed = changed or change end
+    elseif change.gone and copy then gone[data and change.path or "code"] = true
+    elseif choice and not copy then warn(("%s; %s: use=stored cannot bring them back, and what is there now is read"):format(said, KEEPS))
+    elseif not choice then
+      errors.usage(said, (copy and ("use=stored %s %s; "):format(data and "reads" or "runs", copy) or KEEPS .. "; ") .. "use=now takes what is there now")
+    end
   end
   if choice == "now" then return end
-  if changed and choice ~= "stored" then
-    local code = changed.kind == "code"
-    local before, now = code and files.text(changed.copy), code and files.text(changed.path)
-    local function trust(text, copy) return text and not source_files.allowed(changed.path, text, copy) and " trust=1" or "" end
-    local stored = changed.copy and ("use=stored%s %s %s; "):format(trust(before, true), code and "runs" or "reads", changed.copy) or KEEPS .. "; "
-    errors.usage(("%s: %s"):format(folder, run_sources.text(changed)), ("%suse=now%s takes what is there now"):format(stored, trust(now)))
+  local copies, instead = {}, {}
+  for i, entry in ipairs(skip.code ~= false and (gone.code or choice == "stored") and version.source or {}) do
+    local copy = copy_of(folder, version, entry)
+    copies[i] = { path = entry.path, text = kept(copy, entry), name = copy }
   end
-  for _, entry in ipairs(skip.data == false and {} or version.data) do
-    local copy = (choice == "stored" or lost[entry.path]) and copy_of(folder, version, entry, true)
+  for _, entry in ipairs(skip.data ~= false and version.data or {}) do
+    local copy = (choice == "stored" or gone[entry.path]) and copy_of(folder, version, entry, true)
     if copy then kept(copy, entry) end
     instead[entry.path] = copy or nil
   end
-  for i, entry in ipairs(skip.code ~= false and (gone or choice == "stored") and version.source or {}) do
-    local copy = copy_of(folder, version, entry)
-    copies[i] = { path = entry.path, text = kept(copy, entry), name = copy }
-    if (not foreign or entry.path == info.script) and not source_files.allowed(entry.path, copies[i].text, true) then foreign = copies[i] end
-  end
-  if foreign and choice ~= "stored" then
-    errors.usage(("%s: %s is not here"):format(folder, foreign.path), "trust=1 runs the copy that the run keeps, " .. foreign.name)
-  elseif foreign then errors.usage(("%s brings its own code, %s, which was not run"):format(folder, foreign.name), "use=stored trust=1 runs it") end
   source_files.begin(folder, copies, instead)
 end
 

@@ -21,8 +21,8 @@ local options = require "mneme.commands.options"
 
 local command = { name = "check", doc = "examine a run's folder, compare with another program's recorded values, or test your own core", loads = true,
   others = "core", about = [[
-Of a run or study: no file altered or missing, steps in order, log and checkpoints of one run, each run the one that its study names,
-episodes replay, code and data as they were; status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
+Of a run or study: no file altered, removed or added, each run the one that its study names, episodes replay, code and data as they were;
+status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
 Of FILE.safetensors: build what its metadata name, load its parameters, run forward and backward, and compare every value with the file's.
 The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group); the groups are output.*, final.* and
 grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of inputs, parameters and states changes: an
@@ -215,17 +215,17 @@ end
 -- Checks a run, or a study and each of its runs; what is noted of several runs is one line.
 local function check_folder(path)
   path = path:gsub("(.)/+$", "%1")
-  if not files.is_file(path .. "/study.json") then
-    local ok, found, summary = integrity.steady(path, integrity.run, path)
-    if not ok then error(found, 0) end
-    return report(path, found, summary) and 0 or 1
+  local function look(check, at, of)
+    local ok, found, summary = integrity.steady(at, check, of or at)
+    if not ok and not of then error(found, 0) end
+    return ok and found or { bad = { found.message }, notes = {} }, ok and summary or ""
   end
-  local study, notes, checked = study_folder.load(path), {}, 0
-  local sound, damaged = report(path, integrity.study(path, study)), 0
+  if not files.is_file(path .. "/study.json") then return report(path, look(integrity.run, path)) and 0 or 1 end
+  local study, notes, checked, damaged = study_folder.load(path), {}, 0, 0
+  local sound = report(path, integrity.study(path, study))
   for _, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
-      local ok, found, summary = integrity.steady(r.path, integrity.run_of_study, r)
-      if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
+      local found, summary = look(integrity.run_of_study, r.path, r)
       for _, text in ipairs(found.notes) do
         local key = text:gsub(r.path:gsub("%p", "%%%0"), "RUN")
         notes[key] = notes[key] or {}

@@ -162,10 +162,9 @@ local function compose(study, source, options)
   front.write(opening, study, spec, judged, size)
   local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
   for _, text in ipairs(source.unsound or {}) do warn(words.unsound, { text }) end
-  warn(words.lengths, mixed_code.lengths(runs))
   warn(words.mixed, mixed_code.of(named(runs)))
   for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
-  for _, list in ipairs { mixed_code.starts(named(runs)) } do warn("%s.", list) end
+  warn("%s.", mixed_code.starts(named(runs)))
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then
@@ -307,7 +306,7 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(run_sources.text(change)) end
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(change.text) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   local unknown = path and not source_files.may_load(path)
@@ -321,11 +320,10 @@ local function source_of(o, study)
     return held
   end
   if not path then
-    local kept, problem = run and info.script and run_sources.texts(run.path, info)[info.script] ~= nil, nil
-    if kept then kept, problem = xpcall(run_sources.adopt, errors.handler, run.path, info) end          -- where it is trusted, or the user's own
-    if not kept then
+    local kept = run and info.script and run_sources.texts(run.path, info)[info.script] and xpcall(run_sources.adopt, errors.handler, run.path, info)
+    if not kept or not source_files.may_load(info.script) then          -- where it is trusted, or the user's own
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
-        :format(values.show(study.info.script), problem and ("; " .. (problem.hint or problem.message)) or ""))
+        :format(values.show(study.info.script), kept and "; trust=1 runs the copy that the run keeps" or ""))
       return {}
     end
     path = study.info.script

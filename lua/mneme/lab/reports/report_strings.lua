@@ -96,7 +96,6 @@ return {
   file = "file", what = "what it is", checksum = "checksum (CRC-32C)", of_how_many = "runs", kinds_of_files = { code = "code", data = "data" },
   mixed = "These runs were not all made by the same code. %s.",
   unsound = "This folder is not as it was written, and this page shows it as it is now. %s. mneme check lists all of it.",
-  lengths = "Seeds of the same point did not train equally long: %s.",
   code_changed = "%s: claims, figures and texts are those of the files as they are now",
   claims_changed = "%s after the study had begun",
   no_figure = "Figure %d could not be made: %s.",

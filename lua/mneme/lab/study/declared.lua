@@ -7,6 +7,7 @@ local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local json = require "mneme.base.json"
 local prose = require "mneme.lab.study.report_texts"
+local run_folder = require "mneme.runs.folder"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
 local settings = require "mneme.lab.study.settings_diff"
@@ -81,23 +82,6 @@ function declared.write(study, declaration)
   if not files.is_file(file_of(study)) or files.read(file_of(study)) ~= text then files.write(file_of(study), { text }) end
 end
 
--- Refuse a specification that no script can have given.
-local function check(path, spec)
-  local ok, problem = xpcall(function()
-    for key, value in pairs(spec or {}) do
-      local expected = (key == "title" or key == "question" or key == "of") and "string" or key == "jobs" and "number" or "table"
-      if type(value) ~= expected then errors.raise(("%s is a %s"):format(tostring(key), type(value))) end
-    end
-    grid.check(spec and spec.axes or {})
-    prose.check(spec and spec.report or {})
-    if spec then
-      spec.axes = spec.axes or {}
-      check_declaration.study(spec)
-    end
-  end, errors.handler)
-  if not ok then errors.fail(("%s: damaged: %s"):format(path, problem.message)) end
-end
-
 ---Writes what a script declares into a study's folder, if that has no declaration.
 function declared.write_once(study, path, words)
   if files.is_file(file_of(study)) then return end
@@ -105,24 +89,32 @@ function declared.write_once(study, path, words)
   declared.write(study, declared.by(path, core and "core=" .. core))
 end
 
----Reads the declaration that a study's folder holds; nil: it has none.  An error where it is damaged.
+local SHAPE = { of = "string", spec = { title = "string", question = "string", of = "string", jobs = "number", ["*"] = "table" },
+  defaults = {}, published = {}, texts = { { path = "string", text = "string" } } }
+
+---Reads the declaration that a study's folder holds; nil: it has none.  An error where no script can have given it.
+---@param study string the folder
+---@return Declaration?
 function declared.read(study)
   local path = file_of(study)
   if not files.is_file(path) then return nil end
   local data, problem = json.decode((files.read(path)), path)
   if problem then errors.fail(problem) end
-  local read = type(data) == "table" and not json.is_array(data) and from_data(data) or {}
-  for key, kind in pairs { spec = "table", defaults = "table", published = "table", texts = "table" } do
-    if read[key] ~= nil and type(read[key]) ~= kind then errors.fail(("%s: damaged: %s is a %s"):format(path, key, type(read[key]))) end
+  problem = run_folder.fault(data, SHAPE, "")
+  local read = not problem and from_data(data) or {}
+  local spec = read.spec
+  if spec then
+    local ok, wrong = xpcall(function()
+      grid.check(spec.axes or {})
+      prose.check(spec.report or {})
+      spec.axes = spec.axes or {}
+      check_declaration.study(spec)
+    end, errors.handler)
+    problem = not ok and wrong.message
   end
-  for _, text in ipairs(read.texts or {}) do
-    if type(text) ~= "table" or type(text.path) ~= "string" or type(text.text) ~= "string" then
-      errors.fail(path .. ": damaged: a text has no path and text")
-    end
-  end
-  check(path, read.spec)
-  return { of = type(read.of) == "string" and read.of or nil, spec = read.spec, defaults = read.defaults or {}, published = read.published,
-    texts = read.texts or {} }
+  for _, text in ipairs(read.texts or {}) do if not text.path or not text.text then problem = "a text has no path and text" end end
+  if problem then errors.fail(("%s: damaged: %s"):format(path, problem)) end
+  return { of = read.of, spec = spec, defaults = read.defaults or {}, published = read.published, texts = read.texts or {} }
 end
 
 -- ---- claims, before and after ----

@@ -1,6 +1,5 @@
 -- mixed_code.lua -- were several runs made by one code?  Files and data of one name with several contents, runs that changed their code on the
--- way, several builds of Mneme, runs that kept no code; the settings that resumes changed, and the steps that their logs lack.
-local grid = require "mneme.lab.study.grid"
+-- way, several builds of Mneme, runs that kept no code; the settings that resumes changed.
 local run_sources = require "mneme.runs.run_sources"
 local starts = require("mneme.runs.folder").starts
 local tables = require "mneme.base.tables"
@@ -18,7 +17,8 @@ local function names(list)
 end
 
 ---The files that several runs were last made by.
----@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[] }, by name
+---@param runs CodeOfRun[]
+---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[], the most frequent first }, by kind and name
 function mixed.files(runs)
   local rows = {}
   for _, kind in ipairs { "source", "data" } do
@@ -31,15 +31,15 @@ function mixed.files(runs)
       end
       for name, checksum in pairs(of) do
         seen[name] = seen[name] or {}
-        seen[name][checksum] = seen[name][checksum] or {}
-        table.insert(seen[name][checksum], r.name)
+        seen[name][checksum] = seen[name][checksum] or { checksum = checksum, runs = {} }
+        table.insert(seen[name][checksum].runs, r.name)
       end
     end
     for _, name in ipairs(tables.keys(seen)) do
-      local row = { name = name, kind = kind == "source" and "code" or "data", versions = {} }
-      for i, checksum in ipairs(tables.keys(seen[name])) do row.versions[i] = { checksum = checksum, runs = seen[name][checksum] } end
-      table.sort(row.versions, function(x, y) return #x.runs > #y.runs end)
-      rows[#rows + 1] = row
+      local versions = {}
+      for _, checksum in ipairs(tables.keys(seen[name])) do versions[#versions + 1] = seen[name][checksum] end
+      table.sort(versions, function(x, y) return #x.runs > #y.runs end)
+      rows[#rows + 1] = { name = name, kind = kind == "source" and "code" or "data", versions = versions }
     end
   end
   return rows
@@ -59,49 +59,26 @@ function mixed.of(runs)
     local versions = run_sources.versions(r.info)
     for i = 2, #versions do changed[#changed + 1] = ("%s from step %.0f on"):format(r.name, versions[i].from_step) end
     if #versions == 0 then without[#without + 1] = r.name end
-    for _, start in ipairs(type(r.info.history) == "table" and r.info.history or {}) do
-      local build = type(start) == "table" and start.program_checksum
-      if type(build) == "string" then builds[build] = true end
-    end
+    for _, start in ipairs(starts.of(r.info)) do builds[start.program_checksum or false] = true end
   end
+  builds[false] = nil
   if #changed > 0 then list[#list + 1] = "runs that changed their code on the way: " .. names(changed) end
   local n = #tables.keys(builds)
   if n > 1 then list[#list + 1] = ("%d builds of Mneme made them"):format(n) end
-  if #without > 0 and #without < #runs then
-    list[#list + 1] = ("%d of %d runs kept no code, which cannot be compared: %s"):format(#without, #runs, names(without))
-  end
+  if #without > 0 and #without < #runs then list[#list + 1] = "runs that kept no code, which cannot be compared: " .. names(without) end
   return list
 end
 
----Points whose seeds were to train for different numbers of steps, because some were resumed with steps=N.
----@param runs { run: StudyRun, flat: table }[]
-function mixed.lengths(runs)
-  local list = {}
-  for _, group in ipairs(grid.groups(runs, function(r) return grid.kind(r.run) end)) do
-    local seeds, parts = {}, {}
-    for _, r in ipairs(group.runs) do
-      local steps = tonumber(r.flat.steps) and ("%.0f"):format(r.flat.steps)
-      if steps then seeds[steps] = (seeds[steps] and seeds[steps] .. ", " or "") .. tostring(r.run.seed) end
-    end
-    local all = tables.keys(seeds)
-    table.sort(all, function(x, y) return tonumber(x) < tonumber(y) end)
-    for i, steps in ipairs(all) do parts[i] = ("%s steps of seed %s"):format(steps, seeds[steps]) end
-    if parts[2] then list[#list + 1] = ("%s: %s"):format(group.name, table.concat(parts, ", ")) end
-  end
-  return list
-end
-
----What resumes changed of runs, and the steps that their logs lack.
----@return string[] resumed sentences
----@return string[] gaps sentences
+---What resumes changed of runs.
+---@param runs CodeOfRun[]
+---@return string[] sentences
 function mixed.starts(runs)
-  local resumed, lost = {}, {}
+  local resumed = {}
   for _, r in ipairs(runs) do
-    local changes, _, gaps = starts.changes(r.info), starts.found(r.info)
-    resumed[#resumed + 1] = changes and r.name .. ": " .. changes or nil
-    for _, text in ipairs(gaps) do lost[#lost + 1] = r.name .. ": " .. text end
+    local changes = starts.changes(r.info)
+    resumed[#resumed + 1] = changes and r.name .. ": " .. changes
   end
-  return resumed, lost
+  return resumed
 end
 
 return mixed

@@ -113,7 +113,7 @@ function sweep.check_code(o, plan)
     terminal.note(("mneme: warning: %s: %d of its runs were made by another build of Mneme; the report says so"):format(o.run, builds))
   end
   if first then
-    errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, run_sources.text(first)),
+    errors.usage(("%s: %d of its runs were made by other code: %s: %s"):format(o.run, others, of, first.text),
       "run=ANOTHER begins a study of its own" .. (first.copy and "; what the runs were made by is in " .. first.copy or ""))
   end
 end
