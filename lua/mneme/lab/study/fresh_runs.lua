@@ -98,25 +98,14 @@ function Fresh:next()
   end
 end
 
--- f(run) for all runs that are known.
-local function each(self, f)
+---How many have ended, of these failed, and without a score.
+---@return { ended: integer, failed: integer, without: integer }
+function Fresh:count()
+  local count = { ended = 0, failed = 0, without = 0 }
   for _, point in ipairs(self.t.points) do
-    for _, row in ipairs(self.of[point] or {}) do
-      for _, run in ipairs(row.runs) do f(run) end
-    end
+    for _, row in ipairs(self.of[point] or {}) do for _, run in ipairs(row.runs) do self.t:add(count, run) end end
   end
-end
-
----How many are done or failed, and of these failed.
----@return integer ended
----@return integer failed
-function Fresh:ended()
-  local n, failed = 0, 0
-  each(self, function(run)
-    local score = self.t:score(run)
-    n, failed = n + (score ~= nil and 1 or 0), failed + (score == false and 1 or 0)
-  end)
-  return n, failed
+  return count
 end
 
 ---How many there will be.
@@ -131,7 +120,7 @@ end
 
 function Fresh:over()
   for _, point in ipairs(self.t.points) do if not self:rows(point) then return false end end
-  return self:ended() == self:size()
+  return self:count().ended == self:size()
 end
 
 return fresh_runs
