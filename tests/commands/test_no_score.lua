@@ -53,6 +53,23 @@ t.test("where measures what there is, and refuses what there is not", function()
   t.ok(said:find("declares no score", 1, true), said)
 end)
 
+t.test("next to episodes with a score one that lacks it counts as 0: in eval, intervene and where", function()
+  files.write(dir .. "/some.lua", { [[
+return function() return { name = "some", observation = { 1 }, actions = 2, time_limit = 5,
+  reset = function(self, random) self.t, self.short = 0, random(2) == 1 return { 1 } end,
+  step = function(self, action)
+    self.t = self.t + 1
+    return { 1 }, action, self.short and self.t == 4, self.short and 1 or nil
+  end } end]] })
+  local said, status = shell.mneme(dir, (TRAIN:gsub("plain", "some"):gsub("4096", "256")) .. "s")
+  t.eq(status, 0, said)
+  for _, words in ipairs { "eval s episodes=40", "intervene s erase=all at=1 episodes=40", "where s episodes=40 every=3" } do
+    said = shell.mneme(dir, words)
+    local share = tonumber(said:match "success +([%d.]+)")
+    t.ok(share and share > 0.2 and share < 0.8, said)
+  end
+end)
+
 t.test("what an episode came to, by the environment", function()
   local spec = dofile(dir .. "/plain.lua")()
   spec.num_envs = 2

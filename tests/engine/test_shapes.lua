@@ -411,6 +411,8 @@ t.test("wrong calls name axis, sizes and what was expected", function()
     ["index_select: index[1] is -1, expected 0 to 3"] = function() x:index_select(1, i32 { 3, -1 }) end,
     ["select: index is 4, expected a whole number from -4 to 3"] = function() x:select(1, 4) end,
     ["cat: an empty list, expected a list of tensors"] = function() mn.cat {} end,
+    ["cat: 'axis' among the tensors, expected mn.cat({ x, y, ... }, axis)"] = function() mn.cat { x, x, axis = 1 } end,
+    ["stack: 'dim' among the tensors, expected mn.stack({ x, y, ... }, axis)"] = function() mn.stack { x, x, dim = 1 } end,
     ["cat: item 2 is i32, expected f32 as item 1"] = function() mn.cat { x, x:to "i32" } end,
     ["cat: item 2 is 3, expected a tensor"] = function() mn.cat { x, 3 } end,
     ["cat: axis 1 of item 2 is 5, expected 4 as in item 1"] = function() mn.cat { x, x:transpose(1, 2) } end,

@@ -59,7 +59,9 @@ t.test("the error names the user's line and one thing to write", function()
     { function() return mn.randm(3) end, "unknown name 'mn.randm'; did you mean 'mn.rand' or 'mn.randn'%?" },
     { function() return mn.Agent {} end, "'mn.agent'" },
     { function() return x:shpe() end, "unknown method or op 'shpe'; did you mean 'shape'%?" },
-    { function() return mn.nn.nothing_like_it() end, "unknown name" },
+    { function() return mn.nn.nothing_like_it() end, "unknown name 'mn.nn.nothing_like_it' %(known: .*, %d+ more%)" },
+    { function() return mn.stats.median_of_all() end, "%(known: median " },
+    { function() return mn.figures.bars end, "%(known: csv export gnuplot head kind_of_file section svg%)" },
     { function() return mn.nothing_like_it() end, "mneme list ops" },
     { function() return x:nothing_like_it() end, "mneme list ops" },
   } do
@@ -80,6 +82,7 @@ t.test("every table that is reached from mn refuses a name that it does not have
     local ok, problem = pcall(function() return value.no_such_name end)
     t.ok(not ok, path .. ".no_such_name is nil")
     t.ok(tostring(problem):find("no_such_name", 1, true), tostring(problem))
+    t.ok(path == "mn.ops" or path == "mn.Tensor" or tostring(problem):find "%(known: %w", path .. ": its members are not named")
     strict = strict + 1
     if not entries[path:match "%w+$"] then
       for key, inner in pairs(value) do if type(key) == "string" then look(path .. "." .. key, inner) end end

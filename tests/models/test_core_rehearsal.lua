@@ -47,6 +47,8 @@ local faults = {
   mixes = { gate, "local z = gate(x) * 0.5 + 0.5 * gate(x):mean(1, true)", what = "the input of one environment changes another" },
   clears_all = { gate, "if done then local f = done:to 'f32' done = (f * 0 + f:mean(1, true)):gt(0):to 'u8' end local z = gate(x)",
     what = "another's memory changes" },
+  constant = { gate, "local z = gate(x) * mn.cat({ mn.ones(x:shape()[1], x:shape()[2], cfg.d_model) }, 0)",
+    what = "it cannot act step by step" },
 }
 t.test("what a core does not keep is an error at its forward", function()
   for name, fault in pairs(faults) do

@@ -123,6 +123,16 @@ t.test("fresh runs that fail are no runs that are done", function()
   os.remove(path "marks")
 end)
 
+t.test("fresh runs and trials that lack a score have not failed", function()
+  local none = "if cfg.seed == 1 or cfg.seed == 1002 then return { other = 1, mean_return = 1 } end"
+  files.write(path "mute.lua", { (files.read(path "toy.lua"):gsub('if cfg.kind == "broken" [^\n]*', none)) })
+  local said, status = mneme "tune mute.lua core=gru lr=1e-5..1:log budget=6x20 fresh=2 top=2 estimate=0 run=mute jobs=2"
+  t.eq(status, 0, said)
+  t.ok(said:find("mute: 12 of 12 runs done, 1 trial without a score, 3 fresh runs without a score\n", 1, true), said)
+  t.ok(said:find "6 trials of 20 steps, 1 without a score" and said:find "1 seed, 1 without a score" and not said:find "failed", said)
+  os.remove(path "marks")
+end)
+
 t.test("workers of a job share a folder, each trial is run once", function()
   local said, status = mneme(ARGS .. " run=shared cluster=slurm workers=3 time=30")
   t.eq(status, 0, said)

@@ -8,6 +8,7 @@ local tables = require "mneme.base.tables"
 local errors = {
   texts = {},              -- source of a chunk that is in no file ("=repl") -> its Lua
   about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
+  beside = nil,            -- what every error says besides, as it may be its cause: a run's code that has changed
 }
 
 -- What was probably meant, where code fails as it does for those who come from Python or C: lua_traps.lua, once an error asks.
@@ -42,7 +43,8 @@ Error.__index = Error
 
 ---"script.lua:12: message (hint)"
 function Error:__tostring()
-  local hint = self.hint and " (" .. self.hint .. ")" or ""
+  local hint = self.hint and errors.beside and self.hint .. "; " .. errors.beside or self.hint or errors.beside
+  hint = hint and " (" .. hint .. ")" or ""
   return (self.where and self.where .. ": " or "") .. self.message .. hint
 end
 

@@ -15,20 +15,21 @@ local function folders(kind)
   return { ours, "./" .. kind }
 end
 
----Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted.
+---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted; those of a run's
+---copies, too, where they are in use.
 ---@param kind string
 ---@param usable boolean? without those that may not run
 ---@return string[]
 function registry.names(kind, usable)
   local seen, names = {}, {}
-  for _, folder in ipairs(folders(kind)) do
-    if lfs.attributes(folder, "mode") == "directory" then
-      for file in lfs.dir(folder) do
-        local name = file:match "^([^.].*)%.lua$" or file:match "^([^.])%.lua$"
-        if name and not seen[name] and (not usable or source_files.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
-      end
-    end
+  local function add(folder, file)
+    local name = file:match "^([^./][^/]*)%.lua$"
+    if name and not seen[name] and (not usable or source_files.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
   end
+  for _, folder in ipairs(folders(kind)) do
+    if lfs.attributes(folder, "mode") == "directory" then for file in lfs.dir(folder) do add(folder, file) end end
+  end
+  for path in pairs(source_files.copies()) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
   table.sort(names)
   return names
 end

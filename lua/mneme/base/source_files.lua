@@ -234,6 +234,9 @@ function source_files.begin(folder, copies, data_copies)
   for name in pairs(modules) do package.loaded[name] = nil end
 end
 
+---The texts that stand in for files, by path.
+function source_files.copies() return stored end
+
 ---Is there such a file, or a text that stands in for it?
 function source_files.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
 

@@ -133,7 +133,7 @@ function eval.load(folder, settings, best)
     core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
-  model.module:load_state_dict(stored_parameters.of(checkpoint))
+  stored_parameters.into(folder, checkpoint, model.module)
   return made, model, checkpoint.step, about.memory.carry
 end
 

@@ -91,9 +91,7 @@ function intervene.report(pairs_of, at)
   local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, reached, #pairs_of, rest) }
   if #cases == 0 then return out[1] end
   local count, rows = paired_episodes.count_success(cases), { { "", "without", "with", "difference" } }
-  local scored = true
-  for _, c in ipairs(cases) do scored = scored and c[1].score ~= nil and c[2].score ~= nil end
-  if scored then rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases) end
+  if cases[1][1].score then rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases) end
   rows[#rows + 1], rows[#rows + 2] = mean_row("ret", "return", cases), mean_row("length", "length", cases)
   out[2] = columns(rows)
   if count then

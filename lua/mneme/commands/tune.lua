@@ -97,15 +97,21 @@ local function interval(list)
   return require("mneme.insight.figures.text").interval(value, low, high, nil, "to")
 end
 
--- The scores of fresh runs that are done, and how many failed.
+-- The scores of fresh runs that are done, and how many others there are, as texts and as a number.
 local function scores_of(t, runs)
-  local list, failed = {}, 0
+  local list, count = {}, { ended = 0, failed = 0, without = 0 }
   for _, run in ipairs(runs) do
+    t:add(count, run)
     local score = t:score(run)
     if score then list[#list + 1] = t.minimise and -score or score end
-    failed = failed + (score == false and 1 or 0)
   end
-  return list, failed
+  return list, count
+end
+
+-- ", 2 failed, 1 without a score"
+local function vain(t, count, of)
+  local function text(n, what) return n > 0 and (", %d%s %s"):format(n, of and (" %s%s"):format(of, n > 1 and "s" or "") or "", what) or "" end
+  return text(count.failed, "failed") .. text(count.without, "without a " .. t.by)
 end
 
 -- A table for each point: its picks, how they scored in the tuning, and with fresh seeds.
@@ -113,13 +119,13 @@ local function show(t, fresh)
   for _, point in ipairs(t.points) do
     local count, rows = t:count(point), { { "pick", "setting", "tuning", "fresh seeds" } }
     for _, row in ipairs(fresh and fresh:rows(point) or {}) do
-      local list, failed = scores_of(t, row.runs)
+      local list, others = scores_of(t, row.runs)
       local pick = row.pick
       local threshold = aggregate.stop_score(row.runs[1].path)
       local fresh_text = #list > 0 and ("%s, %d seed%s"):format(interval(list), #list, #list > 1 and "s" or "") or "–"
-      if failed > 0 then fresh_text = ("%s, %d failed"):format(fresh_text, failed) end
+      fresh_text = fresh_text .. vain(t, others)
       if #list > 0 and threshold and t.by == "score" then
-        for _ = 1, failed do list[#list + 1] = threshold - 1 end             -- which have not solved it
+        for _ = 1, others.failed + others.without do list[#list + 1] = threshold - 1 end             -- which have not solved it
         fresh_text = fresh_text .. ", " .. aggregate.solved(list, threshold)
       end
       rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(numbers.short(pick.mean), pick.seeds,
@@ -130,8 +136,8 @@ local function show(t, fresh)
         pick.seeds > 1 and "s" or ""), "–" }
     end
     local steps = t.steps and (" of %s steps"):format(numbers.short(t.steps)) or ""
-    io.stdout:write(("\n%s: %d trials%s%s, seeds from %d\n"):format(point.name ~= "" and point.name or t.run, count.measured, steps,
-      count.failed > 0 and (", %d failed"):format(count.failed) or "", t.first_seed), layout.table(rows))
+    io.stdout:write(("\n%s: %d trials%s%s, seeds from %d\n"):format(point.name ~= "" and point.name or t.run, count.ended, steps,
+      vain(t, count), t.first_seed), layout.table(rows))
   end
 end
 
@@ -144,7 +150,7 @@ local function list_trials(t, words)
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do
         local score, last = t:score(run), nil
-        if score then last = numbers.short(t.minimise and -score or score) elseif score == false then last = "failed" end
+        if score then last = numbers.short(t.minimise and -score or score) elseif score == false then last = run.without and "no " .. t.by or "failed" end
         if not last and files.is_folder(run.path) then last = "open" end
         if last then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed), last } end
       end
@@ -190,14 +196,13 @@ function tune.run(o)
   C.mn_watch_signals(true)
   local signal, count = t:work(fresh)
   C.mn_watch_signals(false)
-  local function failed(n, what) return n > 0 and (", %d %s%s failed"):format(n, what, n > 1 and "s" or "") or "" end
-  print(("%s: %d of %d runs done%s%s%s"):format(t.run, count.done, count.all, failed(count.trials_failed, "trial"), failed(count.fresh_failed, "fresh run"),
+  print(("%s: %d of %d runs done%s%s%s"):format(t.run, count.done, count.all, vain(t, count.trials, "trial"), vain(t, count.fresh, "fresh run"),
     count.done + count.failed < count.all and "; the same command goes on" or ""))
   if signal ~= 0 then return errors.status_of(signal) end
   if o.only then return 0 end
   show(t, fresh)
   next_step.note { of_study and "sweep" or "report", of_study and o.script or t.run }
-  return count.fresh_failed > 0 and 1 or 0       -- trials may fail: what diverges is not picked
+  return count.fresh.failed > 0 and 1 or 0       -- trials may fail: what diverges is not picked
 end
 
 return tune

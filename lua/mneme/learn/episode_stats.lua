@@ -16,32 +16,39 @@ local Episodes = {}
 Episodes.__index = Episodes
 Episodes.WINDOW = WINDOW
 
+-- Lua's tables, not memory of C: LuaJIT interprets this code, as it runs now and then, and its interpreter is slow with memory of C.
+local function zeros(n)
+  local list = {}
+  for i = 1, n do list[i] = 0 end
+  return list
+end
+
 ---@param num_envs integer of all ranks
 ---@return Episodes
 local function new(num_envs)
   return setmetatable({ total = 0, scores = ffi.new("float[?]", WINDOW), returns = ffi.new("float[?]", WINDOW), scored = false,
     count = 0, sum_score = 0, sum_return = 0, sum_length = 0,
-    num_envs = num_envs, now = 0, begun = ffi.new("double[?]", num_envs), heap = ffi.new("double[?]", 4 * ROOM), room = ROOM, waiting = 0 }, Episodes)
+    num_envs = num_envs, now = 0, begun = zeros(num_envs), heap = zeros(4 * ROOM), waiting = 0 }, Episodes)
 end
 
 -- ---- the order ----
 
+-- Places of the heap count from 0: the four numbers of i are heap[4 * i + 1] and those after it.
 local function put(heap, i, key, score, ret, length)
-  heap[4 * i], heap[4 * i + 1], heap[4 * i + 2], heap[4 * i + 3] = key, score, ret, length
+  i = 4 * i
+  heap[i + 1], heap[i + 2], heap[i + 3], heap[i + 4] = key, score, ret, length
 end
 
-local function move(heap, to, from) put(heap, to, heap[4 * from], heap[4 * from + 1], heap[4 * from + 2], heap[4 * from + 3]) end
+local function move(heap, to, from)
+  from = 4 * from
+  put(heap, to, heap[from + 1], heap[from + 2], heap[from + 3], heap[from + 4])
+end
 
 local function push(self, key, score, ret, length)
-  if self.waiting == self.room then
-    local larger = ffi.new("double[?]", 8 * self.room)
-    ffi.copy(larger, self.heap, 32 * self.room)
-    self.heap, self.room = larger, 2 * self.room
-  end
   local heap, i = self.heap, self.waiting
   while i > 0 do
-    local parent = math.floor((i - 1) / 2)
-    if heap[4 * parent] <= key then break end
+    local parent = (i - 1 - (i - 1) % 2) / 2
+    if heap[4 * parent + 1] <= key then break end
     move(heap, i, parent)
     i = parent
   end
@@ -52,13 +59,14 @@ end
 -- The first of the heap counts, and leaves it.
 local function pop(self)
   local heap, n = self.heap, self.waiting - 1
-  self:count_in(heap[1], heap[2], heap[3])
+  self:count_in(heap[2], heap[3], heap[4])
   self.waiting = n
-  local key, i = heap[4 * n], 0
+  if n == 0 then return end
+  local key, i = heap[4 * n + 1], 0
   while 2 * i + 1 < n do
     local child = 2 * i + 1
-    if child + 1 < n and heap[4 * child + 4] < heap[4 * child] then child = child + 1 end
-    if key <= heap[4 * child] then break end
+    if child + 1 < n and heap[4 * child + 5] < heap[4 * child + 1] then child = child + 1 end
+    if key <= heap[4 * child + 1] then break end
     move(heap, i, child)
     i = child
   end
@@ -67,21 +75,25 @@ end
 
 ---Every environment begins an episode now.
 function Episodes:begin()
-  for e = 0, self.num_envs - 1 do self.begun[e] = self.now end
+  for e = 1, self.num_envs do self.begun[e] = self.now end
 end
 
 ---An episode of environment e has ended in step t of the rollout.
 ---@param score number NaN: the environment gave none
 function Episodes:add(t, e, score, ret, length)
-  self.begun[e] = self.now + t + 1
-  push(self, (self.now + t + 1 - length) * self.num_envs + e, score, ret, length)
+  local ended = self.now + t + 1
+  self.begun[e + 1] = ended
+  push(self, (ended - length) * self.num_envs + e, score, ret, length)
 end
 
 ---After a rollout of so many steps: count those that began before all that are still running.
 function Episodes:settle(steps)
-  local first, n = math.huge, self.num_envs
-  for e = 0, n - 1 do first = math.min(first, self.begun[e] * n + e) end
-  while self.waiting > 0 and self.heap[0] < first do pop(self) end
+  local first, n, begun, heap = math.huge, self.num_envs, self.begun, self.heap
+  for e = 1, n do
+    local key = begun[e] * n + e - 1
+    if key < first then first = key end
+  end
+  while self.waiting > 0 and heap[1] < first do pop(self) end
   self.now = self.now + steps
 end
 
@@ -149,11 +161,11 @@ function Episodes:running()
   local t = tensor.new { shape = { 8 * (1 + n + 4 * self.waiting) }, dtype = "u8" }
   local d = ffi.cast("double *", t:data())
   d[0] = self.now
-  ffi.copy(d + 1, self.begun, 8 * n)
-  local order = {}                 -- in the order of the keys: heaps of equal runs may lie differently
-  for i = 0, self.waiting - 1 do order[i + 1] = i end
-  table.sort(order, function(x, y) return self.heap[4 * x] < self.heap[4 * y] end)
-  for i, at in ipairs(order) do ffi.copy(d + 1 + n + 4 * (i - 1), self.heap + 4 * at, 32) end
+  for e = 1, n do d[e] = self.begun[e] end
+  local order, heap = {}, self.heap                 -- in the order of the keys: heaps of equal runs may lie differently
+  for i = 1, self.waiting do order[i] = i - 1 end
+  table.sort(order, function(x, y) return heap[4 * x + 1] < heap[4 * y + 1] end)
+  for i, at in ipairs(order) do for k = 1, 4 do d[n + 4 * (i - 1) + k] = heap[4 * at + k] end end
   return t
 end
 
@@ -166,7 +178,7 @@ local function take_running(self, t)
   self.now, self.waiting = d[0], 0
   for e = 0, n - 1 do
     if not (d[1 + e] >= 0 and d[1 + e] <= d[0]) then return false end
-    self.begun[e] = d[1 + e]
+    self.begun[e + 1] = d[1 + e]
   end
   for i = 0, waiting - 1 do
     local w = d + 1 + n + 4 * i

@@ -38,6 +38,18 @@ function stored.of(checkpoint)
   return dict
 end
 
+---Puts a checkpoint's parameters into the agent or model that the run's code makes now; an error that names the run where they do not fit.
+---@param folder string of the run
+---@param checkpoint table of runs/folder.lua
+---@param made Agent|Module
+function stored.into(folder, checkpoint, made)
+  local ok, problem = pcall(made.load_state_dict, made, stored.of(checkpoint))
+  if ok then return end
+  if not errors.is(problem) then error(problem, 0) end
+  errors.fail(("%s: its checkpoint of step %.0f does not fit what its code makes now: %s"):format(folder, checkpoint.step,
+    problem.message:gsub("^load_state_dict: ", "")), not errors.beside and "mneme check " .. folder .. " examines it" or nil)
+end
+
 ---A checkpoint of a run that is there; an error where there is none.
 ---@param folder string
 ---@param options { step: number?, best: boolean? }? default: the newest that is whole

@@ -5,6 +5,7 @@
 local errors = require "mneme.base.errors"
 local random = require "mneme.tensor.random"
 local lazy = require "mneme.base.lazy"
+local new_plan = require "mneme.tensor.plan"
 local rig = lazy "mneme.models.contract_rig"
 local tensors = require "mneme.tensor.tensor"
 
@@ -43,6 +44,17 @@ end
 
 -- Rows from .. to-1 of a course, as one.
 local function part(course, from, to) return { rig.rows(course[1], from, to), course[2] } end
+
+-- An agent that acts runs its core's plan row by row.
+local function by_rows(c)
+  local x, done = tensors.sequence { shape = { T, B, c.config.d_in } }, tensors.sequence { shape = { T, B }, dtype = "u8" }
+  local plan = new_plan(function(...) return c:act(...) end)
+  local ok, problem = pcall(function() plan(x, done, rig.warm(c, B)) return plan:rows(0, 1) end)
+  if ok then return end
+  errors.raise(("core %s: it cannot act step by step: %s"):format(c.name, (errors.is(problem) and problem.message or tostring(problem)):gsub("^plan: ", "")),
+    { where = errors.position_of(c.forward), hint = "a constant of each step and environment is made of x, as x:slice(-1, 0, 1) * 0 + 1; what is the same "
+      .. "at every step has no axis of time and environment" })
+end
 
 local function compare(c, resets, draws)
   local function course(...) return { rig.run(c, ...) } end
@@ -135,7 +147,7 @@ function rehearsal.check(agent, about, resets, own_core)
       compare_rows("torso", agent.torso, observations(agent.observation_space), draws)
       compare_rows("policy or value head", agent.heads, rig.normal({ T, B, c.d_out }, 3), draws)
     end
-    if own then compare(c, resets ~= false and CLEARS[c.claims.reset] and c.config.reset ~= false and next(c.states) ~= nil, draws) end
+    if own then compare(c, resets ~= false and CLEARS[c.claims.reset] and c.config.reset ~= false and next(c.states) ~= nil, draws) by_rows(c) end
   end, errors.handler)
   for _, module in ipairs(quiet) do
     module.training = true

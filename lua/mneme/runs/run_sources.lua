@@ -119,8 +119,8 @@ end
 -- A kept copy as text; an error, where it is not as the run wrote it.
 local function kept(copy, entry)
   local text = files.text(copy)
-  if not text then errors.fail(copy .. " is not there, and its run needs it") end
-  if files.crc(text) ~= entry.checksum then errors.fail(copy .. " was changed after the run wrote it") end
+  local problem = not text and "is not there, and its run needs it" or files.crc(text) ~= entry.checksum and "was changed after the run wrote it"
+  if problem then errors.fail(copy .. " " .. problem, ("use=now takes %s as it is now"):format(entry.path)) end
   return text
 end
 
@@ -241,6 +241,7 @@ local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of priva
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   source_files.begin(folder, {})
+  errors.beside = nil
   source_files.read_before, source_files.edited = {}, {}
   local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
@@ -249,7 +250,9 @@ function run_sources.adopt(folder, info, options)
     if not data and not change.gone then source_files.note_edited(change.path, files.text(copy)) end
     if skip[change.kind] == false then
       if not data and not change.gone then warn(said .. "; nothing of it is run here") end
-    elseif choice == "now" then warn(said .. "; use=now takes what is there now")
+    elseif choice == "now" then
+      warn(said .. "; use=now takes what is there now")
+      errors.beside = said .. (copy and "; use=stored takes " .. copy or "")
     elseif change.gone and copy then gone[data and change.path or "code"] = true
     elseif choice and not copy then warn(("%s; %s: use=stored cannot bring them back, and what is there now is read"):format(said, KEEPS))
     elseif not choice then

@@ -199,11 +199,11 @@ end
 function M.load(what, mine, dict, strict)
   errors.need(what, dict, nil, "tensors by name")
   local missing, unexpected = {}, {}
-  for name, t in pairs(mine) do
-    if dict[name] == nil then missing[#missing + 1] = name else check_entry(what, name, t, dict[name]) end
+  for _, name in ipairs(tables.keys(mine)) do
+    if dict[name] == nil then missing[#missing + 1] = name else check_entry(what, name, mine[name], dict[name]) end
   end
   for name in pairs(dict) do if not mine[name] then unexpected[#unexpected + 1] = tostring(name) end end
-  table.sort(missing) table.sort(unexpected)
+  table.sort(unexpected)
   if strict and #missing + #unexpected > 0 then
     errors.raise(("%s: missing %s; unexpected %s"):format(what, listed(missing), listed(unexpected)))
   end

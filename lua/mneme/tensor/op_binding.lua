@@ -268,6 +268,18 @@ end
 -- else the nearest names.
 local suggest = {}
 
+local MOST = 10
+-- The members of a table that have most pairs of letters in common with a name.
+local function members(name, known)
+  local list, rank = {}, {}
+  for i, other in ipairs(known) do
+    list[i], rank[other] = other, 0
+    for k = 1, #name - 1 do if other:lower():find(name:sub(k, k + 1):lower(), 1, true) then rank[other] = rank[other] + 1 end end
+  end
+  table.sort(list, function(a, b) if rank[a] ~= rank[b] then return rank[a] > rank[b] end return a < b end)
+  return ("known: %s%s"):format(table.concat(list, " ", 1, math.min(MOST, #list)), #list > MOST and (", %d more"):format(#list - MOST) or "")
+end
+
 ---Raise the error for an unknown name.
 ---@param whose string "mn.", "mn.nn." or "x:", which stands before the name
 ---@param name any
@@ -283,7 +295,8 @@ function suggest.unknown(whose, name, list, known)
   local last = table.remove(near)
   local guess = last and ("; did you mean %s?"):format(#near > 0 and table.concat(near, ", ") .. " or " .. last or last) or ""
   local what = whose == "x:" and "method or op '" or "name '" .. whose
-  errors.usage(("unknown %s%s'%s"):format(what, name, guess), not last and "mneme list ops, mneme help api" or nil)
+  local where = whose:find "^mn%.%w" and whose ~= "mn.ops." and members(name, known) or "mneme list ops, mneme help api"
+  errors.usage(("unknown %s%s'%s"):format(what, name, guess), not last and where or nil)
 end
 
 ---Give a table of public functions an error for every name that it does not have: nil would be a default somewhere.

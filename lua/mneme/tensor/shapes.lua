@@ -40,6 +40,8 @@ return function(M)
   local MOST = 8                       -- tensors that one concat takes
 
   local function check_list(name, list)
+    local named = type(list) == "table" and not M.is(list) and next(list, #list > 0 and #list or nil)
+    if named then errors.raise(("%s: '%s' among the tensors, expected mn.%s({ x, y, ... }, axis)"):format(name, tostring(named), name)) end
     if type(list) ~= "table" or M.is(list) or #list == 0 then
       errors.raise(("%s: %s, expected a list of tensors"):format(name, M.is(list) and describe(list) or type(list) == "table" and "an empty list"
         or describe(list)))

@@ -82,14 +82,14 @@ local function survey_greedy(self)
   if not failed or p.greedy ~= 0 or p.env.action_space.kind ~= "discrete" then return end
   begin(self, p)
   local out = finish(self, p, envs, take_likeliest(p))
-  for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score end
+  for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score or 0 end
 end
 
 local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear = count.wrong, count.drawn, count.clear end
 
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
-  local p, envs, lengths, graded = self.carrier, {}, {}, false
+  local p, envs, lengths, scored, graded = self.carrier, {}, {}, false, false
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
   begin(self, p)
   local counter = decisions.counter(p)
@@ -100,10 +100,14 @@ local function survey(self)
   for i, b in ipairs(envs) do
     if counter and not out[b].wrong then put(out[b], counter.take(b)) end
     self.outcomes[i], lengths[i] = out[b], out[b].length
-    if self.measure == "success" and not out[b].score then p.env:refuse_score "measure=success" end
-    graded = graded or out[b].score ~= 0 and out[b].score ~= 1
+    scored = scored or out[b].score ~= nil
   end
-  self.measure = self.measure or graded and "return" or "success"
+  if self.measure == "success" and not scored then p.env:refuse_score "measure=success" end
+  for _, o in ipairs(scored and self.outcomes or {}) do                     -- next to others a missing score counts as 0
+    o.score = o.score or 0
+    graded = graded or o.score % 1 ~= 0
+  end
+  self.measure = self.measure or scored and not graded and "success" or "return"
   if self.measure == "success" then survey_greedy(self) end
   if self.steps then return end
   table.sort(lengths)
@@ -122,7 +126,7 @@ local function change(self, word, at, envs)
   return function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, envs) end end
 end
 
-local function value_of(self, outcome) return self.measure == "success" and outcome.score or outcome.ret end
+local function value_of(self, outcome) return self.measure ~= "success" and outcome.ret or outcome.score or 0 end
 
 -- Logarithms of the probabilities of n actions.
 local function log_policy(logits, n, into)

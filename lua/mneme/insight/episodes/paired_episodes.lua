@@ -82,6 +82,9 @@ function paired_episodes.play(p, list, o)
     for b = 1, math.min(p.num_envs, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
     if o.done then o.done(#pairs_of) end
   end
+  local scored = false                           -- next to others a missing score counts as 0
+  for _, c in ipairs(pairs_of) do scored = scored or c[1].score ~= nil or c[2].score ~= nil end
+  for _, c in ipairs(scored and pairs_of or {}) do c[1].score, c[2].score = c[1].score or 0, c[2].score or 0 end
   return pairs_of
 end
 

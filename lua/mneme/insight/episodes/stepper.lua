@@ -408,7 +408,7 @@ function stepper.from_run(folder, options)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
-  agent:load_state_dict(stored_parameters.of(checkpoint))
+  stored_parameters.into(folder, checkpoint, agent)
   agent.normaliser = about.normalise and normaliser.of_checkpoint(about.normalise, env.observation_space, checkpoint)
   agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,

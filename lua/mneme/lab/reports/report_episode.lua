@@ -92,14 +92,15 @@ end
 local function data_of(run, share)
   local before = source_files.folder
   run_folder.held = {}
-  local ok, data, at = pcall(function()
+  local ok, data, at = xpcall(function()
     local shown, erased = played(run.path)
     return episode_data.of(shown, { open = erased, most = MOST_STEPS, share = share, seconds = SECONDS }), erased
-  end)
+  end, errors.handler)
   source_files.folder, run_folder.held = before, nil
   if ok then return data, at end
-  if not errors.is(data) then error(data, 0) end
-  terminal.note(("mneme: warning: no episode of %s in the report: %s"):format(run.name, data.message))
+  if data.silent then error(data, 0) end
+  terminal.note(("mneme: warning: no episode of %s in the report: %s"):format(run.name, tostring(data)))
+  errors.beside = nil
 end
 
 -- Puts it into the page.

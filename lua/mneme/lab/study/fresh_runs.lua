@@ -84,16 +84,12 @@ function Fresh:next()
   end
 end
 
----How many are done or failed, and of these failed.
----@return integer ended
----@return integer failed
-function Fresh:ended()
-  local n, failed = 0, 0
-  each(self, function(run)
-    local score = self.t:score(run)
-    n, failed = n + (score ~= nil and 1 or 0), failed + (score == false and 1 or 0)
-  end)
-  return n, failed
+---How many have ended, of these failed, and without a score.
+---@return { ended: integer, failed: integer, without: integer }
+function Fresh:count()
+  local count = { ended = 0, failed = 0, without = 0 }
+  each(self, function(run) self.t:add(count, run) end)
+  return count
 end
 
 ---How many there will be.
@@ -108,7 +104,7 @@ end
 
 function Fresh:over()
   for _, point in ipairs(self.t.points) do if not self:rows(point) then return false end end
-  return self:ended() == self:size()
+  return self:count().ended == self:size()
 end
 
 return fresh_runs

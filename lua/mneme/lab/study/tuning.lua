@@ -198,7 +198,8 @@ function Tuning:score(run)
     if result and result.status == "done" then
       local v = (result.metrics or {})[self.by]
       if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end
-      run.score = v and (self.minimise and -v or v) or false
+      run.score, run.without = v and (self.minimise and -v or v) or false, not v or nil
+      run.seconds = tonumber((result.resources or {}).wall_s)
       self.found = self.found or v ~= nil
     elseif over then run.score = false end
   end
@@ -268,7 +269,7 @@ function Tuning:write()
     local seeds = 0
     for _, p in ipairs(point.proposals) do seeds = math.max(seeds, p.seeds[#p.seeds] - self.first_seed + 1) end
     tuned.points[i] = { name = point.name, labels = point.labels, picks = point.picks, default = point.default,
-      seeds = seeds, trials = self:count(point).measured }
+      seeds = seeds, trials = self:count(point).ended }
   end
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
 end
@@ -288,18 +289,21 @@ end
 
 -- ---- running it ----
 
--- Trials of a point: measured, of these failed.
+-- Adds a run to { ended, of these failed, and without = done, but without a score }.
+function Tuning:add(count, run)
+  local score = self:score(run)
+  count.ended = count.ended + (score ~= nil and 1 or 0)
+  count.failed = count.failed + (score == false and not run.without and 1 or 0)
+  count.without = count.without + (run.without and 1 or 0)
+end
+
+-- Trials of a point.
 function Tuning:count(point)
-  local count = { measured = 0, failed = 0 }
-  for _, p in ipairs(point.proposals) do
-    for _, run in ipairs(p.runs) do
-      local score = self:score(run)
-      if score ~= nil then count.measured = count.measured + 1 end
-      if score == false then count.failed = count.failed + 1 end
-    end
-  end
-  if count.failed >= HOPELESS and count.failed == count.measured then
-    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, count.failed,
+  local count = { ended = 0, failed = 0, without = 0 }
+  for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do self:add(count, run) end end
+  local vain = count.failed + count.without
+  if vain >= HOPELESS and vain == count.ended then
+    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, vain,
       self.by, point.proposals[1].runs[1].path), "where an environment gives no score: by=mean_return")
   end
   return count
@@ -317,7 +321,7 @@ end
 function Tuning:next_trial()
   local order, begun = { unpack(self.points) }, {}
   for _, point in ipairs(order) do
-    begun[point] = self:count(point).measured
+    begun[point] = self:count(point).ended
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do if self.running[run.name] then begun[point] = begun[point] + 1 end end
     end
@@ -361,7 +365,7 @@ end
 ---Run trials until all is measured, and then what `fresh` still wants.
 ---@param fresh FreshRuns? more runs, of the best settings
 ---@return integer signal that ended it; 0: none
----@return table count { done, failed, all; trials, fresh = done or failed; trials_failed, fresh_failed }
+---@return table count { done, failed, all; trials, fresh = { ended, failed, without } }
 function Tuning:work(fresh)
   self.running = {}
   one_run.patience = PATIENCE
@@ -371,17 +375,14 @@ function Tuning:work(fresh)
   local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
   local function left() return count.all - count.done - count.failed end
   local function recount()
-    count.trials, count.trials_failed, count.fresh, count.fresh_failed = 0, 0, 0, 0
-    if fresh then count.fresh, count.fresh_failed = fresh:ended() end
-    for _, point in ipairs(self.points) do
-      local c = self:count(point)
-      count.trials, count.trials_failed = count.trials + c.measured, count.trials_failed + c.failed
-    end
-    count.failed = count.trials_failed + count.fresh_failed
-    count.done, count.all = count.trials + count.fresh - count.failed, trials + (fresh and fresh:size() or 0)
+    local all = { ended = 0, failed = 0, without = 0 }
+    count.trials, count.fresh = all, fresh and fresh:count() or { ended = 0, failed = 0, without = 0 }
+    for _, point in ipairs(self.points) do for key, n in pairs(self:count(point)) do all[key] = all[key] + n end end
+    count.failed = all.failed + count.fresh.failed
+    count.done, count.all = all.ended + count.fresh.ended - count.failed, trials + (fresh and fresh:size() or 0)
   end
   recount()
-  if left() > 0 then self:announce(count.all - trials, trials - count.trials, count.all - trials - count.fresh) end
+  if left() > 0 then self:announce(count.all - trials, trials - count.trials.ended, count.all - trials - count.fresh.ended) end
   local signal = pool.run {
     jobs = self.jobs,
     next = function()
