@@ -48,8 +48,8 @@ return function(view, box, now, map, options)
   local inner = view:card(box, map.title, options.notes, canvas.SEQUENTIAL)
   local names, wide = names_of(map, rows), 0
   for _, name in ipairs(names) do wide = math.min(inner.w / 3, math.max(wide, view:text_width(name, 11))) end
-  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 20 * u }
-  local every, high, size = map:every(), plot.h / #rows, math.min(11, plot.h / #rows / u * 0.8)
+  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - (inner.h > 32 * u and 20 * u or 0) }
+  local every, high, size = map:every(), plot.h / #rows, math.max(9, math.min(11, plot.h / #rows / u * 0.8))
   local span = math.max(options.span or 0, map.steps[n] + 1)
   local cell, left = every / span * plot.w, plot.x + (map.steps[1] + 0.5 - every / 2) / span * plot.w
   if left < plot.x then cell, left = plot.w / span * (map.steps[n] + 0.5 + every / 2) / n, plot.x end
@@ -72,6 +72,7 @@ return function(view, box, now, map, options)
   end
   view:tip(plot, { rows = #rows, cols = 1, words = function(r) return map.rows[rows[r + 1]].text .. ": not measured" end })
   view:tip({ x = left, y = plot.y, w = cell * n, h = plot.h }, { rows = #rows, cols = n, words = function(r, c) return map:words(rows[r + 1], c + 1) end })
+  if plot.h == inner.h then return plot end              -- a page so small has no axis
   local below = plot.y + plot.h + 15 * u
   view:text(map.at .. " " .. map.steps[1], left, below, 11, theme.dim)
   view:text(tostring(map.steps[n]), left + cell * n, below, 11, theme.dim, "right")
