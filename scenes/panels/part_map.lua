@@ -60,7 +60,8 @@ return function(view, box, now, map, options)
   for i, r in ipairs(rows) do
     local y, row = plot.y + high * (i - 1), map.rows[r]
     hatch_row(view, map, r, scale, left, y, cell, high)
-    view:text(names[i], inner.x, y + high / 2 + 0.36 * size * u, size, row.head and theme.dim or theme.text, "left", wide + 1)
+    local name = view:text_width(names[i], size) <= wide + 1 and names[i] or names[i]:gsub("layer (%d+), head ", "L%1 head ")
+    view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, row.head and theme.dim or theme.text, "left", wide + 1)
     if i > 1 and row.layer ~= map.rows[rows[i - 1]].layer then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
     if options.spot and row.layer and selection.pointed(now, row) then view:frame(plot.x, y, plot.w, high, theme.text, 1.5 * u) end
     for c, at in ipairs(options.spot and map.steps or {}) do
