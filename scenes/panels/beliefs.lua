@@ -87,7 +87,12 @@ return function(view, below, now, options)
       local draw = options.at and light or options.cells and marks or frames
       local worth = readings.worth(job, now.step, fact, 1)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0, draw == light and readings.map(job, now, fact))
-      if draw == light and job.done then say(("green: the %s can be read; orange: another one; striped: read, not known to be used"):format(fact.name)) end
+      if draw == light and job.done then
+        local text = ("green: the %s can be read; orange: another one; striped: read, not known to be used"):format(fact.name)
+        local wide = below and view:text_width(text, 11) > below.w - 8 * view.unit
+        if wide then text = ("green: the %s is read; orange: another; striped: use unknown"):format(fact.name) end
+        say(text)
+      end
       if worth and draw ~= light then
         say(("%s: %.2f of what is so can be read%s"):format(fact.name, worth, worth <= NOTHING and ", nothing is shown" or ""))
       end

@@ -31,12 +31,16 @@ return function(view, box, now)
   local u, n = view.unit, #now.policy
   local room = view:inset(box, 12)
   room.h = room.h - 24 * u                               -- below the title
-  local names, widest, low, gap = {}, 0, math.max(1, math.floor(room.h / (LOW * u))), 10 * u
+  local names, low, gap = {}, math.max(1, math.floor(room.h / (LOW * u))), 10 * u
   for i = 1, n do                                        -- with its key where a person plays
     names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
-    widest = math.max(widest, view:text_width(names[i], SMALL))
   end
-  local most = math.max(1, math.floor((room.w + gap) / (widest + view:text_width("99 %", SMALL) + 22 * u + gap)))
+  local function widest(size)
+    local most = 0
+    for i = 1, n do most = math.max(most, view:text_width(names[i], size)) end
+    return most
+  end
+  local most = math.max(1, math.floor((room.w + gap) / (widest(SMALL) + view:text_width("99 %", SMALL) + 22 * u + gap)))
   local columns = n <= math.min(FEW, low) and 1 or math.max(2, math.min(math.ceil(n / low), 8))
   if columns > most and not now.keys then columns = most end
   local list = likeliest(now, now.keys and n or low * columns)
@@ -46,10 +50,10 @@ return function(view, box, now)
   local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = names, fade = require("mneme").ui.canvas.fade }
   at.size = math.max(SMALL, math.min(13, at.high / u * 0.62))
   at.percent = view:text_width("100 %", at.size) + 10 * u
-  widest = widest * at.size / SMALL
-  at.room = columns == 1 and math.min(widest, math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)) + 1 or at.wide - 20 * u - at.percent
-  if columns > 1 and widest > at.room then               -- as large as the longest name allows, where that can be read
-    at.size = math.max(SMALL, at.size * at.room / widest)
+  local longest = widest(at.size)
+  at.room = columns == 1 and math.min(longest, math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)) + 1 or at.wide - 20 * u - at.percent
+  if columns > 1 and longest > at.room then               -- as large as the longest name allows, where that can be read
+    at.size = math.max(SMALL, at.size * at.room / longest)
     at.percent = view:text_width("99 %", at.size) + 6 * u
     at.room = at.wide - 16 * u - at.percent
   end
