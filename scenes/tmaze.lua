@@ -5,7 +5,7 @@ local panels = mn.scene.panels
 
 local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
-  local world, mind, memory = view:split(body, "rows", { "1.5*", "1.7*", "3*" })
+  local world, mind, memory = view:split(body, "rows", { body.h < 300 * view.unit and "2.5*" or "1.5*", "1.7*", "3*" })
 
   local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")
   panels.world(view, world, now, {

@@ -71,18 +71,19 @@ MN_FN void step(associative_recall *m, mn_io *io) {
 /* Every key that was shown above its value, as they stand now; what is not there lies on its face. */
 static inline void draw(const associative_recall *m, const mn_io *io, mn_canvas *c) {
   (void)io;
+  const int columns = quiz_columns(m->symbols);
   float y = 0;
   for (int key = 0; key < m->symbols; key++) {
-    const float x = (float)(key % QUIZ_ROW);
+    const float x = (float)(key % columns);
     const bool known = m->shown >> key & 1, now = key == m->key;
-    y = 3 * (float)(key / QUIZ_ROW);
+    y = 3 * (float)(key / columns);
     symbols_show(c, x, y, key);
     if (known) symbols_show(c, x, y + 1.35f, m->of[key]);
     else quiz_tile(c, x, y + 1.35f, 0x2C3645FF, 0, NULL);
     if (now) quiz_frame(c, x, y, 0x56B4E9FF);
     if (now) quiz_frame(c, x, y + 1.35f, m->q.answer < 0 ? 0x56B4E9FF : 0xF0E442FF);
   }
-  quiz_bar(&m->q, y + 3.1f, c);
+  quiz_bar(&m->q, columns, y + 3.1f, c);
 }
 
 /* values: of each key, -1 where none was shown. */

@@ -60,7 +60,7 @@ static inline void draw(const autoencode *m, const mn_io *io, mn_canvas *c) {
     if (m->q.answer >= 0 ? i == next : i == m->shown - 1)
       quiz_frame(c, x, y, m->q.answer >= 0 ? 0xF0E442FF : 0x56B4E9FF);
   }
-  quiz_bar(&m->q, 1.4f * (float)rows + 0.2f, c);
+  quiz_bar(&m->q, QUIZ_ROW, 1.4f * (float)rows + 0.2f, c);
 }
 
 /* row: the cards in the order they were shown; -1 for those to come and beyond the last. */

@@ -66,7 +66,7 @@ static inline void card_show(int kinds, int kind, float x, float y, mn_canvas *c
 /* A column for each kind, over its card: how often it was shown.  Blue: dealt now; yellow: asked for. */
 static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  const float wide = (float)QUIZ_ROW / (float)m->kinds, tall = 5;
+  const float wide = (float)QUIZ_ROW / (float)m->kinds, tall = 5, size = m->kinds == CARDS_COLORS ? 0.9f : m->kinds == CARDS_SUITS ? 0.52f : 0.4f;
   for (int k = 0; k < m->kinds; k++) {
     const float x = wide * (float)k, high = tall * (float)(m->each - m->left[k]) / (float)m->each;
     char count[16];
@@ -80,12 +80,17 @@ static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
       mn_canvas_data(c, 0.12f);
     }
     snprintf(count, sizeof count, "%d", m->each - m->left[k]);
-    mn_canvas_text(c, 0x14181FFF, x + 0.12f * wide, tall - 0.12f, 0.4f, high > 0.5f ? count : "");
-    if (k == m->card) mn_canvas_text(c, 0x56B4E9FF, x + 0.12f * wide, 0.55f, 0.4f, "dealt");
-    if (k == m->query) mn_canvas_text(c, 0xF0E442FF, x + 0.12f * wide, k == m->card ? 1.05f : 0.55f, 0.4f, wide < 2 ? "?" : "how often?");
+    mn_canvas_text(c, 0x14181FFF, x + 0.12f * wide, tall - 0.12f, size, high > 1.2f * size ? count : "");
+    const char *const words[] = { k == m->card ? "dealt" : NULL, k == m->query ? wide < 2 ? "?" : "how often?" : NULL };
+    float base = 0.1f;
+    for (int i = 0; i < 2; i++) {
+      if (!words[i]) continue;
+      base += (base > 0.1f ? 1.1f : 1) * size;
+      mn_canvas_text(c, tall - high < base ? 0x14181FFF : i ? 0xF0E442FF : 0x56B4E9FF, x + 0.12f * wide, base, size, words[i]);
+    }
     card_show(m->kinds, k, x + 0.5f * wide - 0.5f, tall + 0.3f, c);
   }
-  quiz_bar(&m->q, tall + 1.9f, c);
+  quiz_bar(&m->q, QUIZ_ROW, tall + 1.9f, c);
 }
 
 /* counts: how often each kind was shown; 0 for kinds there are not. */

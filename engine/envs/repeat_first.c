@@ -43,14 +43,14 @@ MN_FN void step(repeat_first *m, mn_io *io) {
   deal(m, io);
 }
 
-/* The first card, and far from it the one that is seen. */
+/* The first card, and apart from it the one that is seen. */
 static inline void draw(const repeat_first *m, const mn_io *io, mn_canvas *c) {
   (void)io;
   cards_show(c, 0, 0, m->first);
   quiz_frame(c, 0, 0, 0xF0E442FF);
-  cards_show(c, QUIZ_ROW - 1, 0, m->now);
-  quiz_frame(c, QUIZ_ROW - 1, 0, 0x56B4E9FF);
-  quiz_bar(&m->q, 1.6f, c);
+  cards_show(c, 2, 0, m->now);
+  quiz_frame(c, 2, 0, 0x56B4E9FF);
+  quiz_bar(&m->q, 3, 1.6f, c);
 }
 
 /* left: how many of each suit are still in the deck. */

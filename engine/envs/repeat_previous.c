@@ -54,15 +54,15 @@ MN_FN void step(repeat_previous *m, mn_io *io) {
 /* The cards that matter, oldest first; in rows from the top. */
 static inline void draw(const repeat_previous *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  const int rows = (m->k + QUIZ_ROW - 1) / QUIZ_ROW, from = m->shown - m->k;
+  const int columns = quiz_columns(m->k), rows = (m->k + columns - 1) / columns, from = m->shown - m->k;
   for (int i = 0; i < m->k; i++) {
-    const float x = (float)(i % QUIZ_ROW), y = 1.4f * (float)(i / QUIZ_ROW);
+    const float x = (float)(i % columns), y = 1.4f * (float)(i / columns);
     if (from + i >= 0) cards_show(c, x, y, cards_get(m->row, from + i));
     else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
     if (i == 0) quiz_frame(c, x, y, m->q.answer < 0 ? 0x6B7A90FF : 0xF0E442FF);
     if (i == m->k - 1) quiz_frame(c, x, y, 0x56B4E9FF);
   }
-  quiz_bar(&m->q, 1.4f * (float)rows + 0.2f, c);
+  quiz_bar(&m->q, columns, 1.4f * (float)rows + 0.2f, c);
 }
 
 /* recent: the last 64 cards, newest first; -1 where there were none. */

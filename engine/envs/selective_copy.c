@@ -69,19 +69,21 @@ MN_FN void step(selective_copy *m, mn_io *io) {
 /* The symbols in order; above them the current observation. */
 static inline void draw(const selective_copy *m, const mn_io *io, mn_canvas *c) {
   (void)io;
-  if (m->now < m->symbols) symbols_show(c, 6, 0, m->now);
-  else quiz_tile(c, 6, 0, m->now == m->symbols ? 0x2C3645FF : 0xF0E442FF, 0x14181FFF,
+  const int columns = quiz_columns(m->q.questions);
+  const float middle = 0.5f * (float)(columns - 1);
+  if (m->now < m->symbols) symbols_show(c, middle, 0, m->now);
+  else quiz_tile(c, middle, 0, m->now == m->symbols ? 0x2C3645FF : 0xF0E442FF, 0x14181FFF,
                  m->now == m->symbols ? NULL : "?");
-  quiz_frame(c, 6, 0, 0x56B4E9FF);
+  quiz_frame(c, middle, 0, 0x56B4E9FF);
   float y = 0;
   for (int i = 0; i < m->q.questions; i++) {
-    const float x = (float)(i % QUIZ_ROW);
-    y = 1.8f + 1.4f * (float)(i / QUIZ_ROW);
+    const float x = (float)(i % columns);
+    y = 1.8f + 1.4f * (float)(i / columns);
     if (i < m->shown) symbols_show(c, x, y, m->token[i]);
     else quiz_tile(c, x, y, 0x2C3645FF, 0, NULL);
     if (m->q.answer >= 0 && i == m->q.asked) quiz_frame(c, x, y, 0xF0E442FF);
   }
-  quiz_bar(&m->q, y + 1.6f, c);
+  quiz_bar(&m->q, columns, y + 1.6f, c);
 }
 
 /* tokens: the symbols in the order they were shown, -1 for those to come and beyond the last. */

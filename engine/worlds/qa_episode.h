@@ -49,7 +49,10 @@ static inline int quiz_truth(const quiz *q, float *values) {
 
 /* ---- the picture: tiles of 1 x 1.4 ---- */
 
-enum { QUIZ_ROW = 13 };          /* tiles side by side */
+enum { QUIZ_ROW = 13 };          /* tiles side by side, at most */
+
+/* Tiles side by side where there are n: fewer are drawn larger. */
+static inline int quiz_columns(int n) { return n < 3 ? 3 : n < QUIZ_ROW ? n : QUIZ_ROW; }
 
 /* One tile: x, y its upper left corner.  text NULL: it lies on its face. */
 static inline void quiz_tile(mn_canvas *c, float x, float y, uint32_t paper, uint32_t ink,
@@ -65,11 +68,11 @@ static inline void quiz_frame(mn_canvas *c, float x, float y, uint32_t color) {
   mn_canvas_data(c, 0.08f);
 }
 
-/* A bar over the whole width: answered rightly, wrongly, and what is still to come. */
-static inline void quiz_bar(const quiz *q, float y, mn_canvas *c) {
-  const float unit = (float)QUIZ_ROW / (float)q->questions;
+/* A bar below some columns: answered rightly, wrongly, and what is still to come. */
+static inline void quiz_bar(const quiz *q, int columns, float y, mn_canvas *c) {
+  const float wide = (float)columns, unit = wide / (float)q->questions;
   const float right = unit * (float)q->right, asked = unit * (float)q->asked;
-  mn_canvas_add(c, MN_RECT, 0x2C3645FF, 0, y, QUIZ_ROW, 0.3f);
+  mn_canvas_add(c, MN_RECT, 0x2C3645FF, 0, y, wide, 0.3f);
   mn_canvas_add(c, MN_RECT, 0x9A4A12FF, 0, y, asked, 0.3f);
   mn_canvas_add(c, MN_RECT, 0x009E73FF, 0, y, right, 0.3f);
 }

@@ -9,7 +9,7 @@ local function notes_of(map, can_open)
   if map.note then return { ("%s, %s"):format(scale, map.note), map.note, (map.note:gsub(" cells$", "")) } end
   local rest = map.test and (", %d of %d stand out of the noise"):format(map.test.clear, map.test.of) or ""
   local text = ("%s, %d episodes%s"):format(scale, #map.map.outcomes, rest)
-  return { can_open and text .. "; click a cell to see it" or text, text, scale }
+  return { can_open and text .. "; click a cell to see it" or text, text, scale, (scale:match "0 ….*") }
 end
 
 local function draw(view, box, now, map, why)

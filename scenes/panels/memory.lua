@@ -31,15 +31,17 @@ return function(view, box, now, options)
   local first, last = the_head or 0, the_head or columns - 1
   local gap, left = 8 * u, inner.x + label + wide + 6 * u
   local width = (inner.x + inner.w - left - gap * (last - first)) / (last - first + 1)
-  local top = inner.y + (columns > 1 and 16 * u or 0)
-  local height = (inner.y + inner.h - top - gap * (#layers - 1)) / #layers
-  for head = first, columns > 1 and last or -1 do
+  local named = columns > 1 and inner.h > (16 + 4 * #layers) * u
+  local top = inner.y + (named and 16 * u or 0)
+  local apart = math.min(gap, 0.2 * (inner.y + inner.h - top) / #layers)          -- between layers
+  local height = (inner.y + inner.h - top + apart) / #layers - apart
+  for head = first, named and last or -1 do
     local place = { x = left + (head - first) * (width + gap), y = inner.y, w = width, h = 13 * u }
     view:text(view:text_width("head " .. head, 11) <= width and "head " .. head or tostring(head), place.x, inner.y + 9 * u, 11, theme.dim, "left", width)
     selection.spot(view, place, now, { head = head })
   end
   for i, layer in ipairs(layers) do
-    local y, share = top + (i - 1) * (height + gap), heads.shares(kinds, by_layer[layer])
+    local y, share = top + (i - 1) * (height + apart), heads.shares(kinds, by_layer[layer])
     local size, row_top = math.min(11, height / u), y  -- rows may be lower than a line of text
     if label > 0 then
       view:text("layer " .. layer, inner.x, y + 0.9 * size * u, size, theme.dim)
@@ -50,7 +52,7 @@ return function(view, box, now, options)
       local n = array and state_arrays.count(array, now.n_heads) or 0
       for head = n > 1 and first or 0, n > 1 and last or n - 1 do
         local down, across, values = state_arrays.slice(array, head, now.n_heads)
-        local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - 2 * u }
+        local place = { x = left, y = y, w = inner.x + inner.w - left, h = strip - math.min(2 * u, 0.2 * strip) }
         if n > 1 then place.x, place.w = left + (head - first) * (width + gap), width end
         local most = options.unit and 1 or math.max(now.range[kind], 1e-6)
         local high, wide_of = down, across

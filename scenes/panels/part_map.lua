@@ -48,8 +48,8 @@ return function(view, box, now, map, options)
   local inner = view:card(box, map.title, options.notes, canvas.SEQUENTIAL)
   local names, wide = names_of(map, rows), 0
   for _, name in ipairs(names) do wide = math.min(inner.w / 3, math.max(wide, view:text_width(name, 11))) end
-  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - 20 * u }
-  local every, high, size = map:every(), plot.h / #rows, math.min(11, plot.h / #rows / u * 0.8)
+  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - (inner.h > 32 * u and 20 * u or 0) }
+  local every, high, size = map:every(), plot.h / #rows, math.max(9, math.min(11, plot.h / #rows / u * 0.8))
   local span = math.max(options.span or 0, map.steps[n] + 1)
   local cell, left = every / span * plot.w, plot.x + (map.steps[1] + 0.5 - every / 2) / span * plot.w
   if left < plot.x then cell, left = plot.w / span * (map.steps[n] + 0.5 + every / 2) / n, plot.x end
@@ -60,7 +60,8 @@ return function(view, box, now, map, options)
   for i, r in ipairs(rows) do
     local y, row = plot.y + high * (i - 1), map.rows[r]
     hatch_row(view, map, r, scale, left, y, cell, high)
-    view:text(names[i], inner.x, y + high / 2 + 0.36 * size * u, size, row.head and theme.dim or theme.text, "left", wide + 1)
+    local name = view:text_width(names[i], size) <= wide + 1 and names[i] or names[i]:gsub("layer (%d+), head ", "L%1 head ")
+    view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, row.head and theme.dim or theme.text, "left", wide + 1)
     if i > 1 and row.layer ~= map.rows[rows[i - 1]].layer then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
     if options.spot and row.layer and selection.pointed(now, row) then view:frame(plot.x, y, plot.w, high, theme.text, 1.5 * u) end
     for c, at in ipairs(options.spot and map.steps or {}) do
@@ -72,6 +73,7 @@ return function(view, box, now, map, options)
   end
   view:tip(plot, { rows = #rows, cols = 1, words = function(r) return map.rows[rows[r + 1]].text .. ": not measured" end })
   view:tip({ x = left, y = plot.y, w = cell * n, h = plot.h }, { rows = #rows, cols = n, words = function(r, c) return map:words(rows[r + 1], c + 1) end })
+  if plot.h == inner.h then return plot end              -- a page so small has no axis
   local below = plot.y + plot.h + 15 * u
   view:text(map.at .. " " .. map.steps[1], left, below, 11, theme.dim)
   view:text(tostring(map.steps[n]), left + cell * n, below, 11, theme.dim, "right")

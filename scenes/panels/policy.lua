@@ -1,5 +1,6 @@
--- policy.lua -- the probability of each action now; a triangle marks the action taken.  Many actions stand in columns, each name on its bar.
-local FEW = 12                               -- more have columns
+-- policy.lua -- the probability of each action now; a triangle marks the action taken.  Many actions stand in columns, each name on its bar; where not all
+-- names can be read, the likeliest.
+local FEW, LOW, SMALL = 12, 12, 9            -- more have columns; design pixels of a row, and of letters, at least
 
 -- A name, its bar and its share from x to x + wide; the bar begins where `left` is, or under the name.
 local function row(view, now, i, at, left)
@@ -35,6 +36,17 @@ local function stretch(view, now, k, x, y, wide, high)
   view:text((said:gsub("-", "−")), x + wide, line + bar / 2 + 13 * u, 11, theme.dim, "right", length)
 end
 
+-- The numbers of n actions, the one taken and the likeliest, in their order.
+local function likeliest(now, n)
+  local order = {}
+  for i in ipairs(now.policy) do order[i] = i end
+  local function weight(i) return now.action == i - 1 and 2 or now.policy[i] >= 0 and now.policy[i] or 0 end
+  table.sort(order, function(a, b) return weight(a) > weight(b) or weight(a) == weight(b) and a < b end)
+  for i = #order, n + 1, -1 do order[i] = nil end
+  table.sort(order)
+  return order
+end
+
 return function(view, box, now)
   local u, n = view.unit, #now.policy
   if now.space and now.space.kind == "box" then
@@ -44,28 +56,38 @@ return function(view, box, now)
     for k = 1, now.space.size do stretch(view, now, k, inner.x, inner.y + (k - 1) * high, inner.w, high) end
     return
   end
-  local inner = view:card(box, "policy", { "probability of each action", "probability" })
-  if n == 0 then return view:say(inner, "no policy") end
-  local columns = n <= FEW and 1 or math.max(2, math.min(math.ceil(n / math.max(1, math.floor(inner.h / (12 * u)))), 8))
-  local rows, gap = math.ceil(n / columns), 10 * u
-  local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = {}, fade = require("mneme").ui.canvas.fade }
-  at.size = math.min(13, at.high / u * 0.62)
-  at.percent = view:text_width("100 %", at.size) + 10 * u
-  local widest = 0
+  local room = view:inset(box, 12)
+  room.h = room.h - 24 * u                               -- below the title
+  local names, low, gap = {}, math.max(1, math.floor(room.h / (LOW * u))), 10 * u
   for i = 1, n do                                        -- with its key where a person plays
-    at.names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
-    widest = math.max(widest, view:text_width(at.names[i], at.size))
+    names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
   end
-  at.room = columns == 1 and math.min(widest, inner.w * 0.35) + 1 or at.wide - 20 * u - at.percent
-  if columns > 1 and widest > at.room then               -- as large as the longest name allows, where that can be read
-    local size = math.max(8.5, at.size * at.room / widest)
-    at.size, at.percent = size, view:text_width("99 %", size) + 6 * u
+  local function widest(size)
+    local most = 0
+    for i = 1, n do most = math.max(most, view:text_width(names[i], size)) end
+    return most
+  end
+  local most = math.max(1, math.floor((room.w + gap) / (widest(SMALL) + view:text_width("99 %", SMALL) + 22 * u + gap)))
+  local columns = n <= math.min(FEW, low) and 1 or math.max(2, math.min(math.ceil(n / low), 8))
+  if columns > most and not now.keys then columns = most end
+  local list = likeliest(now, now.keys and n or low * columns)
+  local inner = view:card(box, "policy", #list < n and ("the likeliest of %d"):format(n) or { "probability of each action", "probability" })
+  if n == 0 then return view:say(inner, "no policy") end
+  local rows = math.ceil(#list / columns)
+  local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = names, fade = require("mneme").ui.canvas.fade }
+  at.size = math.max(SMALL, math.min(13, at.high / u * 0.62))
+  at.percent = view:text_width("100 %", at.size) + 10 * u
+  local longest = widest(at.size)
+  at.room = columns == 1 and math.min(longest, math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)) + 1 or at.wide - 20 * u - at.percent
+  if columns > 1 and longest > at.room then               -- as large as the longest name allows, where that can be read
+    at.size = math.max(SMALL, at.size * at.room / longest)
+    at.percent = view:text_width("99 %", at.size) + 6 * u
     at.room = at.wide - 16 * u - at.percent
   end
   local left, top = columns == 1 and inner.x + 16 * u + at.room + 9 * u or nil, inner.y + (inner.h - at.high * rows) / 2
-  for i = 1, n do
-    local column = math.floor((i - 1) / rows)
-    at.x, at.y = inner.x + column * (at.wide + gap), top + (i - 1 - column * rows) * at.high
+  for k, i in ipairs(list) do
+    local column = math.floor((k - 1) / rows)
+    at.x, at.y = inner.x + column * (at.wide + gap), top + (k - 1 - column * rows) * at.high
     row(view, now, i, at, left)
   end
 end

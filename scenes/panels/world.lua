@@ -41,8 +41,8 @@ return function(view, box, now, options)
   if outcome and view:text_width(verdict, 14) > room() then note = nil end
   if outcome and view:text_width(verdict, 14) > room() then title, used = "", 0 end
   local inner = view:card(box, title, note)
-  local below = { x = inner.x, y = inner.y + inner.h, w = inner.w }            -- where it says what is read
-  if facts and inner.h > 40 * u then inner.h = inner.h - 17 * u end
+  local below = facts and inner.h > 40 * u and { x = inner.x, y = inner.y + inner.h, w = inner.w }          -- where it says what is read
+  if below then inner.h = inner.h - 17 * u end
   view:rect(inner.x, inner.y, inner.w, inner.h, theme.ground)
   local place = view:append(now.canvas, inner)
   local letters = (now.rules or options and options.place) and view:letters(now.canvas, place) or {}

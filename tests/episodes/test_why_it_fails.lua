@@ -38,14 +38,19 @@ local function measured(kind, test)
   return { map = map, cells = cells }
 end
 
--- How the window marks the failures of the first episodes, once readings are there and the maps are told.
-local function marks(kind, job, lost)
+-- A window that knows the first episodes.
+local function window(kind, lost)
   local function open(given) return agent(kind, 1, { seed = 3, seeded = true, episode = given and given.episode }) end
   local v = viewer.new { { source = open(), open = open, scene = scene.load "tmaze" } }
   v.causes = { words = { lost = lost } }
   v:forward()
   v:scout(24, math.huge)
-  local count, failed = {}, 0
+  return v
+end
+
+-- How it marks the failures, once readings are there and the maps are told.
+local function marks(kind, job, lost)
+  local v, count, failed = window(kind, lost), {}, 0
   for _, e in ipairs(v:episodes_of(1)) do
     if e.settle then e.settle(function(frame, fact) return readings_of_frame.answers(job, frame, fact) end) end
     if e.failed then failed, count[e.why or "none"] = failed + 1, (count[e.why or "none"] or 0) + 1 end
@@ -86,5 +91,20 @@ t.test("each reason has a mark and words of its own", function()
   for _, reason in ipairs(decisions.reasons) do
     t.ok(not seen[reason[3]] and not seen[reason[2]], reason[1])
     seen[reason[3]], seen[reason[2]] = true, true
+  end
+end)
+
+t.test("where readings cannot be made, the legend of the failures and the panel say why", function()
+  local v = window "not used"
+  for _, is in ipairs { { nil, "readings are fitted on other episodes of a run" }, { "runs/none", "no such run" } } do
+    local now = setmetatable({ run = is[1] }, { __index = function(_, key) return key ~= "run" and v:frame(1)[key] or nil end })
+    local unfinished, problem = readings_of_frame.settle(now, v:episodes_of(1))
+    local job, why = readings_of_frame.job(now)
+    local marked, legend = v:strip(problem)
+    t.eq(unfinished, nil)
+    t.eq(job, nil)
+    t.eq(why, problem)
+    t.eq(#marked, #v:episodes_of(1))
+    t.ok(legend:find(problem, 1, true) and problem:find(is[2], 1, true), legend)
   end
 end)

@@ -72,6 +72,22 @@ local function check_path(what, page)
   end
 end
 
+-- The panel of the policy names the action taken, or its beginning, however many there are.
+local function check_policy(what, page, now)
+  local name, card = now.actions[now.action + 1], nil
+  for _, box in ipairs(rig.text_boxes(page)) do
+    for _, one in ipairs(box.text == "policy" and page.view.cards or {}) do
+      if box.x0 >= one.x and box.x1 <= one.x + one.w and box.y0 >= one.y and box.y1 <= one.y + 40 * page.view.unit then card = one end
+    end
+  end
+  local named = not card
+  for _, box in ipairs(card and rig.text_boxes(page) or {}) do
+    local start = box.text:gsub("…$", "")
+    named = named or box.y0 > card.y + 24 * page.view.unit and box.x0 >= card.x and box.x1 <= card.x + card.w and name:sub(1, #start) == start
+  end
+  t.ok(named, what .. ": the policy does not name " .. name)
+end
+
 for _, env in ipairs(envs.list()) do
   t.test(env.name .. ": every text can be read, in every scene and size", function()
     local frame, film = rig.frame({ env = { env.name }, core = { "agalite" } }, 30)
@@ -84,6 +100,7 @@ for _, env in ipairs(envs.list()) do
           local words = ("%s, scene %s, %dx%d%s"):format(env.name, name, size[1], size[2], k == 2 and ", at its end" or "")
           check(words, painter, size[1], size[2])
           check_path(words, painter)
+          check_policy(words, painter, shown)
         end
       end
     end

@@ -161,7 +161,7 @@ static void draw_items(const craftax *w, mn_canvas *c, bool tall, float x, float
   mn_canvas_text(c, PALE, tall ? x : x + 6.3f, y + (tall ? 6.7f : 1.9f), tall ? 0.25f : 0.32f, text);
 }
 
-/* Each achievement is a stone that lights up; what pays more is brighter. */
+/* A light for each achievement, and the name of each that is reached, as large as there is room; what pays more is brighter. */
 static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
   static const char *const name[ACHIEVEMENTS] = {
     "wood", "place table", "eat cow", "sapling", "drink", "wood pickaxe", "wood sword", "place plant", "zombie", "stone", "place stone",
@@ -171,9 +171,18 @@ static void draw_wall(const craftax *w, mn_canvas *c, float x, float y) {
     "troll", "deep thing", "pigman", "fire elemental", "frost troll", "ice elemental", "hurt the boss", "necromancer", "eat bat",
     "eat snail", "find bow", "fire bow", "sapphire", "learn fireball", "fireball", "learn iceball", "iceball", "ruby", "diamond pickaxe",
     "open chest", "drink potion", "enchant sword", "enchant armour", "knight", "knight archer" };
+  const float all = 9 * 2.29f, step = all / ACHIEVEMENTS;
+  int lit = 0, rows = 3, at = 0;
+  for (int i = 0; i < ACHIEVEMENTS; i++) lit += has_achieved(w, i);
+  while ((rows + rows / 6) * rows < lit) rows++;                   /* stones at least 5.4 times as wide as high */
+  const int columns = rows + rows / 6;
+  const float wide = all / (float)columns, high = 3.17f / (float)rows;
   for (int i = 0; i < ACHIEVEMENTS; i++) {
-    const uint32_t gold = pay_of(i) == 1 ? 0xD9B45AFF : pay_of(i) == 3 ? 0xFFC857FF : pay_of(i) == 5 ? 0xFFE08AFF : 0xFFF6D0FF;
-    draw_stone(c, has_achieved(w, i), gold, name[i], x + 2.29f * (float)(i % 9), y + 0.46f * (float)(i / 9), 2.22f, 0.4f);
+    const int pay = pay_of(i), has = has_achieved(w, i);
+    const uint32_t gold = pay == 1 ? 0xD9B45AFF : pay == 3 ? 0xFFC857FF : pay == 5 ? 0xFFE08AFF : 0xFFF6D0FF;
+    mn_canvas_add(c, MN_RECT, has ? gold : 0x222B35FF, x + step * (float)i, y, 0.8f * step, 0.36f);
+    if (has) draw_stone(c, true, gold, name[i], x + wide * (float)(at % columns), y + 0.48f + high * (float)(at / columns), 0.97f * wide, 0.9f * high);
+    at += has;
   }
 }
 

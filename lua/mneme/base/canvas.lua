@@ -190,15 +190,16 @@ end
 ---@param size number of the letters, in design pixels
 ---@param color integer?
 ---@param room number width of a line in pixels
+---@param tall number? pixels: lines that do not fit are left out
 ---@return integer lines
-function methods:paragraph(text, x, y, size, color, room)
+function methods:paragraph(text, x, y, size, color, room, tall)
   local lines, line = {}, ""
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
     if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
   lines[#lines + 1] = line
-  for n = 1, y and #lines or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  for n = 1, y and math.min(#lines, math.floor((tall or math.huge) / (1.4 * size * self.unit))) or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
   return #lines
 end
 
@@ -449,7 +450,7 @@ end
 ---A sentence in the place of a panel's contents.
 ---@param box table of card
 ---@param text string
-function methods:say(box, text) self:paragraph(text, box.x, box.y + 16 * self.unit, 12, self.theme.dim, box.w) end
+function methods:say(box, text) self:paragraph(text, box.x, box.y + 16 * self.unit, 12, self.theme.dim, box.w, box.h) end
 
 ---Axes with grid lines and tick labels.
 ---@param box table { x, y, w, h }

@@ -3,6 +3,7 @@
 -- fail, a second map follows, of what is gained where parts keep what they hold, and both are put in words.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 
 local memory_story = require "mneme.insight.episodes.memory_story"
 
@@ -24,7 +25,7 @@ end
 -- The map as a panel draws it.
 local function state_of(map)
   local state = map:view()
-  if map.carrier.steps then state.title = ("%s, at %.0f steps"):format(state.title, map.carrier.steps) end
+  if map.carrier.steps then state.title = ("%s, at %s steps"):format(state.title, format.grouped(map.carrier.steps)) end
   if state.test then state.what = memory_story.what(map.carrier.env) end
   return state
 end

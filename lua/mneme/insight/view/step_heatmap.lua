@@ -55,7 +55,8 @@ end
 function step_heatmap.draw(view, box, b, look)
   local theme, u, wide, size = view.theme, view.unit, 0, 11
   local groups, names = #look.names, look.names
-  if look.row_name and (box.h - 20 * u) / b.rows >= LEAST_ROW * u then          -- each row has room for its name
+  local axis = box.h > 32 * u and 20 * u or 0
+  if look.row_name and (box.h - axis) / b.rows >= LEAST_ROW * u then          -- each row has room for its name
     groups, names = b.rows, {}
     for r = 1, b.rows do
       local name, before = look.row_name(r), r > 1 and look.row_name(r - 1) or ""
@@ -66,7 +67,7 @@ function step_heatmap.draw(view, box, b, look)
   for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, size)) end
   local own = names ~= look.names
   wide = math.min(wide, own and box.w / 4 or box.w / 3)
-  local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - 20 * u }
+  local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - axis }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
   view:heat(part, b.rows, b.used, b.values, look.lo, look.hi, canvas.SEQUENTIAL, false)
@@ -88,13 +89,14 @@ function step_heatmap.draw(view, box, b, look)
       or look.what and look.what .. " " or "")
   end })
   local high = plot.h / groups
-  size = math.min(size, high / u * 0.8)
+  size = math.max(LEAST_ROW, math.min(size, high / u * 0.8))
   for i, name in ipairs(names) do
     local y = plot.y + high * (i - 1)
-    if view:text_width(name, size) > wide then name = name:gsub("layer (%d+), head ", "%1.") end
+    if view:text_width(name, size) > wide then name = name:gsub("layer (%d+), head ", "L%1 head ") end
     view:text(name, own and plot.x - 8 * u or box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, own and "right" or "left", wide + 1)
     if i > 1 and (groups < b.rows or own and name:find "^layer") then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
   end
+  if axis == 0 then return plot end
   view:text("step 0", plot.x, plot.y + plot.h + 15 * u, 11, theme.dim)
   view:text(tostring(b.steps - 1), plot.x + plot.w, plot.y + plot.h + 15 * u, 11, theme.dim, "right")
   step_heatmap.steps(view, { x = plot.x, y = plot.y + plot.h, w = plot.w, h = 20 * u }, b.steps)
