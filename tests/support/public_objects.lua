@@ -28,7 +28,7 @@ return function()
     A2C = a2c, PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(),
-    Space = env.action_space, Policy = a2c:batch().policy, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
+    Space = env.action_space, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
     Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
     PartMap = map:view(), Patching = patched }
