@@ -119,7 +119,7 @@ end
 function forge.rig(env)
   local space, count = env.observation_space, 1
   for _, n in ipairs(space.shape) do count = count * n end
-  return { env = env, count = count, action = ffi.new "int32_t[1]", reward = ffi.new "float[1]",
+  return { env = env, count = count, action = env.action_space:room(1), reward = ffi.new "float[1]",
     terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
     obs = ffi.new(space.dtype == "f32" and "float[?]" or "uint8_t[?]", count) }
 end
@@ -138,7 +138,7 @@ local function check(rig)
 end
 
 function forge.step(rig, random)
-  rig.action[0] = random(rig.env.action_space.n)
+  rig.env.action_space:any(rig.action, 0, function() return random(2 ^ 20) / 2 ^ 20 end)
   rig.env:step_raw(rig.action, rig.obs, rig.reward, rig.terminated, rig.truncated)
 end
 

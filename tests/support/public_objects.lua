@@ -27,7 +27,8 @@ return function()
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
     A2C = a2c, PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
     Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
-    Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(), Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
+    Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(),
+    Space = env.action_space, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
     Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
     PartMap = map:view(), Patching = patched }

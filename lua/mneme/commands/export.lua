@@ -139,7 +139,8 @@ function export.arrays(t)
     terminated[step], truncated[step] = t.flags[step] == 1 and 1 or 0, t.flags[step] == 2 and 1 or 0
   end
   local list = {
-    { name = "actions", dtype = t.space.dtype, shape = t.space:shape(t.steps), data = t.actions }, { name = "rewards", dtype = "f32", shape = { t.steps }, data = t.rewards },
+    { name = "actions", dtype = t.space.dtype, shape = t.space:shape(t.steps), data = t.actions },
+    { name = "rewards", dtype = "f32", shape = { t.steps }, data = t.rewards },
     { name = "terminated", dtype = "u8", shape = { t.steps }, data = terminated }, { name = "truncated", dtype = "u8", shape = { t.steps }, data = truncated },
   }
   for _, field in ipairs(t.fields) do list[#list + 1] = column(t, field) end

@@ -18,7 +18,7 @@ local MOST = C.MN_ACTION_SIZE
 ---@field low number[]? of a box, and high: what goes beyond is clipped
 ---@field names string[] of a discrete space of its actions, of the others of the numbers
 local Space = {}
-local tools = {}                 -- what a space can do, by name
+Space.__index = Space
 
 -- What it is called: "Box(2), throttle -1..1, wheel -2..2".
 function Space:__tostring()
@@ -30,15 +30,10 @@ function Space:__tostring()
   return ("%s(%d): %s"):format(self.kind == "box" and "Box" or "MultiDiscrete", self.size, table.concat(parts, ", "))
 end
 
-Space.__index = function(self, key)
-  if key == "n" then tools.need_discrete(self, "this") end
-  return tools[key]
-end
-
 ---Refuse what one whole number of few alone can do.
 ---@param what string "mneme where"
 ---@param id string? of the environment
-function tools:need_discrete(what, id)
+function Space:need_discrete(what, id)
   if self.kind ~= "discrete" then
     errors.raise(("%s works with one choice of a few at each step; the actions%s are %s"):format(what, id and " of " .. id or "", tostring(self)),
       { status = 2 })
@@ -48,7 +43,7 @@ end
 ---Sizes of a tensor of actions, after those that are given.
 ---@param ... integer
 ---@return integer[]
-function tools:shape(...)
+function Space:shape(...)
   local shape = { ... }
   if self.kind ~= "discrete" then shape[#shape + 1] = self.size end
   return shape
@@ -57,7 +52,7 @@ end
 ---Nothing was done yet: -1, of floats 0.
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
-function tools:clear(p, i)
+function Space:clear(p, i)
   for k = i * self.size, (i + 1) * self.size - 1 do p[k] = self.dtype == "f32" and 0 or -1 end
 end
 
@@ -65,7 +60,7 @@ end
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
 ---@return integer|number[]
-function tools:read(p, i)
+function Space:read(p, i)
   if self.kind == "discrete" then return p[i] end
   local list = {}
   for k = 1, self.size do list[k] = p[i * self.size + k - 1] end
@@ -77,7 +72,7 @@ end
 ---@param i integer
 ---@return integer? action of a discrete space
 ---@return number[]? did of the others
-function tools:taken(p, i)
+function Space:taken(p, i)
   if self.kind == "discrete" then return p[i] end
   return nil, self:read(p, i)
 end
@@ -85,7 +80,7 @@ end
 ---An action for people: its name, or its numbers.
 ---@param action integer|number[]
 ---@return string "up", "torque 0.41"
-function tools:words(action)
+function Space:words(action)
   if self.kind == "discrete" then return self.names[action + 1] end
   local parts = {}
   for k, name in ipairs(self.names) do parts[k] = ("%s %.3g"):format(name, action[k]) end
@@ -96,7 +91,7 @@ end
 ---@param p ffi.cdata* actions
 ---@param i integer
 ---@param action integer|number[]
-function tools:put(p, i, action)
+function Space:put(p, i, action)
   if self.kind == "discrete" then p[i] = action return end
   for k = 1, self.size do p[i * self.size + k - 1] = action[k] end
 end
@@ -105,7 +100,7 @@ end
 ---@param p ffi.cdata* actions
 ---@param i integer
 ---@return string? "action[0][1]=7, expected 0..3 (wheel)"
-function tools:misfit(p, i)
+function Space:misfit(p, i)
   for k = 0, self.size - 1 do
     local x, n = p[i * self.size + k], self.kind == "discrete" and self.n or self.counts and self.counts[k + 1]
     if n and (x < 0 or x >= n) or x - x ~= 0 then
@@ -119,7 +114,7 @@ end
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
 ---@param uniform fun(): number in [0, 1)
-function tools:any(p, i, uniform)
+function Space:any(p, i, uniform)
   for k = 1, self.size do
     local u, n = uniform(), self.kind == "discrete" and self.n or self.counts and self.counts[k]
     local low, high = self.low and math.max(self.low[k], -3e38), self.high and math.min(self.high[k], 3e38)
@@ -131,13 +126,13 @@ end
 ---Room for n actions.
 ---@param n integer
 ---@return ffi.cdata*
-function tools:room(n) return ffi.new(self.dtype == "f32" and "float[?]" or "int32_t[?]", n * self.size) end
+function Space:room(n) return ffi.new(self.dtype == "f32" and "float[?]" or "int32_t[?]", n * self.size) end
 
 ---Copy an action as an environment takes it: clipped to the bounds of a box.
 ---@param from ffi.cdata*
 ---@param i integer which of them, from 0
 ---@param to ffi.cdata*
-function tools:take(from, i, to)
+function Space:take(from, i, to)
   for k = 0, self.size - 1 do
     local x = from[i * self.size + k]
     to[k] = self.low and math.min(math.max(x, self.low[k + 1]), self.high[k + 1]) or x
@@ -150,7 +145,7 @@ end
 ---@param actions Tensor|table
 ---@param into ffi.cdata* room for them
 ---@return ffi.cdata*
-function tools:gather(id, n, actions, into)
+function Space:gather(id, n, actions, into)
   local size, discrete = self.size, self.kind == "discrete"
   local expected = discrete and ("a list or %s tensor of %d"):format(self.dtype, n) or ("a list of %d lists of %d, or a %s tensor [%d,%d]"):format(n,
     size, self.dtype, n, size)
@@ -184,7 +179,7 @@ end
 
 ---What files and other programs read of it.
 ---@return table { kind, size, names, n, counts, low, high }
-function tools:describe()
+function Space:describe()
   local about = {}
   for _, key in ipairs { "kind", "size", "names", "n", "counts", "low", "high" } do about[key] = rawget(self, key) end
   return about
@@ -192,15 +187,23 @@ end
 
 -- ---- making ----
 
+-- Of several numbers: to read n is an error.
+local Several = { __tostring = Space.__tostring, __index = function(self, key)
+  if key == "n" then Space.need_discrete(self, "this") end
+  return Space[key]
+end }
+
 local function make(fields)
   fields.dtype = fields.kind == "box" and "f32" or "i32"
-  return setmetatable(fields, Space)
+  return setmetatable(fields, fields.kind == "discrete" and Space or Several)
 end
 
 -- Names of the numbers, given or counted.
 local function names_of(what, given, n)
   local names = {}
-  if given ~= nil and (type(given) ~= "table" or #given ~= n) then errors.usage(("%s: names is %s, expected %d of them"):format(what, tables.in_words(given), n)) end
+  if given ~= nil and (type(given) ~= "table" or #given ~= n) then
+    errors.usage(("%s: names is %s, expected %d of them"):format(what, tables.in_words(given), n))
+  end
   for k = 1, n do names[k] = given and tostring(given[k]) or tostring(k - 1) end
   return names
 end
@@ -247,7 +250,8 @@ function spaces.box(given)
     bounds[key] = list
   end
   for k = 1, n do
-    if not (bounds.low[k] < bounds.high[k]) then errors.usage(("box: low %g, high %g in place %d, expected low < high"):format(bounds.low[k], bounds.high[k], k)) end
+    local low, high = bounds.low[k], bounds.high[k]
+    if not (low < high) then errors.usage(("box: low %g, high %g in place %d, expected low < high"):format(low, high, k)) end
   end
   return make { kind = "box", size = n, low = bounds.low, high = bounds.high, names = names_of("box", given.names, n) }
 end
@@ -279,6 +283,6 @@ end
 
 ---@param x any
 ---@return boolean
-function spaces.is(x) return getmetatable(x) == Space end
+function spaces.is(x) return getmetatable(x) == Space or getmetatable(x) == Several end
 
 return spaces

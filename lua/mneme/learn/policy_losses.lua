@@ -50,17 +50,19 @@ function losses.ppo(policy, args)
   local f, all = fused(policy, "ppo", args)
   if f then return f(all) end
   if args.over_ranks and args.normalise_advantages then
-    errors.usage(("ppo: normalise_advantages in several processes needs a discrete policy, this one is %s"):format(policy:describe()), "normalise_advantages=0")
+    errors.usage(("ppo: normalise_advantages in several processes needs a discrete policy, this one is %s"):format(policy:describe()),
+      "normalise_advantages=0")
   end
   local clip, advantages = args.clip, args.normalise_advantages and normalised(args.advantages) or args.advantages
   local log_ratio = policy:log_prob(args.actions) - args.old_log_probs
   local ratio = log_ratio:exp()
   local actor = ops.maximum(-advantages * ratio, -advantages * ratio:clamp { lo = 1 - clip, hi = 1 + clip }):mean()
-  local error, value = args.values - args.returns, nil
+  local errors_of_value = (args.values - args.returns):square()
   if args.clip_values then
     local near = args.old_values + (args.values - args.old_values):clamp { lo = -clip, hi = clip } - args.returns
-    value = ops.maximum(error:square(), near:square()):mean() * 0.5
-  else value = error:square():mean() * 0.5 end
+    errors_of_value = ops.maximum(errors_of_value, near:square())
+  end
+  local value = errors_of_value:mean() * 0.5
   local entropy = policy:entropy():mean()
   local kl, outside = (ratio - 1 - log_ratio):detach():mean(), ops.cast((ratio:detach() - 1):abs():gt(clip), { to = "f32" }):mean()
   return actor - entropy * args.entropy_coef + value * args.value_coef, actor, value, entropy, kl, outside

@@ -83,8 +83,8 @@ local function make_heads(options, d, hidden, actions, kind)
   local actor, critic = heads.children[1][2], heads.children[2][2]
   if means and not options.policy then actor = distributions.with_deviation(actor, means) end
   if options.policy then
-    actor = own_head("policy", options.policy, d, ("[2,3,%d]: %s"):format(actions, options.env.action_space.kind == "discrete" and ("a logit for each of %d actions"):format(actions)
-      or ("the %d parameters of its distribution"):format(actions)),
+    local what = options.env.action_space.kind == "discrete" and "a logit for each of %d actions" or "the %d parameters of its distribution"
+    actor = own_head("policy", options.policy, d, ("[2,3,%d]: " .. what):format(actions, actions),
       function(sizes) return #sizes == 1 and sizes[1] == actions end)
   end
   if options.value then
@@ -140,7 +140,10 @@ local function agent(options)
   local actions = errors.whole("agent", "size of its distribution", kind.size(space), 1)
   local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or distributions.for_space(space).size(space)
   local d_in = torso.d_out + (previous.action and told or 0) + (previous.reward and 1 or 0)
-  local function like(c) return nn.container { { "torso", torso }, { "core", c.module }, { "heads", make_heads({ env = env, head_act = options.head_act }, c.d_out, hidden, actions, kind) } } end
+  local function like(c)
+    local usual = make_heads({ env = env, head_act = options.head_act }, c.d_out, hidden, actions, kind)
+    return nn.container { { "torso", torso }, { "core", c.module }, { "heads", usual } }
+  end
   if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
   local sizing = match.fit(core, d_in, like)
   core = fitting_core(core, d_in)
@@ -155,7 +158,9 @@ end
 
 ---Is part of it made by the run's script alone?
 ---@param about table from describe
-local function of_script(about) return about.torso == OWN or about.policy ~= nil or about.distribution == OWN or about.value ~= nil or about.own_words ~= nil end
+local function of_script(about)
+  return about.torso == OWN or about.policy ~= nil or about.distribution == OWN or about.value ~= nil or about.own_words ~= nil
+end
 
 ---Can environment and agent of a run be made without any code of the user's?
 ---@param about table its config.json
@@ -298,7 +303,8 @@ end
 ---@return boolean
 function Agent:acts_apart() return self.core.acts == "steps" end
 
----Leaves for the previous action and reward, [T,B] each (actions of several numbers [T,B,size]): the third argument of plans; nil if the agent has no such inputs.
+---Leaves for the previous action and reward, [T,B] each (actions of several numbers [T,B,size]): the third argument of plans;
+---nil if the agent has no such inputs.
 ---@param T integer rows of time
 ---@param B integer environments
 ---@return table? { action = Tensor, reward = Tensor }
@@ -334,7 +340,8 @@ function Agent:describe()
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
     own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, parameters = self.module:count(),
     torso = torso and values.to_json(torso), policy = asked.policy and OWN,
-    distribution = self.kind_name and (self.action_space.kind ~= "discrete" and self.kind_name or nil) or OWN, value = asked.value and OWN, previous = asked.previous }
+    distribution = not self.kind_name and OWN or self.action_space.kind ~= "discrete" and self.kind_name or nil,
+    value = asked.value and OWN, previous = asked.previous }
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.

@@ -29,16 +29,18 @@ local Draw = {}
 Draw.__index = Draw
 
 -- Numbers of the shape of x [T,B,K]; each call of one Draw others.
-function Draw:noise(x, uniform)
+local function noise(self, x, uniform)
   self.stream = (self.stream or 0) + 1
   return ops.policy_noise { like = x, clock = self.clock, first = self.first or 0, stream = self.stream, uniform = uniform and 1 or 0 }
 end
 ---Standard normal numbers.
 ---@param x Tensor [T,B,K] of their shape
-function Draw:normal(x) return self:noise(x, false) end
+---@return Tensor
+function Draw:normal(x) return noise(self, x, false) end
 ---Uniform numbers in [0, 1).
 ---@param x Tensor [T,B,K] of their shape
-function Draw:uniform(x) return self:noise(x, true) end
+---@return Tensor
+function Draw:uniform(x) return noise(self, x, true) end
 
 -- Without a Draw: the generator of mn.manual_seed.
 local free = { normal = function(_, x) return (ops.random_normal(x, random.key())) end,

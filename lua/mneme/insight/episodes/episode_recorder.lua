@@ -75,7 +75,8 @@ function EpisodeRecorder:after()
   for b = 0, stepper.num_envs - 1 do
     local rec, over = self.recordings[b], stepper.done[b] ~= 0
     if rec then
-      rec:add(stepper.env.action_space:read(self.actions, b), stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, observation_of(stepper, b))
+      local action = stepper.env.action_space:read(self.actions, b)
+      rec:add(action, stepper.reward[b], stepper.terminated[b] ~= 0, stepper.truncated[b] ~= 0, observation_of(stepper, b))
     end
     if over then
       if rec then

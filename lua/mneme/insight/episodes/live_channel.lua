@@ -85,7 +85,8 @@ Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
 ---@param path string
----@param about table title; env = an Env; policy = names of its numbers (nil: those of the actions); reads: as in Frame; memory (see state_arrays.of_core), probes: name -> { shape,
+---@param about table title; env = an Env; policy = names of its numbers (nil: those of the actions); reads: as in Frame;
+---  memory (see state_arrays.of_core), probes: name -> { shape,
 ---  dims } of one environment's arrays
 function live_channel.writer(path, about)
   for key in pairs(about) do

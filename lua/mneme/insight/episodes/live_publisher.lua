@@ -61,7 +61,8 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = reading(core), memory = state_arrays.of_core(core),
+  local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = reading(core),
+    memory = state_arrays.of_core(core),
     probes = about })
   local x = part(learner.x)
   local space = env.action_space

@@ -4,8 +4,8 @@
 --   mneme-trajectory 1 HHHHHHHH CCCCCCCC   version; bytes of the header, checksum of all else, in hex
 --   { ... }                                the header: JSON, then spaces to a multiple of 16
 --   start, actions, rewards, ends, checks, records       sizes follow from the header; each padded to 16
--- An action takes as many bits as distinguish the actions (one of several numbers four bytes for each), and a reward likewise where few values occur: one step of a
--- T-Maze takes half a byte.  Records hold the agent's internals at each step, where they were recorded.
+-- An action takes as many bits as distinguish the actions (of several numbers four bytes each), and a reward likewise where few
+-- values occur: one step of a T-Maze takes half a byte.  Records hold the agent's internals at each step, where they were recorded.
 local ffi = require "ffi"
 local bit = require "bit"
 local dtypes = require "mneme.base.dtypes"
@@ -153,7 +153,8 @@ local function contents(t)
     rewards = values and #values or 0, fields = json.array(t.fields), about = t.about,
     observation = { shape = array_of(t.observation.shape), dtype = t.observation.dtype },
     interventions = #t.interventions > 0 and array_of(t.interventions) or nil }
-  local sections = { { t.start, kept }, space.kind == "discrete" and { pack(t.actions, n, width), packed_bytes(n, width) } or { t.actions, 4 * n * space.size } }
+  local packed = space.kind == "discrete" and { pack(t.actions, n, width), packed_bytes(n, width) }
+  local sections = { { t.start, kept }, packed or { t.actions, 4 * n * space.size } }
   if values then
     local narrow = width_of(#values)
     sections[3] = { ffi.new("int32_t[?]", #values, values), 4 * #values }

@@ -68,7 +68,8 @@ end
 ---@return Credit|string credit, or why there is no row
 function credit_of_frame.row(now, deadline)
   if not now.agent then return nil, "not shown: gradients are those of an agent that is run again, and there is none here" end
-  if now.agent.action_space.kind ~= "discrete" then return nil, "not shown: gradients are of the logit of an action, and the actions are " .. tostring(now.agent.action_space) end
+  local space = now.agent.action_space
+  if space.kind ~= "discrete" then return nil, "not shown: gradients are of the logit of an action, and the actions are " .. tostring(space) end
   local job = tables.recent(recent, RECENT, function(known)
     local n = math.min(#known.entries, #now.history)
     return known.agent == now.agent and n > 0 and known.entries[n] == now.history[n]
