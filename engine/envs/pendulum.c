@@ -132,8 +132,8 @@ static inline int truth(const pendulum *p, const mn_io *io, const char **names, 
 
 MN_FN bool set(pendulum *p, const mn_io *io, int fact, double value) {
   (void)io;
-  if (fact == 0) p->angle = value;
-  else p->speed = value;
+  double *of = fact == 0 ? &p->angle : &p->speed;
+  if ((float)*of != (float)value) *of = value;          /* truth is in float: what it says already stays to the last bit */
   return true;
 }
 

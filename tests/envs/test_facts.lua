@@ -51,11 +51,13 @@ for _, name in ipairs(names) do
         end
       end
       same(a, b, "at the start")
-      local actions, random = ffi.new "int32_t[5]", 1
+      local actions, random = plain.action_space:room(5), 1
       for step = 1, 300 do
         for i = 0, 4 do
-          random = (random * 1103515245 + 12345) % 2 ^ 31
-          actions[i] = math.floor(random / 65536) % plain.action_space.n
+          plain.action_space:any(actions, i, function()
+            random = (random * 1103515245 + 12345) % 2 ^ 31
+            return random / 2 ^ 31
+          end)
         end
         plain:step_raw(actions, a, reward[1], ends[1], ends[2])
         full:step_raw(actions, b, reward[2], ends[3], ends[4])

@@ -75,7 +75,8 @@ t.test("annotations: every function and value of mn, and no other", function()
 end)
 
 local objects = public_objects()
-local of_no_object = { Single = "Replay", OnPolicy = "A2C", Frame = false, Entry = false, SceneSpec = false, Draw = false, Policy = false, EnvSpec = false, Config = false }
+local of_no_object = { Single = "Replay", OnPolicy = "A2C", Frame = false, Entry = false, SceneSpec = false,
+  Draw = false, Policy = false, EnvSpec = false, Config = false }
 
 t.test("annotations: every method and field of every class, and no other", function()
   local wrong = {}

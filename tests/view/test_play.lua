@@ -34,7 +34,7 @@ local function key(word) return assert(keyboard.key(word), word) end
 for _, e in ipairs(envs.list()) do
   t.test(e.name .. ": every action has a key of its own, and can be played", function()
     local env = envs.new(e.name, { num_envs = 1 })
-    local names = env.action_space.names
+    local names = env.action_space:by_keys()
     local action_of, labels, typed = keyboard.divide(names)
     local reached = {}
     for _, action in pairs(action_of) do reached[action] = true end

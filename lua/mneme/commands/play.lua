@@ -97,7 +97,7 @@ end
 
 -- The number of the action of that name.
 local function action_named(played, word)
-  local names = played.env.action_space.names
+  local names = played.names
   for i, name in ipairs(names) do if name == word then return i - 1 end end
   errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, played.env.id),
     word:find "^%a+%*%d+$" and ("write %s*%s"):format(word:match "%d+$", word:match "^%a+")
@@ -148,7 +148,6 @@ function play.run(o)
   play.prepare(o)
   local scripted = o.keys or o.out
   local env, beside = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
-  env.action_space:need_discrete("mneme play", env.id)
   if not scripted then window.need_display(o.hint) end
   o.scene, o.ghost = scene.load(o.scene), beside
   local played = game.new(env, o)

@@ -67,6 +67,37 @@ function Space:read(p, i)
   return list
 end
 
+-- The values of number k that keys give: those of a choice, or five from bound to bound; without bounds -1 .. 1.
+local function levels(self, k)
+  local list = {}
+  for a = 0, self.counts and self.counts[k] - 1 or -1 do list[a + 1] = a end
+  if self.counts then return list end
+  local low, high = math.max(self.low[k], -1e6), math.min(self.high[k], 1e6)
+  if high - low > 1e6 then low, high = -1, 1 end
+  for a = 0, 4 do list[a + 1] = low + (high - low) * a / 4 end
+  return list
+end
+
+---What keys can do: each action of a discrete space; of the others each value of one number at a time, the rest in the middle or at 0.
+---@return string[] names
+---@return (integer|number[])[] actions
+function Space:by_keys()
+  local names, actions, rest = {}, {}, {}
+  for k = 1, self.kind == "discrete" and 0 or self.size do
+    local values = levels(self, k)
+    rest[k] = self.counts and 0 or values[3]
+  end
+  for a = 1, self.kind == "discrete" and self.n or 0 do names[a], actions[a] = self.names[a], a - 1 end
+  for k = 1, #rest do
+    for _, value in ipairs(levels(self, k)) do
+      local action = { unpack(rest) }
+      action[k] = value
+      names[#names + 1], actions[#actions + 1] = ("%s %g"):format(self.names[k], value), action
+    end
+  end
+  return names, actions
+end
+
 ---An action, as frames have it.
 ---@param p ffi.cdata* actions
 ---@param i integer

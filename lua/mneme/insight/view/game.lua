@@ -25,8 +25,9 @@ function game.new(env, o)
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, ghost = o.ghost, period = 0.5, dirty = true,
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, env)
-  self.action_of, self.labels, self.types = keyboard.divide(env.action_space.names)
-  self.pad_labels = self.types and self.labels or keyboard.add_pad(env.action_space.n, self.action_of)
+  self.names, self.actions = env.action_space:by_keys()
+  self.action_of, self.labels, self.types = keyboard.divide(self.names)
+  self.pad_labels = self.types and self.labels or keyboard.add_pad(#self.names, self.action_of)
   if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
   self:restart(env.seed)
   return self
@@ -39,11 +40,11 @@ local function look(self)
   local env, said = self.env, self.source
   if self.last then
     local earned = ("%+.3g"):format(self.reward[0]):gsub("%-", "−")
-    said = ("%s: reward %s"):format(env.action_space.names[self.last + 1], earned == "+0" and "0" or earned)
+    said = ("%s: reward %s"):format(self.names[self.last + 1], earned == "+0" and "0" or earned)
   end
   local function frame_of(film, canvas, truth, blind)
     return film:add {
-      title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = env.action_space.names, blind = blind,
+      title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = self.names, blind = blind,
       hint = self.types and "click one, or type its number and Enter" or "click one, or press its key", rules = env.rules or "",
       observation = { shape = env.observation_space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
       observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
@@ -120,10 +121,10 @@ local function finish(self, action)
 end
 
 ---Take an action.  After the end of an episode any action only shows the beginning of the next one.
----@param action integer
+---@param action integer which of names, from 0
 function Game:move(action)
   if self.over then return begin(self) end
-  self:act(action, self.recording)
+  self:act(self.actions[action + 1], self.recording)
   if self.ghost then self.ghost:move() end
   self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
   if self.ended then finish(self, action) else look(self) end
@@ -150,7 +151,7 @@ function Game:key(key)
   elseif self.types and key == keyboard.ENTER then
     local n = tonumber(self.typed)
     self.typed = ""
-    if n and n < self.env.action_space.n then self:move(n) end
+    if n and n < #self.names then self:move(n) end
   elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
   elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
   else command(self, key) end
