@@ -203,7 +203,8 @@ t.test("a line of a killed run's log that a checkpoint counts and that was alter
     said, status = mneme "run resume=f steps=4e6"
     t.ok(status == 2 and said:find "f is not as it was written: metrics.jsonl.*use=altered", how .. said)
   end
-  for _, how in ipairs { "sed -i '$d' f/metrics.jsonl", "truncate -s 700 f/metrics.jsonl", "truncate -s -100 f/events*", "printf '{\"step\": 3' >> f/metrics.jsonl", "printf 'half a record' >> f/events.out.tfevents.mneme", "true" } do
+  for _, how in ipairs { "sed -i '$d' f/metrics.jsonl", "truncate -s 700 f/metrics.jsonl", "truncate -s -100 f/events*",
+      "printf '{\"step\": 3' >> f/metrics.jsonl", "printf 'half a record' >> f/events.out.tfevents.mneme", "true" } do
     sh("rm -rf f; cp -r k f; " .. how)
     local said, status = mneme "check f"
     t.eq(status, 0, how .. said)
