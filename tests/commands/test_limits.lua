@@ -95,7 +95,7 @@ t.test("a limited address space (ulimit -v): every command works, or says what i
 end)
 
 t.test("a small stack (ulimit -s) is refused in words, and few descriptors (ulimit -n) and no room for a file (ulimit -f) are no crash", function()
-  local commands = { "doctor", "list envs", "report there out=r.html", "eval there episodes=4", "run tmaze quick=1 core=gru steps=64 threads=1 run=stack" }
+  local commands = { "list envs", "doctor", "run tmaze quick=1 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=32 steps=64 threads=1 run=stack" }
   for limit, expected in pairs { ["-s 64"] = 1, ["-s 256"] = 0, ["-n 4"] = 2, ["-f 1"] = 2 } do
     for _, command in ipairs(commands) do
       local said, status = shell.run(dir, ("(rm -rf stack; ulimit %s; exec timeout 60 '%s' %s)"):format(limit, shell.program, command))

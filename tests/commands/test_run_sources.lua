@@ -452,7 +452,8 @@ t.test("mneme check says of episodes that cannot be replayed here why, and how t
   t.ok(mneme("check told"):find "1 episodes, 3 source files, 1 starts\n", "replayed where its script lies")
   sh "mkdir bare; cp -r told bare/told"
   local said, status = shell.stranger(dir .. "/bare", "check told")
-  t.ok(status == 0 and said:find "^ok +told .-note: 1 of 1 episodes not replayed: .-told brings its own code, .-told/source/mine.lua, which was not run %(trust=1 runs it%)", said)
+  t.ok(status == 0
+    and said:find "^ok +told .-note: 1 of 1 episodes not replayed: .-told brings its own code, .-told/source/mine.lua, .- %(trust=1 runs it%)", said)
   said, status = shell.mneme(dir .. "/bare", "check told trust=1")
   t.ok(status == 0 and not said:find "not replayed", said)
   for _, topic in ipairs { "check", "eval", "report", "use", "trust" } do

@@ -2,7 +2,6 @@
 -- what a log lacks; and a study's folder that is handed over alone.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()

@@ -102,7 +102,7 @@ local function compare(path, info, found, bad)
   elseif not held then return bad("manifest.json", manifest.ALTERED) end
   if held.of ~= nil and held.of ~= run_folder.whose(info) then bad("config.json", manifest.OTHER) end
   if held.starts > #history then bad("config.json", "is older than manifest.json") end
-  local current = held.starts == #history                     -- a start that began since, and has no checkpoint yet, may have changed logs
+  local last, current = 0, held.starts == #history                     -- a start that began since, and has no checkpoint yet, may have changed logs
   local ended = current and not held.at_work
   for _, file in ipairs(held.files) do
     local name, checkpoint = file.name, is_checkpoint(file.name)
@@ -115,13 +115,14 @@ local function compare(path, info, found, bad)
       if not crc then bad(name, manifest.GONE)
       elseif file.checksum and (crc ~= file.checksum or bytes ~= file.bytes) then bad(name, manifest.ALTERED) end
     end
-    listed[name] = true
+    listed[name], last = true, math.max(last, checkpoint and tonumber(name:match "%d+") or 0)
   end
   for _, name in ipairs(left[1] and gone or {}) do bad(name, manifest.GONE) end
   if found.short then found.notes[#found.notes + 1] = found.short .. ": is shorter than when manifest.json was written" end
   if gone[1] and not left[1] then found.notes[#found.notes + 1] = "its checkpoints were removed" end
-  for _, name in ipairs(names) do
-    local checkpoint, problem = is_checkpoint(name), ended and manifest.ADDED or nil
+  for _, name in ipairs(names) do               -- a crash may bring back a checkpoint that was pruned
+    local checkpoint = is_checkpoint(name)
+    local problem = ended and (not checkpoint or tonumber(name:match "%d+") > last) and manifest.ADDED or nil
     local ok, metadata = pcall(safetensors.metadata, not listed[name] and checkpoint and path .. "/" .. name)
     if ok and metadata.run ~= info.id then problem = manifest.OTHER end                        -- else written since, where the folder was copied meanwhile
     if problem and not listed[name] and (checkpoint or name:find "^episodes/") then bad(name, problem) end

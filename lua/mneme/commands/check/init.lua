@@ -215,8 +215,8 @@ end
 -- Checks a run, or a study and each of its runs; what is noted of several runs is one line.
 local function check_folder(path)
   path = path:gsub("(.)/+$", "%1")
-  local function look(check, at, of)
-    local ok, found, summary = integrity.steady(at, check, of or at)
+  local function look(examine, at, of)
+    local ok, found, summary = integrity.steady(at, examine, of or at)
     if not ok and not of then error(found, 0) end
     return ok and found or { bad = { found.message }, notes = {} }, ok and summary or ""
   end
