@@ -43,9 +43,8 @@ end
 ---@param checkpoint table of runs/folder.lua
 ---@param made Agent|Module
 function stored.into(folder, checkpoint, made)
-  local ok, problem = pcall(made.load_state_dict, made, stored.of(checkpoint))
+  local ok, problem = xpcall(made.load_state_dict, errors.handler, made, stored.of(checkpoint))
   if ok then return end
-  if not errors.is(problem) then error(problem, 0) end
   errors.fail(("%s: its checkpoint of step %.0f does not fit what its code makes now: %s"):format(folder, checkpoint.step,
     problem.message:gsub("^load_state_dict: ", "")), not errors.beside and "mneme check " .. folder .. " examines it" or nil)
 end
