@@ -158,14 +158,15 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   end)
 
   -- What an episode's page says of a cell, and its sentence, is what the map's file has.
-  t.test(name .. ": every number of the page is the map's", function()
+  if name == "agalite" then t.test(name .. ": every number of the page is the map's", function()
     local node = shell.has "nodejs" and "nodejs" or shell.has "node" and "node" or t.skip "no node is installed (apt-get install nodejs)"
     local stored, page = run .. "/map.json", run .. "/page.html"
     local told = learn.mneme(("where %s out=%s"):format(run, stored))
     learn.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
     local of, story = json.decode((files.read(stored))), files.read(page):match 'mn%-story">([^<]*)'
     local unpack_page = [[const h = require("fs").readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
-      process.stdout.write(require("zlib").inflateSync(Buffer.from(p, "base64")).toString("latin1").split("\0")[0])]]
+      const all = require("zlib").inflateSync(Buffer.from(p, "base64"));
+      process.stdout.write(all.subarray(0, all.indexOf(0)))]]
     local pipe = io.popen(("%s -e '%s' '%s'"):format(node, unpack_page, page))
     local text, checked = pipe:read "*a", 0
     pipe:close()
@@ -175,13 +176,13 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     for r, row in ipairs(of.rows) do
       t.eq(row.part, map.rows[r].word)
       for c, cell in ipairs(row.cells) do
-        local words = ("%s, erased at step %d: success lost %.2f [%.2f, %.2f], %d episodes, %sbeyond the noise"):format(map.rows[r].text, of.steps[c], cell.loss,
-          cell.low, cell.high, cell.n, cell.clear and "" or "not ")
+        local words = ("%s, erased at step %d: success lost %.2f [%.2f, %.2f], %d episodes, %sbeyond the noise"):format(map.rows[r].text, of.steps[c],
+          cell.loss, cell.low, cell.high, cell.n, cell.clear and "" or "not ")
         t.ok(text:find(words, 1, true), words)
         checked = checked + 1
       end
     end
     t.eq(checked, #of.rows * #of.steps)
-  end)
+  end) end
 end
 learn.clean()
