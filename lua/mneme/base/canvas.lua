@@ -199,7 +199,8 @@ function methods:paragraph(text, x, y, size, color, room, tall)
     if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
   lines[#lines + 1] = line
-  for n = 1, y and math.min(#lines, math.floor((tall or math.huge) / (1.4 * size * self.unit))) or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  local most = y and math.min(#lines, math.floor((tall or math.huge) / (1.4 * size * self.unit))) or 0
+  for n = 1, most do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
   return #lines
 end
 
