@@ -164,8 +164,8 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     local told = learn.mneme(("where %s out=%s"):format(run, stored))
     learn.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
     local of, story = json.decode((files.read(stored))), files.read(page):match 'mn%-story">([^<]*)'
-    local unpack_page = [[const h = require("fs").readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
-      const all = require("zlib").inflateSync(Buffer.from(p, "base64"));
+    local unpack_page = [[const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
+      const all = zlib.inflateSync(Buffer.from(p, "base64"));
       process.stdout.write(all.subarray(0, all.indexOf(0)))]]
     local pipe = io.popen(("%s -e '%s' '%s'"):format(node, unpack_page, page))
     local text, checked = pipe:read "*a", 0
