@@ -19,8 +19,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "environment, policy and memory on a small page: for videos of two agents side by side",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -25,7 +25,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Concentration: the cards, what the memory says that they are, value and memory",
   env = { "concentration" },
   core = { "gru" },
   draw = draw,

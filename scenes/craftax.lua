@@ -16,8 +16,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Craftax: view, map of the floor, items, achievements, policy, value and memory",
   env = { "craftax" },
-  core = { "agalite" },
   draw = draw,
 }

@@ -14,8 +14,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Craftax Classic: view, map, items, achievements, policy, value and memory",
   env = { "craftax_classic" },
-  core = { "agalite" },
   draw = draw,
 }

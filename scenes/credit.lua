@@ -19,8 +19,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "what a decision depends on: the gradient of the value and of the action by every earlier observation and its parts",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -36,8 +36,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "a maze of your own: observation, explored cells, visits, policy, value and scores",
   env = { "gridworld" },
-  core = { "agalite" },
   draw = draw,
 }

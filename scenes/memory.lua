@@ -22,8 +22,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "any core in any environment: state and gates, observation, policy and value",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -51,8 +51,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Memory Maze: path, observation, explored cells, policy, value and attention",
   env = { "memory_maze", size = 9 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -20,8 +20,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "how a memory works: what each head contributes to the actions, before each step, what it reads of each past step, gates",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -28,8 +28,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "Mystery Path: the hidden path, falls, policy, value and memory",
   env = { "mystery_path", level = "easy" },
-  core = { "agalite" },
   draw = draw,
 }

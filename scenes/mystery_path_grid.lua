@@ -2,8 +2,6 @@
 local mn = require "mneme"
 
 return mn.scene {
-  doc = "Mystery Path on a grid, with quarter turns: the same page",
   env = { "mystery_path_grid", level = "easy" },
-  core = { "agalite" },
   draw = mn.scene.load("mystery_path").draw,
 }

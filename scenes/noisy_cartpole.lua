@@ -35,7 +35,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "noisy CartPole: cart and pole, true and observed, policy, value and state norm",
   env = { "noisy_cartpole", noise = 0.2 },
   core = { "gru", d_model = 64 },
   draw = draw,

@@ -12,8 +12,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "two episodes: which part of the memory of one, put into the other, changes what it decides, and through which other part",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

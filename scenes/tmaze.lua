@@ -29,8 +29,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "T-Maze: corridor lit by what the memory knows of the cue, policy, value, memory and gates",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

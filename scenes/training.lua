@@ -21,8 +21,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "progress of a run: learning curves, gradient norms, visits, scores and returns",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

@@ -19,8 +19,7 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "where it is remembered: what is lost when each head is erased at each step; click a cell to see it happen",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" }, shared = "causes",
+  shared = "causes",
   draw = draw,
 }

@@ -26,8 +26,6 @@ local function draw(view, now)
 end
 
 return mn.scene {
-  doc = "any environment: its picture, observation, actions and return",
   env = { "tmaze", corridor = 20 },
-  core = { "agalite" },
   draw = draw,
 }

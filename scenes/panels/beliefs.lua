@@ -72,13 +72,14 @@ local function marks(view, now, said, options, worth)
   end
 end
 
----below: x, y, w of the line on which it says how much is read, if there is room.  options: fact; place = function(x, y) -> where that is on the page, and how long 1 is;
----of a class: at = function(entry) -> x, y; of a list of numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells
+---below: x, y, w of the line on which it says how much is read, or nil.  options: fact; place = function(x, y) -> where that is on the page, and how long
+---1 is; of a class: at = function(entry) -> x, y; of a list of numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells
 ---= function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
 return function(view, below, now, options)
   local job, problem = readings.job(now, view.deadline)
-  local function say(text) return below and view:text(text, below.x + 4 * view.unit, below.y - 4 * view.unit, 11, view.theme.dim, "left", below.w - 8 * view.unit) end
+  local u = view.unit
+  local function say(text) return below and view:text(text, below.x + 4 * u, below.y - 4 * u, 11, view.theme.dim, "left", below.w - 8 * u) end
   if not job then return now.run and say("what the memory knows: " .. problem) end
   view.unfinished = view.unfinished or not job.done and job
   if not job.done then say("what the memory knows: " .. (job.steps and ("%d of %d steps read"):format(job.read, #job.steps) or "nothing read yet")) end
@@ -89,7 +90,7 @@ return function(view, below, now, options)
       draw(view, now, readings.episode(job, now, fact, 1), options, worth or 0, draw == light and readings.map(job, now, fact))
       if draw == light and job.done then
         local text = ("green: the %s can be read; orange: another one; striped: read, not known to be used"):format(fact.name)
-        local wide = below and view:text_width(text, 11) > below.w - 8 * view.unit
+        local wide = below and view:text_width(text, 11) > below.w - 8 * u
         if wide then text = ("green: the %s is read; orange: another; striped: use unknown"):format(fact.name) end
         say(text)
       end

@@ -1,24 +1,38 @@
 -- curves.lua -- a learning curve of the run, during training or after: one logged metric against environment steps.  Many
--- points are drawn pale, with a smoothed line on top.
+-- points are drawn pale, with a smoothed line on top; or small, on a line of the bar, with its last value.
 local mn = require "mneme"
 
-local MOST = 400                                 -- points drawn
+local MOST, FEW = 400, 120                       -- points drawn, of a small curve
 local MANY = 80
 
----options.of: names of metrics, of which the first that the run has is drawn; title
+local function small(view, box, name, s, least, most)
+  local u, word = view.unit, ("%s %.3g"):format(name:match "[^/]+$", s.y[s.n]):gsub("%-(%d)", "−%1")
+  local wide, x0, y0 = box.w - view:text_width(word, 11.5) - 10 * u, nil, nil
+  for i = 1, s.n, math.max(1, s.n / FEW) do
+    local x1 = box.x + s.x[math.floor(i)] / math.max(1, s.x[s.n]) * wide
+    local y1 = box.y + 4 * u + (box.h - 8 * u) * (1 - (s.y[math.floor(i)] - least) / math.max(1e-9, most - least))
+    if x0 then view:line(x0, y0, x1, y1, view.theme.accent, 1.5 * u) end
+    x0, y0 = x1, y1
+  end
+  view:text(word, box.x + box.w, box.y + box.h / 2 + 4 * u, 11.5, view.theme.text, "right")
+  view:tip(box, ("%s of the training so far, %d lines"):format(name, s.n))
+end
+
+---options.of: names of metrics, of which the first that the run has is drawn; title; small
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local series, name = now.run and mn.run.metrics(now.run) or {}, nil
   for _, wanted in ipairs(options.of) do name = name or series[wanted] and wanted end
   local s = series[name]
+  local least, most = math.huge, -math.huge
+  for i = 1, s and s.n or 0 do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
+  if options.small then
+    if s then return small(view, box, name, s, least, most) end
+    return view:text("no score is logged yet", box.x, box.y + box.h / 2 + 4 * u, 11.5, theme.dim, "left", box.w)
+  end
   local note = s and ("last %.3g"):format(s.y[s.n]):gsub("-", "−")
   local inner = view:card(box, options.title, note)
-  if not s then
-    local text = now.run and "not logged yet" or "no run to show"
-    return view:say(inner, text)
-  end
-  local least, most = math.huge, -math.huge
-  for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
+  if not s then return view:say(inner, now.run and "not logged yet" or "no run to show") end
   local margin = math.max((most - least) * 0.06, 1e-3)
   local unit, word = mn.run.step_unit(s.x[s.n])
   local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, options.title or mn.ui.words(name))

@@ -94,7 +94,7 @@ return function(view, box, now, bar)
   local theme, u, x = view.theme, view.unit, box.x + 2 * view.unit
   if bar.live then
     local room = math.min(box.w * 0.4, 360 * u)
-    panels.sparkline(view, { x = x, y = box.y, w = room, h = box.h }, { run = bar.run }, { of = { "charts/score", "charts/episodic_return" } })
+    panels.curves(view, { x = x, y = box.y, w = room, h = box.h }, { run = bar.run }, { small = true, of = { "charts/score", "charts/episodic_return" } })
     x = x + room
   end
   local rows, left = #bar.strip, x

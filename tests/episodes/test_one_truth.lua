@@ -4,12 +4,15 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
+local files = require "mneme.base.files"
 local in_words = require "mneme.insight.measure.readings_in_words"
+local json = require "mneme.base.json"
 local learn = require "tests.support.learn_rig"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
 local of_frame = require "mneme.insight.measure.readings_of_frame"
+local shell = require "tests.support.shell"
 
 local EPISODES, READ, STRIP, SEED, APART = 96, 160, 12, 12345, 0.05
 
@@ -153,5 +156,33 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     local text = learn.mneme(("credit %s episodes=4"):format(run))
     t.ok(text:find("mneme where", 1, true) and text:find "held firmly", text)
   end)
+
+  -- What an episode's page says of a cell, and its sentence, is what the map's file has.
+  if name == "agalite" then t.test(name .. ": every number of the page is the map's", function()
+    local node = shell.has "nodejs" and "nodejs" or shell.has "node" and "node" or t.skip "no node is installed (apt-get install nodejs)"
+    local stored, page = run .. "/map.json", run .. "/page.html"
+    local told = learn.mneme(("where %s out=%s"):format(run, stored))
+    learn.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
+    local of, story = json.decode((files.read(stored))), files.read(page):match 'mn%-story">([^<]*)'
+    local unpack_page = [[const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
+      const all = zlib.inflateSync(Buffer.from(p, "base64"));
+      process.stdout.write(all.subarray(0, all.indexOf(0)))]]
+    local pipe = io.popen(("%s -e '%s' '%s'"):format(node, unpack_page, page))
+    local text, checked = pipe:read "*a", 0
+    pipe:close()
+    text = text:gsub("\226\136\146", "-")
+    local holds = story and story:match "[^.]* holds the cue [^:]*: erased there, it costs up to [%d.]+" or story
+    t.ok(holds and told:find(holds:gsub("^.*: (Layer)", "%1"):gsub("^%s+", ""), 1, true), told)
+    for r, row in ipairs(of.rows) do
+      t.eq(row.part, map.rows[r].word)
+      for c, cell in ipairs(row.cells) do
+        local words = ("%s, erased at step %d: success lost %.2f [%.2f, %.2f], %d episodes, %sbeyond the noise"):format(map.rows[r].text, of.steps[c],
+          cell.loss, cell.low, cell.high, cell.n, cell.clear and "" or "not ")
+        t.ok(text:find(words, 1, true), words)
+        checked = checked + 1
+      end
+    end
+    t.eq(checked, #of.rows * #of.steps)
+  end) end
 end
 learn.clean()

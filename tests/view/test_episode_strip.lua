@@ -141,7 +141,7 @@ t.test("scenes change inside the window: by name, and Tab", function()
   local r = idle()
   r.paint()
   r.click(find_spot(function(what) return what.scene == "mind" end))
-  t.eq(r.v.scene_name, "mind") t.eq(r.v.tracks[1].scene.doc, scene.load "mind".doc)
+  t.eq(r.v.scene_name, "mind")
   r.press(9) r.press(9)
   t.eq(r.v.scene_name, "tmaze")
   for _, name in ipairs(scene.list()) do

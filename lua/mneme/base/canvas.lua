@@ -193,13 +193,13 @@ end
 ---@param tall number? pixels: lines that do not fit are left out
 ---@return integer lines
 function methods:paragraph(text, x, y, size, color, room, tall)
-  local lines, line = {}, ""
+  local lines, line, most = {}, "", y and math.floor((tall or math.huge) / (1.4 * size * self.unit)) or 0
   for word in text:gmatch "%S+" do
     local longer = line == "" and word or line .. " " .. word
     if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
   lines[#lines + 1] = line
-  for n = 1, y and math.min(#lines, math.floor((tall or math.huge) / (1.4 * size * self.unit))) or 0 do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  for n = 1, math.min(#lines, most) do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
   return #lines
 end
 

@@ -63,11 +63,10 @@ local known = { env = true, core = true, draw = true, doc = true, shared = true 
 
 ---@class SceneSpec
 ---@field draw fun(view: Canvas, now: Frame)
----@field doc string? one line
+---@field doc string? not used: the first comment of its file says what a scene shows
 ---@field shared string? the panel that a window draws once below two episodes of one agent; their frames then have map_apart
 ---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
----@field core string|table|nil shown without a run: { "agalite" }
----@field task table? the old name of env
+---@field core string|table|nil shown without a run; nil: { "agalite" }
 
 ---Define a scene.
 ---@param spec SceneSpec
@@ -80,6 +79,7 @@ function scene.new(spec)
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
   end
+  if spec.env and not spec.core then spec.core = { "agalite" } end
   return spec
 end
 
