@@ -74,8 +74,9 @@ function tuning_report.write(out, study, spec, heading)
     local fresh = scores(study, with_pick(study, point.labels, "1"), t.by, used)
     local own = scores(study, with_pick(study, point.labels, "script"), t.by, used)
     local any = with_pick(study, {}, "").pick ~= nil
-    rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "), { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds),
-      class = "number" }, { score_text(fresh, about), class = "number" }, any and { point.default and score_text(own, about) or "–", class = "number" } or nil }
+    rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "),
+      { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds), class = "number" }, { score_text(fresh, about), class = "number" },
+      any and { point.default and score_text(own, about) or "–", class = "number" } or nil }
     most = math.max(most, point.seeds)
   end
   local head = { unpack(texts.head, 1, #rows[1]) }
