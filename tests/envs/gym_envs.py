@@ -62,8 +62,11 @@ class Shows(gym.Env):
             "multi": spaces.MultiDiscrete([2, 3]),
             "binary": spaces.MultiBinary(2),
             "tuple": spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2, start=1)]),
-            "many": spaces.MultiDiscrete([9, 9]),
-            "dict": spaces.Dict({"a": spaces.Discrete(2)}),
+            "dict": spaces.Dict({"b": spaces.Discrete(2), "a": spaces.MultiDiscrete([2, 3])}),
+            "box": spaces.Box(np.array([-1, -2], np.float32), np.array([1, 2], np.float32)),
+            "boxes": spaces.Dict({"go": spaces.Box(-1, 1, (1, 1), np.float64), "arm": spaces.Box(-np.inf, np.inf, (1,), np.float32)}),
+            "both": spaces.Tuple([spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32)]),
+            "ints": spaces.Box(0, 5, (2,), np.int64),
         }[actions]
         self.kind, self.actions = kind, actions
 
@@ -87,12 +90,14 @@ class Shows(gym.Env):
 
     def step(self, action):
         self.t += 1
-        if self.actions == "multi":
-            action = int(action[0]) * 10 + int(action[1])
-        elif self.actions == "binary":
-            action = int(action[0]) * 10 + int(action[1])
-        elif self.actions == "tuple":
-            action = action[0] * 10 + action[1]
+        assert self.action_space.contains(action) or self.actions == "boxes", (action, self.action_space)
+        if self.actions == "dict":
+            action = action["b"] * 100 + action["a"][0] * 10 + action["a"][1]
+        elif self.actions == "boxes":
+            assert action["go"].shape == (1, 1) and action["go"].dtype == np.float64 and action["arm"].dtype == np.float32
+            action = 10 * action["go"][0, 0] + action["arm"][0]
+        elif self.actions != "discrete":
+            action = 10 * action[0] + action[1]
         return self.look(), float(action), False, False, {}
 
 

@@ -152,17 +152,31 @@ t.test("gym: each space of observations is read as one array", function()
   env:close()
 end)
 
-t.test("gym: actions of several parts are combinations, and the environment gets what its space says", function()
-  for kind, expected in pairs { discrete = { 0, 1, 2 }, multi = { 0, 1, 2, 10, 11, 12 }, binary = { 0, 1, 10, 11 }, tuple = { 1, 2, 11, 12 } } do
-    local env = envs.new(FILE .. "Shows", { actions = kind, num_envs = 1 })
+-- What is given, and what the environment makes of it.
+local given = {
+  discrete = { "Discrete(3)", { { 0, 0 }, { 2, 2 } } },
+  multi = { "MultiDiscrete(2): action_0 0..1, action_1 0..2", { { { 0, 2 }, 2 }, { { 1, 1 }, 11 } } },
+  binary = { "MultiDiscrete(2): action_0 0..1, action_1 0..1", { { { 1, 0 }, 10 } } },
+  tuple = { "MultiDiscrete(2): 0 0..1, 1 0..1", { { { 0, 0 }, 1 }, { { 1, 1 }, 12 } } },
+  dict = { "MultiDiscrete(3): a_0 0..1, a_1 0..2, b 0..1", { { { 1, 2, 1 }, 112 }, { { 0, 1, 0 }, 1 } } },
+  box = { "Box(2): action_0 -1..1, action_1 -2..2", { { { 0.5, -1.5 }, 3.5 }, { { -7, 7 }, -8 } } },
+  boxes = { "Box(2): arm -3e+38..3e+38, go -1..1", { { { 100, 0.5 }, 105 }, { { -3, 9 }, 7 } } },
+}
+
+t.test("gym: an environment gets the actions that its space says, floats within their bounds", function()
+  for kind, about in pairs(given) do
+    local env = envs.new(FILE .. "Shows", { actions = kind, num_envs = 2, workers = 1 })
     env:reset()
-    t.eq(env.action_space.n, #expected)
-    for a, wanted in ipairs(expected) do
-      local _, reward = env:step { a - 1 }
-      t.eq(reward:data()[0], wanted)
+    t.eq(tostring(env.action_space), about[1])
+    for _, case in ipairs(about[2]) do
+      local _, reward = env:step { about[2][1][1], case[1] }
+      t.near(reward:data()[1], case[2], 1e-5)
     end
-    t.raises(function() env:step_raw(ffi.new("int32_t[1]", #expected), env.tensors.obs:data(), env.tensors.reward:data(),
-      env.tensors.terminated:data(), env.tensors.truncated:data()) end, "expected 0.." .. #expected - 1)
+    local saved = env:save(1)
+    local _, first = env:step { about[2][1][1], about[2][1][1] }
+    first = first:data()[1]
+    env:restore(1, saved)
+    t.eq(select(2, env:step { about[2][1][1], about[2][1][1] }):data()[1], first)
     env:close()
   end
 end)
@@ -176,8 +190,8 @@ t.test("gym: what cannot be read is refused in words", function()
   refused("is a Graph, expected Box", "Shows", { kind = "graph" })
   refused("is a Sequence, expected Box", "Shows", { kind = "sequence" })
   refused("is the picture 'eye' and 1 other part", "Shows", { kind = "mixed" })
-  refused("have 81 combinations, expected at most 64", "Shows", { actions = "many" })
-  refused("its actions are a Dict", "Shows", { actions = "dict" })
+  refused("its actions are a Tuple of whole numbers and floats", "Shows", { actions = "both" })
+  refused("its actions are a Box, expected Discrete", "Shows", { actions = "ints" })
   refused("no part of the observation has that name", "Shows", { kind = "dict", keys = "c" })
   refused("expected integers", "Shows", { kind = "dict", codes = 4 })
   refused("ValueError: no such map %(.*gym_envs.py:%d+%)", "Fails", { how = "init" })

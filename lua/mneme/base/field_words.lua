@@ -249,7 +249,7 @@ return {
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
   { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid pendulum acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
-    "gym:ID where its Python package is installed, with discrete actions (docs/gymnasium.md); nearest of ours: mneme list envs" },
+    "gym:ID where its Python package is installed (docs/gymnasium.md); nearest of ours: mneme list envs" },
   { "environment", "copy mqar listops induction",
     "not an environment but a data set (docs/datasets.md); nearest: selective_copy, associative_recall" },
   -- ---- learners ----

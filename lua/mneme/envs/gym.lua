@@ -10,6 +10,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
+local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 
@@ -109,13 +110,14 @@ local function share(self)
     places[key], at = at, at + math.ceil(bytes / ALIGN) * ALIGN
   end
   for _, key in ipairs { "obs", "final_obs" } do place(key, n * self.size * kind.bytes) end
-  for _, key in ipairs { "action", "reward", "score", "ret", "length" } do place(key, 4 * n) end
+  place("action", 4 * n * self.actions.size)
+  for _, key in ipairs { "reward", "score", "ret", "length" } do place(key, 4 * n) end
   for _, key in ipairs { "terminated", "truncated" } do place(key, n) end
   local memory = C.mn_workers_memory(engine.ctx, self.workers, at)
   if memory == nil then lost(self) end
   local base = ffi.cast("char *", memory)
   local function view(key, pointer) return ffi.cast(pointer, base + places[key]) end
-  self.at = { obs = view("obs", kind.pointer), action = view("action", "int32_t *"), reward = view("reward", "float *"),
+  self.at = { obs = view("obs", kind.pointer), action = view("action", self.actions.dtype == "f32" and "float *" or "int32_t *"), reward = view("reward", "float *"),
     terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
   self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
     length = view("length", "int32_t *") }
@@ -124,7 +126,8 @@ local function share(self)
 end
 
 ---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by
----sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  Actions are Discrete, or at most 64 combinations.
+---sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  Actions are discrete, several whole numbers
+---(MultiDiscrete, MultiBinary), or floats (Box), also those of a Dict or Tuple of one kind.
 ---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
 ---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
 ---  for a step, score = "NAME" of the info that is an episode's score (0..1), keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
@@ -141,8 +144,11 @@ local function new(name, given)
   local self = setmetatable({ id = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0,
     timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {}, streams = {} }, world)
   local about = start(self)
-  self.shape, self.dtype, self.names, self.n_actions, self.notes, self.packages, self.draws = about.shape, about.dtype, about.names, #about.names,
-    about.notes, about.packages, about.draws
+  self.shape, self.dtype, self.notes, self.packages, self.draws = about.shape, about.dtype, about.notes, about.packages, about.draws
+  self.actions = about.actions.kind == "discrete" and spaces.discrete(about.actions.names) or about.actions.kind == "box"
+    and spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
+    or spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }
+  self.words, self.took = ffi.typeof(self.actions.dtype == "f32" and "const float *" or "const int32_t *"), self.actions:room(1)
   self.codes = type(about.codes) == "number" and about.codes or nil
   self.size, settings.time_limit = tables.product(self.shape), about.time_limit
   self.obs_bytes = self.size * dtypes[self.dtype].bytes
@@ -180,12 +186,13 @@ end
 function world:step(action, obs, reward, terminated, truncated)
   local n, at = self.settings.num_envs, self.at
   if not self.begun then errors.raise(self.id .. ": step before reset") end
+  local space, took = self.actions, self.took
+  action = ffi.cast(self.words, action)
   for i = 0, n - 1 do
-    local a = action[i]
-    if a < 0 or a >= self.n_actions then
-      errors.raise(("%s: action[%d]=%d, expected 0..%d (%s)"):format(self.id, i, a, self.n_actions - 1, table.concat(self.names, " ")))
-    end
-    at.action[i] = a
+    local wrong = space:misfit(action, i)
+    if wrong then errors.raise(("%s: %s"):format(self.id, wrong)) end
+    space:take(action, i, took)
+    for k = 0, space.size - 1 do at.action[i * space.size + k] = took[k] end
   end
   local other = C.mn_workers_round(engine.ctx, self.workers, ("s"):byte(), self.timeout)
   if other < 0 then lost(self) elseif other > 0 then hear(self, other - 1) end

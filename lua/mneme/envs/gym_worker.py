@@ -9,6 +9,7 @@ import base64
 import importlib
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import mmap
 import os
@@ -17,7 +18,7 @@ import traceback
 import zlib
 
 sys.path.pop(0)                                    # this file's folder
-MOST_FLAT_ACTIONS, LEAST_SIDE = 64, 16             # a picture's sides have so many pixels at least
+LEAST_SIDE = 16                                    # a picture's sides have so many pixels at least
 
 
 class Refused(Exception):
@@ -195,38 +196,69 @@ class View:
         raise ValueError(f"environment {i}: '{name}' holds {rows[i, k]}, expected {expected}")
 
 
-# ---- actions: whole numbers from 0 ----
+# ---- actions: one whole number, several of them, or floats ----
 
-def action_of(space, env):
-    """How many there are, their names, and the function from the number to what step takes."""
-    if isinstance(space, gym.spaces.Discrete):
-        start, n = int(space.start), int(space.n)
+def names_of(space, env):
+    """Of a Discrete's actions: those that the environment has, else their numbers."""
+    n, start = int(space.n), int(space.start)
+    for get in (lambda: env.unwrapped.get_action_meanings(), lambda: [a.name for a in env.unwrapped.actions]):
         try:
-            names = list(env.unwrapped.get_action_meanings())
+            names = [str(name).replace(" ", "_") or "none" for name in get()]
+            if len(names) == len(set(names)) == n:
+                return names
         except Exception:
-            try:
-                names = [a.name for a in env.unwrapped.actions]
-            except Exception:
-                names = []
-        if len(names) != n or len(set(names)) != n:
-            names = [str(start + i) for i in range(n)]
-        return n, [str(name).replace(" ", "_") or "none" for name in names], [space.dtype.type(start + a) for a in range(n)].__getitem__
-    sizes, build = None, None
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        shape, first = space.nvec.shape, getattr(space, "start", np.zeros_like(space.nvec))
-        sizes, build = [int(n) for n in space.nvec.ravel()], lambda parts: (np.reshape(parts, shape) + first).astype(space.dtype)
-    elif isinstance(space, gym.spaces.MultiBinary):
-        sizes, build = [2] * int(np.prod(space.shape)), lambda parts: np.reshape(parts, space.shape).astype(space.dtype)
-    elif isinstance(space, gym.spaces.Tuple) and all(isinstance(s, gym.spaces.Discrete) for s in space.spaces):
-        sizes, build = [int(s.n) for s in space.spaces], lambda parts: tuple(int(s.start) + p for s, p in zip(space.spaces, parts))
-    if sizes is None:
-        raise Refused(f"its actions are a {type(space).__name__}, expected Discrete, or MultiDiscrete, MultiBinary or a Tuple of Discrete with at "
-                      f"most {MOST_FLAT_ACTIONS} combinations")
-    total = int(np.prod(sizes))
-    if total > MOST_FLAT_ACTIONS:
-        raise Refused(f"its actions have {total} combinations, expected at most {MOST_FLAT_ACTIONS}")
-    combined = [[int(k) for k in np.unravel_index(i, sizes)] for i in range(total)]
-    return total, [",".join(map(str, c)) for c in combined], lambda a: build(combined[a])
+            pass
+    return [str(start + i) for i in range(n)]
+
+
+class Actions:
+    """What Mneme knows of the actions, and the function from its numbers to what step takes."""
+
+    def __init__(self, space, env):
+        spaces = gym.spaces
+        found = leaves(space)
+        if isinstance(space, spaces.Discrete):
+            self.about, self.dtype, self.size = {"kind": "discrete", "names": names_of(space, env)}, np.int32, 1
+            self.build = [space.dtype.type(space.start + a) for a in range(int(space.n))].__getitem__
+            return
+        whole = all(isinstance(leaf, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)) for _, leaf in found)
+        if not whole and not all(isinstance(leaf, spaces.Box) and np.issubdtype(leaf.dtype, np.floating) for _, leaf in found):
+            raise Refused(f"its actions are a {type(space).__name__}{'' if len(found) < 2 else ' of whole numbers and floats'}, expected Discrete, "
+                          "MultiDiscrete, MultiBinary, a Box of floats, or Dict and Tuple of these of one kind")
+        counts, low, high, names, parts = [], [], [], [], []
+        for path, leaf in found:
+            n = int(np.prod(leaf.shape, dtype=int))
+            parts.append((leaf, slice(len(names), len(names) + n)))
+            name = name_of(path) if path else "action"
+            names += [name] if n == 1 else [f"{name}_{k}" for k in range(n)]
+            if isinstance(leaf, spaces.Discrete):
+                counts.append(int(leaf.n))
+            elif isinstance(leaf, spaces.MultiDiscrete):
+                counts += leaf.nvec.ravel().tolist()
+            elif isinstance(leaf, spaces.MultiBinary):
+                counts += [2] * n
+            else:
+                low += leaf.low.ravel().tolist()
+                high += leaf.high.ravel().tolist()
+        self.dtype, self.size = np.int32 if whole else np.float32, len(names)
+        self.about = {"kind": "multi_discrete", "counts": counts, "names": names} if whole else {
+            "kind": "box", "low": [max(x, -3e38) for x in low], "high": [min(x, 3e38) for x in high], "names": names}
+
+        def one(leaf, numbers):
+            x = np.array(numbers, leaf.dtype)
+            if isinstance(leaf, spaces.Discrete):
+                return leaf.dtype.type(leaf.start + x[0])
+            return x.reshape(leaf.shape) + getattr(leaf, "start", 0) if isinstance(leaf, spaces.MultiDiscrete) else x.reshape(leaf.shape)
+
+        def rebuild(space, numbers, place):
+            if isinstance(space, spaces.Dict):
+                return {key: rebuild(space[key], numbers, place) for key in sorted(space.spaces)}
+            if isinstance(space, spaces.Tuple):
+                return tuple(rebuild(part, numbers, place) for part in space.spaces)
+            leaf, where = parts[next(place)]
+            return one(leaf, numbers[where])
+
+        self.build = lambda numbers: rebuild(space, numbers, itertools.count())
 
 
 # ---- environments ----
@@ -304,7 +336,8 @@ class Worker:
         for _ in range(o["num_envs"] - 1):
             self.slots.append(Slot(make(o)))
         self.view = View(first.observation_space, o)
-        self.n_actions, self.names, self.act = action_of(first.action_space, first)
+        self.actions = Actions(first.action_space, first)
+        self.act = self.actions.build
 
     def describe(self):
         spec = self.slots[0].env.spec
@@ -317,14 +350,14 @@ class Worker:
         if limit is None:
             limit = getattr(spec, "max_episode_steps", None) or 0
         return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
-                "observes": self.view.observes, "names": self.names, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
+                "observes": self.view.observes, "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
                 "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
 
     def share(self, bytes_, arrays):
         memory = mmap.mmap(5, bytes_)
         n, first, size = self.o["all"], self.o["first"], int(np.prod(self.view.shape))
         own = slice(first, first + len(self.slots))
-        shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": ((n,), np.int32),
+        shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": ((n, self.actions.size) if self.actions.about["kind"] != "discrete" else (n,), self.actions.dtype),
                   "reward": ((n,), np.float32), "score": ((n,), np.float32), "ret": ((n,), np.float32), "length": ((n,), np.int32),
                   "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
         for key, (shape, dtype) in shapes.items():
