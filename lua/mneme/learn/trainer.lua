@@ -98,6 +98,9 @@ local function notify(observers, event, ...)
   for _, o in ipairs(observers) do if o[event] then o[event](o, ...) end end
 end
 
+---Whether training may go on after an update; where a value is NaN or infinite the loop stops and says that training diverged.
+function trainer.is_finite(loss, norm) return loss - loss == 0 and norm - norm == 0 end
+
 -- `problem`: an op that debug stopped at, or nil.
 local function diverged(learner, run, step, observers, problem)
   local kept

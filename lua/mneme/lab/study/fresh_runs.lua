@@ -3,7 +3,7 @@
 local declared = require "mneme.lab.study.declared"
 local errors = require "mneme.base.errors"
 local folder = require "mneme.lab.study.folder"
-local run_folder = require "mneme.runs.run"
+local made_at = require("mneme.runs.run").made_at
 local schedule = require "mneme.lab.search.schedule"
 local version = require "mneme.base.version"
 
@@ -72,7 +72,7 @@ end
 function Fresh:write()
   local t = self.t
   local info = folder.info(t.run) or { mneme = version, script = t.script, title = t.title, settings = table.concat(t.words, " "), runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host }
+    commit = made_at().commit, host = made_at().host }
   local known = {}
   for _, c in ipairs(info.runs) do known[c.name] = true end
   for _, point in ipairs(t.points) do

@@ -15,7 +15,7 @@ local model_sizes = require "mneme.lab.study.model_sizes"
 local archive = require "mneme.lab.study.result_archive"
 local power = require "mneme.lab.study.power"
 local pool = require "mneme.lab.study.process_pool"
-local run_folder = require "mneme.runs.run"
+local made_at = require("mneme.runs.run").made_at
 local run_info = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -128,7 +128,7 @@ end
 local function note(o, plan)
   local words, known = table.concat(plan.words, " "), {}
   local info = owned(o, plan, words) or { mneme = version, script = plan.script, title = plan.title, settings = words, runs = {},
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, declared = true, claims = declared.claims(plan.spec) }
+    commit = made_at().commit, host = made_at().host, declared = true, claims = declared.claims(plan.spec) }
   for _, c in ipairs(info.runs) do known[c.name] = true end
   local more = false
   for _, c in ipairs(plan.runs) do

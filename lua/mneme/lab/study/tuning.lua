@@ -18,7 +18,7 @@ local json = require "mneme.base.json"
 local one_run = require "mneme.lab.study.one_run"
 local pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.run"
+local made_at = require("mneme.runs.run").made_at
 local schedule = require "mneme.lab.search.schedule"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
@@ -310,7 +310,7 @@ function Tuning:write()
   local runs = {}
   for i, run in ipairs(self:all_runs()) do runs[i] = { name = run.name, labels = run.labels, seed = run.seed, words = run.words } end
   folder.write_info(self.base, { mneme = version, script = self.script, title = "tuning", settings = table.concat(self.words, " "), runs = runs,
-    commit = run_folder.made_at().commit, host = run_folder.made_at().host, tune = self.about })
+    commit = made_at().commit, host = made_at().host, tune = self.about })
   self.more = false
   local tuned = { tune = self.about, trials = self.trials, steps = self.steps, first_seed = self.first_seed, points = {} }
   for i, point in ipairs(self.points) do
