@@ -1,7 +1,7 @@
 /* tmaze.c -- remember one bit for as long as the corridor is long.
 ** The cue is in the first observation only; at the junction the agent must turn the way that the cue showed.
 ** Observation: cue (2), place in Gray code (8), distractors.  The T-Maze of the AGaLiTe paper. */
-#include "worlds/tmaze.h"
+#include "worlds/tmaze_draw.h"
 
 enum { CUE_DOWN, CUE_UP, PLACE, NOISE = PLACE + 8 };       /* where they begin in the observation */
 

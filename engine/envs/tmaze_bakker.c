@@ -1,7 +1,7 @@
 /* tmaze_bakker.c -- the T-Maze of Bakker (2002): the agent does not observe its position.
 ** Three bits encode what is there: 011 the cue "up", 110 the cue "down" (first observation only), 101
 ** the corridor, 010 the junction; then the distractors. */
-#include "worlds/tmaze.h"
+#include "worlds/tmaze_draw.h"
 
 typedef tmaze tmaze_bakker;
 enum { SIGHT, NOISE = SIGHT + 3 };

@@ -210,7 +210,7 @@ void  mn_slice_rows(const mn_command *k, mn_call *c, int t0, int t1);    /* c, a
 void  mn_find_batch_parallel(mn_plan *p);                      /* which commands can be run so, by rows */
 int   mn_run_batch_parallel(mn_plan *p, int i, int t);         /* row t, from command i on: how many commands, 0: not so */
 
-/* nan_check.c */
+/* find_nan.c */
 void  mn_describe_inputs(const mn_op_entry *e, const mn_call *c, char *text, size_t room);   /* "x [8,16] -0.5..2, ..." */
 
 /* recurrence.c */

@@ -17,6 +17,7 @@
 ** Arrays between these passes are scratch, for a slice of the heads (cu_chunks_scratch). */
 #pragma once
 #include "runtime/kernel.cuh"
+#include "value_decay.cuh"
 extern "C" {
 #include "op.h"
 #include "recurrent/chunk_length.h"
@@ -106,12 +107,10 @@ static __device__ __forceinline__ int cu_seeing(unsigned resets, int n) { return
 /* Column i of a token's values, and what it keeps of the state's. */
 static __device__ __forceinline__ float cu_value(const CuChunks &p, long token, int i) {
   if (i >= p.V) return 1.0f;
-  const float v = p.v[token * p.V + i];
-  return p.gate_v ? v * p.gate_v[token * p.V + i] : v;
+  return cu_written(p.v, p.gate_v, token * p.V + i);
 }
 static __device__ __forceinline__ float cu_value_kept(const CuChunks &p, long token, int i) {
-  if (!p.fades || i >= p.V) return 1.0f;
-  return p.keep_v ? p.keep_v[token * p.V + i] : 1.0f - p.gate_v[token * p.V + i];
+  return cu_kept(p.fades && i < p.V, p.keep_v, p.gate_v, token * p.V + i);
 }
 
 /* x[i] summed over a warp, each sum in one lane: lane l gets those of i = l*N/32 .. in x[0 .. N/32-1].

@@ -2,6 +2,7 @@
 ** given as factors, whose outer products are computed element by element where they are used. */
 #pragma once
 #include "runtime/kernel.cuh"
+#include "value_decay.cuh"
 extern "C" {
 #include "recurrent/galite_decay.h"
 }
@@ -59,12 +60,10 @@ static __device__ __forceinline__ float cu_kept_k(const CuGatedInputs &a, const 
 
 /* Value i of a token: what is written of it, and what is kept of the old one. */
 static __device__ __forceinline__ float cu_written_v(const CuGatedInputs &a, long token, int i) {
-  const float v = a.v[token * a.V + i];
-  return a.gate_v ? a.gate_v[token * a.V + i] * v : v;
+  return cu_written(a.v, a.gate_v, token * a.V + i);
 }
 static __device__ __forceinline__ float cu_kept_v(const CuGatedInputs &a, long token, int i) {
-  if (a.kept_v == MN_KEPT_ALL) return 1.0f;
-  return a.kept_v == MN_KEPT_REST ? 1.0f - a.gate_v[token * a.V + i] : a.keep_v[token * a.V + i];
+  return cu_kept(a.kept_v != MN_KEPT_ALL, a.kept_v == MN_KEPT_REST ? NULL : a.keep_v, a.gate_v, token * a.V + i);
 }
 
 /* From the gradients of both, those of a value, its gate and keep_v; first: they are stored, else added to. */

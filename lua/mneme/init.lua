@@ -62,7 +62,7 @@ local parts = {
   dataset = { "mneme.envs.dataset", "new" },
   sequence_model = { "mneme.models.sequence_model", "new" },
   supervised = { "mneme.learn.supervised", "new" },
-  sized = { "mneme.models.match_parameters", "sized" },
+  sized = { "mneme.models.core_size", "sized" },
   stats = { "mneme.stats" },
   run = { group = { info = { "mneme.runs.folder", "read_info" }, metrics = { "mneme.runs.metrics_reader", "read" },
     state_dict = { "mneme.learn.stored_parameters", "state_dict" }, step_unit = { "mneme.runs.metrics_reader", "unit" } } },

@@ -27,7 +27,7 @@ for _, c in ipairs(commands.all()) do
   known.command[c.name] = true
   for _, option in ipairs(options.of(c)) do known.argument[option[1]] = true end
 end
-local core_settings = require "mneme.models.core_settings"
+local core_settings = require "mneme.models.core_setting_docs"
 
 t.test("what was to be switched off is not switched on", function()
   local meant, schema = require "mneme.runs.meant", { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },

@@ -9,7 +9,7 @@ local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local scene = require "mneme.insight.view.scene"
 local stepper = require "mneme.insight.episodes.stepper"
 local viewer_rig = require "tests.support.viewer_rig"
-local keys = require "mneme.insight.view.keyboard"
+local keys = require "mneme.insight.view.action_keys"
 
 local rig, find_spot, spot_of_key, view = viewer_rig.new, viewer_rig.find_spot, viewer_rig.spot_of_key, viewer_rig.painter.view
 

@@ -31,7 +31,7 @@ local function track(seed)
   end }
 end
 
-local keys = require "mneme.insight.view.keyboard"
+local keys = require "mneme.insight.view.action_keys"
 local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN, ESCAPE = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN, keys.ESCAPE
 
 t.test("keys: play, step, step back, speed, help, quit", function()

@@ -63,7 +63,7 @@ end
 
 -- The settings of cores, and the words that some of them take.
 local function of_cores(add)
-  local docs, keys, words = require "mneme.models.core_settings", {}, {}
+  local docs, keys, words = require "mneme.models.core_setting_docs", {}, {}
   local lists = require "mneme.models.gated_linear"
   local tables_of = { feature = lists.features, gate = lists.gates, decay = lists.decays }      -- a script adds to them
   for _, name in ipairs(registry.names "cores") do
@@ -108,7 +108,7 @@ end
 
 -- The settings of attentions.
 local function of_attentions(add)
-  local attention, docs = require "mneme.models.encoder_attention", require "mneme.models.core_settings"
+  local attention, docs = require "mneme.models.encoder_attention", require "mneme.models.core_setting_docs"
   for _, name in ipairs(registry.names "attentions") do
     local ok, d = pcall(attention.definition, name)
     for key, default in pairs(ok and d.config or {}) do
@@ -137,7 +137,7 @@ end
 
 -- The axes of gated cores, each a setting with words of its own; and what else is called an axis.
 local function axes_text()
-  local docs, rows = require "mneme.models.core_settings", {}
+  local docs, rows = require "mneme.models.core_setting_docs", {}
   local lists = require "mneme.models.gated_linear"
   for key, list in pairs { feature = lists.features, gate = lists.gates, decay = lists.decays } do
     rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(docs[key] or "", table.concat(tables.keys(list), " ")) }

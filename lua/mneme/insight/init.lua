@@ -22,7 +22,7 @@ insight.parts = {
     heads = { "mneme.insight.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
     attention_history = { "mneme.insight.view.attention_history" } } },
   ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "number", "theme" } },
-    keyboard = { "mneme.insight.view.keyboard", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
+    keyboard = { "mneme.insight.view.action_keys", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     hatch = { "mneme.insight.view.hatch" }, selection = { "mneme.insight.view.selection" }, step_heatmap = { "mneme.insight.view.step_heatmap" },
     words = { "mneme.insight.figures.text", "words" } } },
   measure = { group = { credit = { "mneme.insight.measure.credit", fields = { "map", "play", "view" } },

@@ -448,8 +448,7 @@ function OnPolicy:optimiser_step()
   self.optimiser:tick(self:rate())
   if self.learn.recorded then self.learn:run() else self.learn() end
   ranks.means(self.read, self.losses)
-  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
-  return loss - loss == 0 and norm - norm == 0
+  return trainer.is_finite(self.losses.loss, self.optimiser:grad_norm())
 end
 
 for name, f in pairs(batch.checkpoint) do OnPolicy[name] = f end

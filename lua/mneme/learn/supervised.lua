@@ -119,8 +119,7 @@ function Supervised:advance()
   if self.dataset.carried and self.carry then tensor.keep(self.after, self.state) end
   step = step + self.each
   ranks.means(self.read, self.losses)
-  local loss, norm = self.losses.loss, self.optimiser:grad_norm()
-  local fine = loss - loss == 0 and norm - norm == 0
+  local fine = trainer.is_finite(self.losses.loss, self.optimiser:grad_norm())
   if fine and (step - self.evaluated >= self.eval_every or step >= (self.cfg.steps or math.huge)) then
     self.evaluated, self.result = step, self.valid:run(self.eval_batches)
   end

@@ -31,7 +31,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gate_start = require "mneme.models.gate_start"
-local match = require "mneme.models.match_parameters"
+local match = require "mneme.models.core_size"
 local outcome = require "mneme.runs.outcome"
 local numbers = require "mneme.base.format"
 local progress = require "mneme.base.progress"
@@ -97,6 +97,9 @@ end
 local function notify(observers, event, ...)
   for _, o in ipairs(observers) do if o[event] then o[event](o, ...) end end
 end
+
+---Whether training may go on after an update; where a value is NaN or infinite the loop stops and says that training diverged.
+function trainer.is_finite(loss, norm) return loss - loss == 0 and norm - norm == 0 end
 
 -- `problem`: an op that debug stopped at, or nil.
 local function diverged(learner, run, step, observers, problem)

@@ -1,6 +1,6 @@
 -- sequence_model.lua -- a model for data sets: embedding, a core or an encoder, logits.
 local errors = require "mneme.base.errors"
-local match = require "mneme.models.match_parameters"
+local match = require "mneme.models.core_size"
 local nn = require "mneme.tensor.nn"
 local reader = require "mneme.models.encoder_core"
 

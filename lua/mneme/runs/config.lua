@@ -351,7 +351,7 @@ local function resolved(schema, cfg)
   return list
 end
 
--- What the core's size is to be (a sizing of match_parameters.lua); nil: there is no core with options, or a stored run has its size.
+-- What the core's size is to be (a sizing of core_size.lua); nil: there is no core with options, or a stored run has its size.
 local function sizing_of(cfg, own, given)
   local named, text = {}, type(cfg.size) == "string" and cfg.size or "script"
   for _, pair in ipairs(given) do named[pair[1]:match "^core%.(.*)" or pair[1]] = true end
@@ -478,7 +478,7 @@ function config.new(defaults, about)
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
   require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
-  if sizing then require("mneme.models.match_parameters").want(cfg.core, sizing) end
+  if sizing then require("mneme.models.core_size").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end

@@ -1,6 +1,6 @@
 -- meant.lua -- what was probably meant by a word of the command line that is no setting of the script.
 local catalogue = require "mneme.base.catalogue"
-local core_settings = require "mneme.models.core_settings"
+local core_settings = require "mneme.models.core_setting_docs"
 local engine = require "mneme.base.engine"
 local ffi = require "ffi"
 local meanings = require "mneme.base.meanings"

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local frames = require "mneme.insight.episodes.frames"
-local keyboard = require "mneme.insight.view.keyboard"
+local keyboard = require "mneme.insight.view.action_keys"
 local single = require "mneme.envs.single"
 local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 

@@ -1,6 +1,6 @@
 -- menu.lua -- the menu of interventions at a step, each with a key.
 local interventions = require "mneme.insight.episodes.interventions"
-local keyboard = require "mneme.insight.view.keyboard"
+local keyboard = require "mneme.insight.view.action_keys"
 
 local KEYS = "123456789abcdefgjklmnoprstuvwxyz"          -- without h, i, q, which the window uses
 local LASTING = { false, 1, 2, 5, 10, 20, 50, 100 }      -- steps that a gate is clamped; false: to the end of the episode

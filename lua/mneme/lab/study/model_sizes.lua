@@ -4,7 +4,7 @@ local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local grouped = require("mneme.base.format").grouped
 local json = require "mneme.base.json"
-local match = require "mneme.models.match_parameters"
+local match = require "mneme.models.core_size"
 local tables = require "mneme.base.tables"
 
 local sizes = {}

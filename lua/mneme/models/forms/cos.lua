@@ -1,4 +1,5 @@
--- cos.lua -- AGaLiTe: the matrix approximated by a sum of cosine waves, each with a vector of values and one of keys.
+-- cos.lua -- approximation=cos (AGaLiTe): the matrix as a sum of channels, each with a vector of values and one of keys.  Which channels, their
+-- states and equations; the cosines of their waves are computed by engine/ops/agalite.c.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local gates = require "mneme.models.axes.gates"

@@ -1,4 +1,4 @@
--- match_parameters.lua -- finds the width at which a model has a given number of parameters, for fair comparisons: mn.sized, and the
+-- core_size.lua -- finds the width at which a model has a given number of parameters, for fair comparisons: mn.sized, and the
 -- setting size=, which makes the agent of another core as large as the script's own.
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- keyboard.lua -- the keys of actions when a person plays: by the names of the actions, else digits.  Gamepad buttons are keys, too:
+-- action_keys.lua -- the keys of actions when a person plays: by the names of the actions, else digits.  Gamepad buttons are keys, too:
 -- the directions are the arrows, the others are named here.
 local keyboard = {}
 

@@ -1,4 +1,4 @@
-/* nan_check.c -- finds where a NaN or infinity arose: the first call of a plan whose inputs are finite and whose result
+/* find_nan.c -- finds where a NaN or infinity arose: the first call of a plan whose inputs are finite and whose result
 ** is not, with its inputs. */
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
--- core_settings.lua -- explains the settings of cores, one line each, for `mneme help core NAME`.  A setting means the
+-- core_setting_docs.lua -- explains the settings of cores, one line each, for `mneme help core NAME`.  A setting means the
 -- same in every core that has it.
 return {
   d_in = "values of an observation", d_model = "width of the residual stream (d)", n_layers = "layers (L)",
