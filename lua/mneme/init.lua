@@ -109,9 +109,9 @@ local function learner()
 end
 local function settings()
   require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end
-  local of_learners = require "mneme.runs.learner_settings"
-  of_learners.find = function(name) return require("mneme.learn.learners").find(name) end
-  of_learners.all = function() return require("mneme.learn.learners").defaults() end
+  local learner_settings = require "mneme.runs.learner_settings"
+  learner_settings.find = function(name) return require("mneme.learn.learners").find(name) end
+  learner_settings.all = function() return require("mneme.learn.learners").defaults() end
 end
 local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
   on_policy = learner }

@@ -5,7 +5,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run = require "mneme.runs.run"
-local folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.folder"
 local t = require "tests.harness"
 
 local defaults = {
@@ -303,7 +303,7 @@ t.test("the last three checkpoints and the best are kept", function()
   t.eq(table.concat(files.list(dir .. "/best/checkpoints"), " "),
     "step-100.safetensors step-30.safetensors step-80.safetensors step-90.safetensors")
   t.eq(r:best().step, 30)
-  t.eq(folder.load(dir .. "/best"):best().counters.at, 30)
+  t.eq(run_folder.load(dir .. "/best"):best().counters.at, 30)
   train(with("resume=" .. dir .. "/best"), 120, function() return 0 / 0 end)
   t.eq(table.concat(files.list(dir .. "/best/checkpoints"), " "),
     "step-100.safetensors step-110.safetensors step-120.safetensors step-30.safetensors", "also after resuming")

@@ -2,11 +2,11 @@
 -- a way out, or goes on with the run's copies; a report is written without the episode.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local matrix = require "tests.support.look_matrix"
+local look_matrix = require "tests.support.look_matrix"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
-matrix.prepare(dir)
+look_matrix.prepare(dir)
 files.write(dir .. "/head.lua", { [[
 local mn = require "mneme"
 return function(d, n) return mn.nn.sequential { mn.nn.linear(d, 8, { act = "tanh" }), mn.nn.linear(8, n) } end

@@ -1,7 +1,7 @@
 -- test_eval_outcomes.lua -- `mneme eval ... outcomes=1`: what episodes reached, of a run and of a study, with intervals; its mistakes.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local outcomes = require "mneme.lab.reports.outcomes_table"
+local outcomes_table = require "mneme.lab.reports.outcomes_table"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
 
@@ -25,9 +25,9 @@ local function read(path)
 end
 
 t.test("the Crafter score is the geometric mean of rates in percent, each one more", function()
-  t.near(outcomes.crafter_score { 0, 0, 0 }, 0, 1e-12)
-  t.near(outcomes.crafter_score { 100, 100 }, 100, 1e-9)
-  t.near(outcomes.crafter_score { 0, 99 }, 9, 1e-9)          -- sqrt(1 * 100) - 1
+  t.near(outcomes_table.crafter_score { 0, 0, 0 }, 0, 1e-12)
+  t.near(outcomes_table.crafter_score { 100, 100 }, 100, 1e-9)
+  t.near(outcomes_table.crafter_score { 0, 99 }, 9, 1e-9)          -- sqrt(1 * 100) - 1
 end)
 
 t.test("of a run: 22 rates with Wilson's intervals, whose sum is the score; the same again with the same seed", function()
@@ -48,7 +48,7 @@ t.test("of a run: 22 rates with Wilson's intervals, whose sum is the score; the 
   end
   t.near(sum / 22, rows.score.estimate, 1e-3)
   t.ok(sum > 20, "random play reaches something: " .. sum)
-  t.near(rows["Crafter score"].estimate, outcomes.crafter_score(rates), 1e-3)
+  t.near(rows["Crafter score"].estimate, outcomes_table.crafter_score(rates), 1e-3)
   shell.mneme(folder, ("eval %s outcomes=1 episodes=24 out=b.csv"):format(run))
   t.eq(files.read(folder .. "/b.csv"), files.read(folder .. "/a.csv"))
   -- and the return is that of the plain command

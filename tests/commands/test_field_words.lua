@@ -8,7 +8,7 @@ local errors = require "mneme.base.errors"
 local meanings = require "mneme.base.meanings"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
-local rows = require "mneme.base.field_words"
+local field_words = require "mneme.base.field_words"
 local commands = require("mneme.commands.options").commands
 
 local function set_of(list)
@@ -27,7 +27,7 @@ for _, c in ipairs(commands.all()) do
   known.command[c.name] = true
   for _, option in ipairs(options.of(c)) do known.argument[option[1]] = true end
 end
-local core_settings = require "mneme.models.core_setting_docs"
+local core_setting_docs = require "mneme.models.core_setting_docs"
 
 t.test("what was to be switched off is not switched on", function()
   local meant, schema = require "mneme.runs.meant", { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },
@@ -43,12 +43,12 @@ t.test("what was to be switched off is not switched on", function()
 end)
 
 t.test("every answer names what exists", function()
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(field_words) do
     local kind, answer = row[1], row[3]
     local where = ("%s %s: %s"):format(kind, row[2]:match "%S+", answer)
     for name in answer:gmatch "core=(%l[%w_]*)" do t.ok(known.core[name], where .. ": core " .. name) end
     for name in answer:gmatch "learner=(%l[%w_]*)" do t.ok(known.learner[name], where .. ": learner " .. name) end
-    for key in answer:gmatch "core%.([%a_][%w_]*)=" do t.ok(core_settings[key], where .. ": core." .. key) end
+    for key in answer:gmatch "core%.([%a_][%w_]*)=" do t.ok(core_setting_docs[key], where .. ": core." .. key) end
     for path in answer:gmatch "docs/[%w-]+%.md" do t.ok(files.is_file(registry.root .. path), where .. ": " .. path) end
     for name in answer:gmatch "%f[%a]mneme (%l+)" do t.ok(known.command[name] or known.command[name], where .. ": mneme " .. name) end
     if kind == "setting" or kind == "argument" then
@@ -65,7 +65,7 @@ end)
 
 t.test("no word of the table is a name here, and none is answered by letters", function()
   local words = 0
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(field_words) do
     for word in row[2]:gmatch "%S+" do
       words = words + 1
       t.eq(meanings.of_field(row[1], word), row[3], row[1] .. " " .. word)
@@ -78,7 +78,7 @@ t.test("no word of the table is a name here, and none is answered by letters", f
 end)
 
 t.test("a name with one letter wrong is answered with that name or none", function()
-  local lists = { catalogue.names "ops", registry.names "experiments", registry.names "scenes", require("mneme.base.tables").keys(core_settings) }
+  local lists = { catalogue.names "ops", registry.names "experiments", registry.names "scenes", require("mneme.base.tables").keys(core_setting_docs) }
   for _, kind in ipairs { "core", "environment", "learner", "setting", "command" } do
     lists[#lists + 1] = require("mneme.base.tables").keys(known[kind])
   end
@@ -107,11 +107,11 @@ t.test("another program's value is answered with a value that is taken", functio
   local taken = { device = set_of { "cpu", "cuda" }, threads = set_of { "0" }, checkpoint = set_of {}, seed = set_of {}, at = set_of {}, lr = set_of {},
     sort = set_of { "score", "core", "time" } }
   for _, s in ipairs(config.standard) do if s[3].choices then taken[s[1]] = set_of(s[3].choices) end end
-  local lists = require "mneme.models.gated_linear"
-  for key, list in pairs { gate = lists.gates, feature = lists.features, decay = lists.decays } do
+  local gated_linear = require "mneme.models.gated_linear"
+  for key, list in pairs { gate = gated_linear.gates, feature = gated_linear.features, decay = gated_linear.decays } do
     taken[key] = set_of(require("mneme.base.tables").keys(list))
   end
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(field_words) do
     local key = row[1]:match "^value of (.*)$"
     local answer = key and row[3]:gsub("^not here; nearest: ", "")
     if key then

@@ -1,11 +1,11 @@
 -- test_help.lua -- mneme help knows every name that is registered, every setting that is documented, and the words of messages.
 local t = require "tests.harness"
 local ffi = require "ffi"
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
 local core = require "mneme.models.core"
-local datasets = require "mneme.envs.dataset"
+local dataset = require "mneme.envs.dataset"
 local engine = require "mneme.base.engine"
 local gated_linear = require "mneme.models.gated_linear"
 local help = require "mneme.commands.help"
@@ -37,7 +37,7 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
   for _, setting in ipairs(config.standard) do knows(setting[1], "every script") end
   for key in pairs(learner_settings.keys) do knows(key, "learners") end
   for _, list in ipairs { "cores", "attentions", "datasets" } do
-    local of = ({ cores = core, attentions = attention, datasets = datasets })[list]
+    local of = ({ cores = core, attentions = encoder_attention, datasets = dataset })[list]
     for _, name in ipairs(registry.names(list)) do
       for key in pairs(of.definition(name).config or {}) do t.ok(topics[key], ("%s: mneme help %s knows nothing"):format(name, key)) end
     end

@@ -2,15 +2,15 @@
 -- any two of learner, environment, agent and num_envs meet; each case has a fifth of the commands.  tests/endurance/look_matrix.lua has all.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local matrix = require "tests.support.look_matrix"
+local look_matrix = require "tests.support.look_matrix"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()
-matrix.prepare(folder)
+look_matrix.prepare(folder)
 
 -- Cases, each the one that has most pairs that no other had.
 local function covering()
-  local seen, list, all = {}, {}, matrix.all()
+  local seen, list, all = {}, {}, look_matrix.all()
   local axes = { "learner", "env", "agent", "num_envs" }
   local function pairs_of(case)
     local found = {}
@@ -32,12 +32,12 @@ end
 
 local count = 0
 for k, case in ipairs(covering()) do
-  local name = matrix.name(case)
-  t.test(name .. " trains", function() t.eq(matrix.train(folder, name, case), nil) end)
-  for i, tool in ipairs(matrix.tools) do
+  local name = look_matrix.name(case)
+  t.test(name .. " trains", function() t.eq(look_matrix.train(folder, name, case), nil) end)
+  for i, tool in ipairs(look_matrix.tools) do
     if (i + k) % 5 == 0 then
       count = count + 1
-      t.test(("%s: %s"):format(name, tool[1]), function() t.eq(matrix.look(folder, name, tool), nil) end)
+      t.test(("%s: %s"):format(name, tool[1]), function() t.eq(look_matrix.look(folder, name, tool), nil) end)
     end
   end
 end
@@ -76,7 +76,7 @@ end)
 t.test("threads= is every command's; what neither the command nor the environment has is unknown, by the name that is meant", function()
   local name
   for _, case in ipairs(covering()) do
-    if case.env == "lua" then name = matrix.name(case) end
+    if case.env == "lua" then name = look_matrix.name(case) end
   end
   for _, words in ipairs { "eval R episodes=2", "intervene R erase=all at=1 episodes=2", "where R episodes=2", "credit R", "probe R episodes=48 every=2" } do
     local said, status = shell.mneme(folder, words:gsub("R", name) .. " threads=1")
@@ -90,7 +90,7 @@ end)
 
 t.test("a library's environment keeps its settings next to a script's own heads", function()
   local case = { learner = "ppo", env = "library", agent = "heads", num_envs = 2 }
-  t.eq(matrix.train(folder, "heads", case), nil)
+  t.eq(look_matrix.train(folder, "heads", case), nil)
   local said, status = shell.mneme(folder, "eval heads episodes=5 corridor=5 greedy=1")
   t.ok(status == 0 and said:find "corridor=5", said)
   said, status = shell.mneme(folder, "eval heads coridor=5")
@@ -117,7 +117,7 @@ return mn.supervised(cfg, data, mn.sequence_model { dataset = data, core = mn.co
 end)
 
 t.test("a script that runs its learner by hand can be played; a learner's own checks are training's", function()
-  local text = matrix.script { learner = "own", env = "lua", agent = "library", num_envs = 2 }
+  local text = look_matrix.script { learner = "own", env = "lua", agent = "library", num_envs = 2 }
   files.write(folder .. "/hand.lua", { (text:gsub("return mn", "local learner = mn"):gsub(":train%(%)", "\nlearner:begin()\nlearner:advance()")) })
   local said, status = shell.mneme(folder, "play hand.lua keys=4*0")
   t.ok(status == 0 and said:find "episode 0", said)

@@ -60,8 +60,8 @@ t.test("a resume that loads less than the start did runs the same code", functio
   t.eq(json.encode(now.history[3].source), json.encode(made_by.source))
   t.eq(json.encode(now.history[3].data), json.encode(made_by.data))
   for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
-  local sources = require "mneme.runs.run_sources"
-  t.eq(#sources.versions(now), 1)
+  local run_sources = require "mneme.runs.run_sources"
+  t.eq(#run_sources.versions(now), 1)
   t.eq(#require("mneme.lab.study.mixed_code").of { { name = "less", info = now }, { name = "less", info = made_by } }, 0)
 end)
 

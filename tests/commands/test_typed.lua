@@ -2,7 +2,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local dir = shell.folder()
 local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0 run=runs/demo")
@@ -128,7 +128,7 @@ t.test("every setting of every experiment has a meaning; a study says what it is
     for key, entry in pairs(survey.schema) do
       if not entry.of_learner then
         local line = text:match("\n  " .. key .. " +([^\n]*)")
-        local shown = values.show(entry.default)      -- a long one has its meaning in the next line
+        local shown = setting_types.show(entry.default)      -- a long one has its meaning in the next line
         t.ok(#shown > 24 or line ~= shown and line ~= "", ("run %s --help: %s has no meaning: %s"):format(name, key, tostring(line)))
       end
     end

@@ -5,7 +5,7 @@
 -- tests/engine/test_faults.lua kills in the midst of each write; this is the same from outside, between any two instructions.
 local here = arg[0]:match "^(.*)tests/endurance/kill%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
-local kept = require "tests.support.run_contents"
+local run_contents = require "tests.support.run_contents"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 local C = require("mneme.base.engine").C
@@ -33,7 +33,7 @@ for i, line in ipairs(lines) do
   line.words = ("run '%sexperiments/%s.lua' %s"):format(source, line[1], line[2])
   local begun = C.mn_clock(false)
   mneme(line.words .. " run=whole-" .. i)
-  line.seconds, line.kept = C.mn_clock(false) - begun, kept(("%s/whole-%d"):format(folder, i))
+  line.seconds, line.kept = C.mn_clock(false) - begun, run_contents(("%s/whole-%d"):format(folder, i))
 end
 
 -- Start, and kill at a moment drawn from the seconds that such a run takes, which are learnt.  Was it killed?  In the foreground, timeout waits
@@ -56,7 +56,7 @@ while done < kills do
     if not begun then before = before + 1 end
     if begun and math.random() < 0.3 and killed(line, "run resume=it") then again = again + 1 end
     mneme(begun and "run resume=it" or line.words .. " run=it")
-    local what = kept.differs(kept(folder .. "/it"), line.kept)
+    local what = run_contents.differs(run_contents(folder .. "/it"), line.kept)
     if what then error(what, 0) end
   end)
   done = done + 1

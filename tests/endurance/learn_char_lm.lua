@@ -2,15 +2,15 @@
 -- learn_char_lm.lua, quick=1), and tell its last twentieth character by character.  `feedforward` has no memory: it
 -- sees the present character alone.
 local t = require "tests.harness"
-local rig = require "tests.support.learn_rig"
+local learn_rig = require "tests.support.learn_rig"
 
 local WANTED = 200000
 
 local function bits_of(core)
-  local run, said = rig.train("char_lm", "quick=1 core=" .. core, core)
+  local run, said = learn_rig.train("char_lm", "quick=1 core=" .. core, core)
   local parameters = tonumber(said:match "(%d+) parameters")
   t.ok(parameters and math.abs(parameters / WANTED - 1) < 0.05, said)
-  local told = rig.mneme("eval " .. run)
+  local told = learn_rig.mneme("eval " .. run)
   local accuracy, perplexity = told:match "accuracy ([%d.]+)", told:match "perplexity ([%d.]+)"
   local bits, half = told:match "bits per character ([%d.]+)%s+%+%- ([%d.]+)"
   t.ok(bits, told)
@@ -30,4 +30,4 @@ t.test("memories that forget read better than none, and than plain linear attent
     t.ok(bits[core] < bits.feedforward - 0.15 and bits[core] < bits.linear_transformer - 0.15, core)
   end
 end)
-rig.clean()
+learn_rig.clean()

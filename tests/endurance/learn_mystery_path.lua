@@ -3,7 +3,7 @@
 -- of one core in all.  The gain comes late: after 3 million steps both still return 0.8.  Random play returns 0.267,
 -- the whole path about 1.8.
 local t = require "tests.harness"
-local rig = require "tests.support.learn_rig"
+local learn_rig = require "tests.support.learn_rig"
 
 local RANDOM = 0.267
 local cores = { { "gru", "core=gru core.d_model=128" }, { "feedforward", "core=feedforward core.d_model=128 core.n_layers=2 core.d_ffn=128" } }
@@ -11,10 +11,10 @@ local reached = {}
 
 for _, core in ipairs(cores) do
   t.test(core[1] .. " learns", function()
-    local run, said = rig.train("mystery_path", "quick=1 steps=6e6 " .. core[2], core[1])
-    local ret = t.ok(rig.evaluate(run, 2000, "return"), said)
+    local run, said = learn_rig.train("mystery_path", "quick=1 steps=6e6 " .. core[2], core[1])
+    local ret = t.ok(learn_rig.evaluate(run, 2000, "return"), said)
     print(("  %-12s return %.3f, success %.3f over 2000 fresh episodes; random play returns %.3f"):format(core[1], ret,
-      rig.evaluate(run, 2000, "success"), RANDOM))
+      learn_rig.evaluate(run, 2000, "success"), RANDOM))
     io.stdout:flush()
     t.ok(ret > 2.5 * RANDOM, "hardly above random play")
     reached[core[1]] = ret
@@ -24,4 +24,4 @@ end
 t.test("memory pays", function()
   t.ok(reached.gru > 1.05 * reached.feedforward, ("with memory %.2f, without %.2f"):format(reached.gru, reached.feedforward))
 end)
-rig.clean()
+learn_rig.clean()

@@ -2,13 +2,13 @@
 -- a million steps; through noise and without velocities a memory is far ahead of the network without one.
 -- experiments/noisy_cartpole.lua with quick=1, three seeds each; evaluated on 500 fresh episodes.
 local t = require "tests.harness"
-local rig = require "tests.support.learn_rig"
+local learn_rig = require "tests.support.learn_rig"
 
 -- Train: steps that it took, the last hundred episodes' score, and success over fresh ones.
 local function train(name, seed, settings)
-  local run, said = rig.train("noisy_cartpole", ("quick=1 size=published seed=%d threads=1 %s"):format(seed, settings), name .. seed)
-  local steps, score = rig.outcome(run).step, rig.outcome(run).results.score
-  local success = rig.evaluate(run, 500, "success")
+  local run, said = learn_rig.train("noisy_cartpole", ("quick=1 size=published seed=%d threads=1 %s"):format(seed, settings), name .. seed)
+  local steps, score = learn_rig.outcome(run).step, learn_rig.outcome(run).results.score
+  local success = learn_rig.evaluate(run, 500, "success")
   t.ok(steps and success, said:match "[^\r\n]*%s*$")
   print(("  %-12s seed %d: %4.0fk steps, score %.3f, of 500 fresh episodes %.3f"):format(name, seed, steps / 1000, score, success))
   io.stdout:flush()
@@ -33,4 +33,4 @@ t.test("noise 0.1 without velocities: gru and agalite are ahead of feedforward",
   t.ok(mean.gru > mean.feedforward + 0.2, "gru")
   t.ok(mean.agalite > mean.feedforward + 0.1, "agalite")
 end)
-rig.clean()
+learn_rig.clean()

@@ -3,7 +3,7 @@
 -- tests/commands/test_look_at_runs.lua has a part of it.
 local here = arg[0]:match "^(.*)tests/endurance/look_matrix%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
-local matrix = require "tests.support.look_matrix"
+local look_matrix = require "tests.support.look_matrix"
 local shell = require "tests.support.shell"
 
 local function chosen(name)
@@ -12,14 +12,14 @@ local function chosen(name)
 end
 
 local folder, count, failed = shell.folder(), 0, 0
-matrix.prepare(folder)
-for _, case in ipairs(matrix.all()) do
-  local name = matrix.name(case)
+look_matrix.prepare(folder)
+for _, case in ipairs(look_matrix.all()) do
+  local name = look_matrix.name(case)
   if chosen(name) then
-    local problems = { matrix.train(folder, name, case) }
-    for _, tool in ipairs(problems[1] and {} or matrix.tools) do
+    local problems = { look_matrix.train(folder, name, case) }
+    for _, tool in ipairs(problems[1] and {} or look_matrix.tools) do
       count = count + 1
-      problems[#problems + 1] = matrix.look(folder, name, tool)
+      problems[#problems + 1] = look_matrix.look(folder, name, tool)
     end
     failed = failed + #problems
     print(("%s %s"):format(#problems == 0 and "fine  " or "FAILED", name))

@@ -6,7 +6,7 @@
 -- log or in the one that was kept aside; `mneme check` must find what it finds in words, and nothing afterwards.
 local here = arg[0]:match "^(.*)tests/endurance/power%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
-local kept = require "tests.support.run_contents"
+local run_contents = require "tests.support.run_contents"
 local files = require "mneme.base.files"
 local power_loss = require "tests.support.power_loss"
 local shell = require "tests.support.shell"
@@ -61,7 +61,7 @@ local function same_run(run, before, whole)
   for line in pairs(before) do
     if line:find '^{"step".*}$' and not now[line] then error("a line of the log is lost: " .. line, 0) end
   end
-  local list = kept(run)
+  local list = run_contents(run)
   local mine, last = {}, list[#list]
   for _, file in ipairs(list) do mine[file[1]] = file[2] end
   for i, file in ipairs(whole) do
@@ -128,10 +128,10 @@ end
 
 fill("whole", "empty")
 ends_well(folder .. "/whole", train)
-whole.run = kept(folder .. "/whole/it")
+whole.run = run_contents(folder .. "/whole/it")
 fill("swept", "empty")
 ends_well(folder .. "/swept", "sweep two.lua run=study estimate=0 jobs=2")
-for _, name in ipairs(runs_of_study) do whole[name] = kept(("%s/swept/study/runs/%s"):format(folder, name)) end
+for _, name in ipairs(runs_of_study) do whole[name] = run_contents(("%s/swept/study/runs/%s"):format(folder, name)) end
 fill("half", "whole")                                    -- its log has lines that no checkpoint counts
 for i, name in ipairs(files.list(folder .. "/half/it/checkpoints")) do
   if i > 1 then files.remove(folder .. "/half/it/checkpoints/" .. name) end

@@ -6,7 +6,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local plan = require "mneme.tensor.plan"
-local recurrence = require "tests.support.gated_recurrence"
+local gated_recurrence = require "tests.support.gated_recurrence"
 local ops = mn.ops
 
 -- ---- cases ----
@@ -148,7 +148,7 @@ local function backward(out, weights)
 end
 
 local function loss_of(case, x, weights)
-  local out, loss = recurrence(case, x), 0
+  local out, loss = gated_recurrence(case, x), 0
   for name, w in pairs(weights) do
     for i = 0, w.n - 1 do loss = loss + w.at[i] * out[name][i] end
   end
@@ -180,7 +180,7 @@ end
 
 local function check(case)
   local x = make(case)
-  local want = recurrence(case, x)
+  local want = gated_recurrence(case, x)
   local act, out, leaves = call(case, x)
   local weights = weights_for(case, out)
   check_outputs(case, out, want, "whole")
@@ -306,7 +306,7 @@ for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
   t.test(op .. ": a state handed on continues the sequence", function()
     local case = { op = op, gate = "outer", T = 29, D = 3, E = 2, V = 5, done = 0.1, state = true }
     local x = make(case)
-    local want = recurrence(case, x)
+    local want = gated_recurrence(case, x)
     local piece, first = part_of(case, x, 0, 11, {})
     local _, out = call(piece, first)
     local state = { C = out.C, s = out.s, vs = out.vs, ks = out.ks, tick = out.tick }

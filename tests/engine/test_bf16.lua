@@ -2,7 +2,7 @@
 -- the same bits on any number of threads and by rows; gradients stay near those of float32.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local cases = require "tests.support.op_cases"
+local op_cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
 local C = engine.C
 
@@ -13,7 +13,7 @@ if own_way ~= "" then ways[3] = "0" end
 local function context(threads, precision, emulate)
   local c = C.mn_ctx_new("cpu", threads)
   if c == nil then error(ffi.string(C.mn_error(nil)), 0) end
-  cases.check(c, C.mn_set_precision(c, precision, emulate))
+  op_cases.check(c, C.mn_set_precision(c, precision, emulate))
   return c
 end
 
@@ -68,13 +68,13 @@ local matmul = C.mn_op_find "matmul"
 local function product(c, M, N, K, a, b)
   local leaves, out = ffi.new("mn_tensor[?]", C.MN_INPUTS), ffi.new("mn_tensor[?]", C.MN_OUTPUTS)
   for i, x in ipairs { { M, K, a }, { K, N, b } } do
-    cases.check(c, C.mn_leaf_new(c, C.MN_F32, 2, ffi.new("int[6]", { x[1], x[2] }), true, leaves + (i - 1)))
-    ffi.copy(cases.data(c, leaves + (i - 1), C.MN_F32), x[3], 4 * x[1] * x[2])
+    op_cases.check(c, C.mn_leaf_new(c, C.MN_F32, 2, ffi.new("int[6]", { x[1], x[2] }), true, leaves + (i - 1)))
+    ffi.copy(op_cases.data(c, leaves + (i - 1), C.MN_F32), x[3], 4 * x[1] * x[2])
   end
-  cases.check(c, C.mn_apply(c, matmul, leaves, ffi.new "double[12]", out))
-  local y = ffi.string(cases.data(c, out, C.MN_F32), 4 * M * N)
+  op_cases.check(c, C.mn_apply(c, matmul, leaves, ffi.new "double[12]", out))
+  local y = ffi.string(op_cases.data(c, out, C.MN_F32), 4 * M * N)
   local case = { s = { outputs = { { name = "y" } } } }
-  cases.check(c, C.mn_backward(c, ffi.new("mn_tensor[1]", cases.loss_tensor(c, case, out)), false))
+  op_cases.check(c, C.mn_backward(c, ffi.new("mn_tensor[1]", op_cases.loss_tensor(c, case, out)), false))
   local da, db = ffi.string(C.mn_tensor_grad(c, leaves), 4 * M * K), ffi.string(C.mn_tensor_grad(c, leaves + 1), 4 * K * N)
   C.mn_sweep(c)
   for i = 0, 1 do C.mn_leaf_free(c, leaves + i) end
@@ -145,25 +145,25 @@ end)
 
 -- Outputs and gradients of one call, as bytes, and their names.
 local function trace(c, op, case)
-  local leaves = cases.leaves(c, case, true)
-  local out, parts, names = cases.apply(c, op, case, leaves), {}, {}
+  local leaves = op_cases.leaves(c, case, true)
+  local out, parts, names = op_cases.apply(c, op, case, leaves), {}, {}
   for i, o in ipairs(case.s.outputs) do
-    local dtype, n = cases.info(c, out + (i - 1))
+    local dtype, n = op_cases.info(c, out + (i - 1))
     if not o.no_grad and dtype == C.MN_F32 then
-      parts[#parts + 1], names[#names + 1] = ffi.string(cases.data(c, out + (i - 1), dtype), 4 * n), o.name
+      parts[#parts + 1], names[#names + 1] = ffi.string(op_cases.data(c, out + (i - 1), dtype), 4 * n), o.name
     end
   end
   if C.mn_op_differentiable(op) then
-    local loss = cases.loss_tensor(c, case, out)
-    if loss then cases.check(c, C.mn_backward(c, ffi.new("mn_tensor[1]", loss), false)) end
+    local loss = op_cases.loss_tensor(c, case, out)
+    if loss then op_cases.check(c, C.mn_backward(c, ffi.new("mn_tensor[1]", loss), false)) end
     for _, x in ipairs(case.inputs) do
       if x.given and x.dtype == C.MN_F32 and not x.no_grad then
-        parts[#parts + 1] = ffi.string(cases.check(c, C.mn_tensor_grad(c, leaves + x.place)), 4 * x.n)
+        parts[#parts + 1] = ffi.string(op_cases.check(c, C.mn_tensor_grad(c, leaves + x.place)), 4 * x.n)
         names[#names + 1] = "gradient of " .. x.name
       end
     end
   end
-  cases.free(c, case, leaves)
+  op_cases.free(c, case, leaves)
   return parts, names
 end
 
@@ -180,27 +180,27 @@ for name in ("linear head_linear matmul gru lstm gru_gate favor_logits rmt rmt_m
 -- y of a case by rows of one, two and all steps: the bits of the whole, since a sum's order is that of K alone; `most`: attention acts by
 -- other sums than those of blocks of rows, and its queries and weights stay float32.
 local function by_rows(c, op, case, most)
-  local probe = cases.leaves(c, case, false)
-  local _, n, shape = cases.info(c, cases.apply(c, op, case, probe))
-  cases.free(c, case, probe)
-  local timed = cases.timed_inputs(case, shape)
+  local probe = op_cases.leaves(c, case, false)
+  local _, n, shape = op_cases.info(c, op_cases.apply(c, op, case, probe))
+  op_cases.free(c, case, probe)
+  local timed = op_cases.timed_inputs(case, shape)
   if not timed then return end
   for i, x in ipairs(case.inputs) do timed[i] = timed[i] and i == 1 or timed[i] and x.shape[2] == case.inputs[1].shape[2] end
-  local leaves, plan = cases.leaves(c, case, false, timed), cases.check(c, C.mn_plan_new(c))
-  cases.check(c, C.mn_plan_begin(plan))
-  local out = cases.apply(c, op, case, leaves)
-  cases.check(c, C.mn_plan_end(plan))
-  local whole = ffi.string(cases.data(c, out, C.MN_F32), 4 * n)
+  local leaves, plan = op_cases.leaves(c, case, false, timed), op_cases.check(c, C.mn_plan_new(c))
+  op_cases.check(c, C.mn_plan_begin(plan))
+  local out = op_cases.apply(c, op, case, leaves)
+  op_cases.check(c, C.mn_plan_end(plan))
+  local whole = ffi.string(op_cases.data(c, out, C.MN_F32), 4 * n)
   for _, step in ipairs { 1, 2, shape[1] } do
-    ffi.fill(cases.data(c, out, C.MN_F32), 4 * n, 77)
+    ffi.fill(op_cases.data(c, out, C.MN_F32), 4 * n, 77)
     for t0 = 0, shape[1] - 1, step do
       if C.mn_plan_run(plan, t0, math.min(t0 + step, shape[1])) ~= 0 then return nil, ffi.string(C.mn_error(c)) end
     end
-    local y = ffi.string(cases.data(c, out, C.MN_F32), 4 * n)
+    local y = ffi.string(op_cases.data(c, out, C.MN_F32), 4 * n)
     t.ok(y == whole or distance(y, whole) <= (most or 0), ("%s by rows of %d differs from the whole by %.2g"):format(case.name, step, distance(y, whole)))
   end
   C.mn_plan_free(plan)
-  cases.free(c, case, leaves)
+  op_cases.free(c, case, leaves)
   return true
 end
 
@@ -211,12 +211,12 @@ local SMALL = 0.3
 local MOST = 0.02                  -- relative error of outputs and gradients: an input is off by 2^-9 at most
 local LAYERS = 0.1                 -- of rmt_memory, several layers of products over a sequence of tokens
 
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   t.test("bf16: " .. name .. (multiply[name] and ": gradients near float32's, the same bits on 1 and 3 threads, by rows and in slow code"
     or " computes in float32"), function()
     for i, hint in ipairs(multiply[name] and hints or { hints[1] }) do
-      cases.seed(i)
-      local case = cases.make(name, hint, multiply[name] and cases.many or nil)
+      op_cases.seed(i)
+      local case = op_cases.make(name, hint, multiply[name] and op_cases.many or nil)
       for _, x in ipairs(multiply[name] and case.inputs or {}) do       -- large numbers saturate gates and softmax, whose slopes vanish
         for k = 1, x.dtype == C.MN_F32 and x.n or 0 do x.values[k] = x.values[k] * SMALL end
       end
@@ -242,9 +242,9 @@ t.test("bf16: rows of several pieces, of more than a tile and of more than there
     { "linear", I = 31, O = 1, B = 9 }, { "linear", I = 290, O = 17, B = 1 }, { "gru_gate", D = 288, B = 3 }, { "gru_gate", D = 64, B = 70 },
     { "gru", D = 270, G = 810, B = 3 } } do
     for _, way in ipairs { { "fp32", exact }, { "bf16", one }, { "bf16, three threads", three }, { "bf16 in slow code", slow }, { "tiles", tiles } } do
-      cases.seed(1)
+      op_cases.seed(1)
       case.rest, case.T = { 4, case.B }, 4
-      local made = cases.make(case[1], {}, case)
+      local made = op_cases.make(case[1], {}, case)
       made.name = ("%s of %d x %d by %s"):format(case[1], case.I or case.D, case.B, way[1])
       t.ok(by_rows(way[2], C.mn_op_find(case[1]), made, way[1] == "fp32" and 1e-6 or nil))    -- fp32 cuts the depth of many rows only
       ran = ran + 1
@@ -270,13 +270,13 @@ t.test("bf16: an unknown way, one that the device has not, and rows across a cha
     t.ok(ffi.string(C.mn_error(c)):find("neither AVX512-BF16 nor AMX-BF16", 1, true), ffi.string(C.mn_error(c)))
   end
   local op = C.mn_op_find "linear"
-  local case = cases.make("linear", {}, cases.many)
-  local leaves, plan = cases.leaves(c, case, false, { true }), cases.check(c, C.mn_plan_new(c))
-  cases.check(c, C.mn_plan_begin(plan))
-  cases.apply(c, op, case, leaves)
-  cases.check(c, C.mn_plan_end(plan))
+  local case = op_cases.make("linear", {}, op_cases.many)
+  local leaves, plan = op_cases.leaves(c, case, false, { true }), op_cases.check(c, C.mn_plan_new(c))
+  op_cases.check(c, C.mn_plan_begin(plan))
+  op_cases.apply(c, op, case, leaves)
+  op_cases.check(c, C.mn_plan_end(plan))
   t.eq(C.mn_plan_run(plan, 0, 1), 0)
-  cases.check(c, C.mn_set_precision(c, "bf16", "1"))
+  op_cases.check(c, C.mn_set_precision(c, "bf16", "1"))
   t.eq(C.mn_plan_run(plan, 1, 2), -1)
   t.ok(ffi.string(C.mn_error(c)):find("expected from 0", 1, true), ffi.string(C.mn_error(c)))
   C.mn_ctx_free(c)

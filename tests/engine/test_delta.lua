@@ -1,7 +1,7 @@
 -- test_delta.lua -- the delta rule against its recurrence in double precision, where decays are 0, 1 or tiny and
 -- around the sixteen tokens of a chunk; what it remembers; and what must not come back after a reset.
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -10,12 +10,12 @@ local names = { "q", "k", "v", "write", "keep", "C", "s" }
 -- Inputs of a call as leaves; keys of length about 1, so that nothing grows.
 local function inputs(T, B, H, K, V, keep)
   local function normal(shape, stream, scale)
-    local x = rig.normal(shape, stream, true)
+    local x = core_rig.normal(shape, stream, true)
     for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] * (scale or 1) end
     return x
   end
   local function gate(stream, low, high)
-    local x = rig.normal({ T, B, H }, stream, true)
+    local x = core_rig.normal({ T, B, H }, stream, true)
     for i = 0, x:size() - 1 do x:data()[i] = low + (high - low) / (1 + math.exp(-x:data()[i])) end
     return x
   end
@@ -92,7 +92,7 @@ for which, keep in pairs(decays) do
   t.test("the chunks are the recurrence: decays " .. which, function()
     for T, where in pairs { [1] = {}, [15] = { { 0 } }, [16] = { { 15 } }, [17] = { { 16, 1 } },
                             [37] = { { 5, 0 }, { 6, 0 }, { 16, 1 }, { 31 }, { 32, 0 } } } do
-      local sizes, done = { T, 2, 2, 5, 3 }, rig.done(T, 2, where)
+      local sizes, done = { T, 2, 2, 5, 3 }, core_rig.done(T, 2, where)
       for _, how in ipairs(rules) do
         local a = inputs(T, 2, 2, 5, 3, keep)
         local y, C, s = recurrence(numbers(a), sizes, done, how)
@@ -112,7 +112,7 @@ end
 local function loss(n, sizes, done, how)
   local total = 0
   for _, list in ipairs { recurrence(n, sizes, done, how) } do
-    for i = 0, #list do total = total + rig.weight(i) * list[i] end
+    for i = 0, #list do total = total + core_rig.weight(i) * list[i] end
   end
   return total
 end
@@ -120,13 +120,13 @@ end
 for which, keep in pairs(decays) do
   t.test("gradients are the recurrence's: decays " .. which, function()
     local T, B, H, K, V = 19, 1, 2, 3, 2
-    local sizes, done = { T, B, H, K, V }, rig.done(T, B, { { 4 }, { 17 } })
+    local sizes, done = { T, B, H, K, V }, core_rig.done(T, B, { { 4 }, { 17 } })
     for _, how in ipairs(rules) do
       local a = inputs(T, B, H, K, V, keep)
       local n, total = numbers(a), nil
       for _, out in ipairs { apply(a, done, how) } do
         local w = mn.tensor { shape = out:shape() }
-        for i = 0, w:size() - 1 do w:data()[i] = rig.weight(i) end
+        for i = 0, w:size() - 1 do w:data()[i] = core_rig.weight(i) end
         total = total and total + (out * w):sum() or (out * w):sum()
       end
       total:backward()
@@ -153,7 +153,7 @@ end
 -- Write one value under each of some keys; then ask for all of them, writing nothing.
 local function store_and_ask(K, V, writes)
   local T, n = #writes + K, #writes
-  local q, k, v = mn.tensor { shape = { T, 1, 1, K } }, mn.tensor { shape = { T, 1, 1, K } }, rig.normal({ T, 1, 1, V }, 3)
+  local q, k, v = mn.tensor { shape = { T, 1, 1, K } }, mn.tensor { shape = { T, 1, 1, K } }, core_rig.normal({ T, 1, 1, V }, 3)
   local write = mn.tensor { shape = { T, 1, 1 } }
   for step, key in ipairs(writes) do k:data()[(step - 1) * K + key], write:data()[step - 1] = 1, 1 end
   for key = 0, K - 1 do q:data()[(n + key) * K + key] = 1 end
@@ -213,7 +213,7 @@ t.test("10,000 steps stay finite, with nothing forgotten and everything overwrit
       local key = ops.normalise { x = a.k, by = "l2", eps = 0 }
       y, C = ops.delta_rule { q = key, k = key, v = a.v, write = a.write, C = a.C, normalise = 0 }
       for i = 0, C:size() - 1 do most = math.max(most, math.abs(C:data()[i])) end
-      t.ok(rig.finite(y) and rig.finite(C) and most < 1000, "C grows to " .. most)
+      t.ok(core_rig.finite(y) and core_rig.finite(C) and most < 1000, "C grows to " .. most)
       -- What has just been written under a key of length 1 with write = 1 is what is read.
       if scale == 1 then for i = 0, y:size() - 1 do t.near(y:data()[i], a.v:data()[i], 1e-3) end end
     end)
@@ -227,7 +227,7 @@ t.test("what a reset drops may be infinite or no number", function()
   for _, poison in ipairs { 0 / 0, 1 / 0 } do
     for _, at in ipairs { 0, 1, 7, 16, 34 } do
       local how = { erase = "before", normalise = true, eps = 30 }
-      local done, a = rig.done(T, B, { { at } }), inputs(T, B, H, K, V, function(_, x) return x end)
+      local done, a = core_rig.done(T, B, { { at } }), inputs(T, B, H, K, V, function(_, x) return x end)
       local want, want_C = apply(a, done, how)
       local y, C = mn.keep(want), mn.keep(want_C)
       mn.clear_tape()
@@ -261,9 +261,9 @@ end)
 
 t.test("a short convolution sees the last inputs of its episode", function()
   local T, B, D, W = 9, 2, 3, 4
-  local x, w, state = rig.normal({ T, B, D }, 1), rig.normal({ D, W }, 2), rig.normal({ B, W - 1, D }, 3)
+  local x, w, state = core_rig.normal({ T, B, D }, 1), core_rig.normal({ D, W }, 2), core_rig.normal({ B, W - 1, D }, 3)
   local began = { [0] = { [2] = true, [7] = true }, [1] = { [0] = true } }
-  local done = rig.done(T, B, { { 2, 0 }, { 7, 0 }, { 0, 1 } })
+  local done = core_rig.done(T, B, { { 2, 0 }, { 7, 0 }, { 0, 1 } })
   local y = ops.short_conv { x = x, w = w, state = state, done = done }
   for b = 0, B - 1 do
     for step = 0, T - 1 do
@@ -287,10 +287,10 @@ t.test("the gated delta rule of the family survives keys without a single number
     local c = mn.core("galite", { d_in = 3, d_model = 6, n_layers = 1, n_heads = 1, d_head = 4, d_ffn = 5,
                                   feature = "relu", update = update, norm_eps = 0 })
     c:state_dict()["layers.0.attn.k.bias"]:fill(-100)
-    local x = rig.normal({ 5, 2, 3 }, 1, true)
+    local x = core_rig.normal({ 5, 2, 3 }, 1, true)
     local y = c(x)
     y:sum():backward()
-    t.ok(rig.finite(y), update .. ": y is not finite")
+    t.ok(core_rig.finite(y), update .. ": y is not finite")
     for name, p in pairs(c:named_parameters()) do
       for i = 0, p:size() - 1 do t.ok(p:grad_data()[i] - p:grad_data()[i] == 0, update .. ": gradient of " .. name) end
     end

@@ -6,7 +6,7 @@
 -- hundred are tried, and MNEME_FAULTS='a picture' does so for that subject alone: thousands, so MNEME_TEST_LIMIT must be raised.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local kept = require "tests.support.run_contents"
+local run_contents = require "tests.support.run_contents"
 local shell = require "tests.support.shell"
 
 local asked = os.getenv "MNEME_FAULTS"                     -- nil, "all" or a subject's name
@@ -42,7 +42,7 @@ local function goes_on(what)
   local begun = files.is_file(here .. "/it/config.json")
   local said, status = shell.mneme(here, begun and "run resume=it" or small .. "run=it")
   t.eq(status, 0, what .. ", and going on: " .. said)
-  local other = kept.differs(kept(here .. "/it"), whole)
+  local other = run_contents.differs(run_contents(here .. "/it"), whole)
   if other then error(("%s, and going on: %s"):format(what, other)) end
 end
 
@@ -123,7 +123,7 @@ if built then
     local said, status = shell.mneme(here, line)
     t.eq(status, 0, said)
   end
-  whole = kept(here .. "/whole")
+  whole = run_contents(here .. "/whole")
   under({ "kill" }, 150, { line = small .. "run=half" })
 end
 

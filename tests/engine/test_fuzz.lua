@@ -2,7 +2,7 @@
 -- from there with libFuzzer.  Below: what it has found.
 local t = require "tests.harness"
 local shell = require "tests.support.shell"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 t.test("changed files, drawings, words and calls are taken or refused in words", function()
   local folder = shell.folder()
@@ -21,11 +21,11 @@ t.test("an option of a thing is no NaN and no infinity", function()
   local function fresh() return { core = { "gru" } }, { core = { default = { "gru" } } } end
   for _, text in ipairs { "nan", "inf", "-inf" } do
     local cfg, schema = fresh()
-    values.set(cfg, schema, "core.scale", text)
+    setting_types.set(cfg, schema, "core.scale", text)
     t.eq(type(cfg.core.scale), "string", text)
   end
   t.raises(function()
     local cfg, schema = fresh()
-    values.set(cfg, schema, "core.scale", "1e999")
+    setting_types.set(cfg, schema, "core.scale", "1e999")
   end, "core.scale=1e999: expected a number")
 end)

@@ -2,7 +2,7 @@
 -- exists: gradients, runs by rows, any number of threads, and what happens when a call is wrong.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local cases = require "tests.support.op_cases"
+local op_cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
@@ -11,9 +11,9 @@ local C, ctx = engine.C, engine.ctx
 
 -- The loss with number k of input x moved by h.
 local function moved(op, case, leaves, x, k, h)
-  local p = cases.data(ctx, leaves + x.place, x.dtype)
+  local p = op_cases.data(ctx, leaves + x.place, x.dtype)
   p[k] = x.values[k + 1] + h
-  local loss = cases.loss(ctx, case, cases.apply(ctx, op, case, leaves))
+  local loss = op_cases.loss(ctx, case, op_cases.apply(ctx, op, case, leaves))
   p[k] = x.values[k + 1]
   C.mn_sweep(ctx)
   return loss
@@ -44,27 +44,27 @@ end
 
 -- Has an output of this case a gradient?  A cast to whole numbers has none.
 local function has_gradient(op, case)
-  local leaves, found = cases.leaves(ctx, case, true), false
-  local out = cases.apply(ctx, op, case, leaves)
+  local leaves, found = op_cases.leaves(ctx, case, true), false
+  local out = op_cases.apply(ctx, op, case, leaves)
   for i = 1, #case.s.outputs do found = found or C.mn_tensor_wants_grad(ctx, out + (i - 1)) end
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
   return found
 end
 
 -- Gradients of every compared input, by the engine, of one use of the op or of several.
 local function gradients(op, case, uses)
-  local leaves, grads, loss = cases.leaves(ctx, case, true), {}, nil
+  local leaves, grads, loss = op_cases.leaves(ctx, case, true), {}, nil
   for _ = 1, uses do
-    loss = cases.loss_tensor(ctx, case, cases.apply(ctx, op, case, leaves), loss)
+    loss = op_cases.loss_tensor(ctx, case, op_cases.apply(ctx, op, case, leaves), loss)
   end
-  cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss), false))
+  op_cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", loss), false))
   for i, x in ipairs(case.inputs) do
     if x.compared then
       grads[i] = ffi.new("float[?]", x.n)
-      ffi.copy(grads[i], cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n * 4)
+      ffi.copy(grads[i], op_cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n * 4)
     end
   end
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
   return grads
 end
 
@@ -72,7 +72,7 @@ local function check_gradient(name, op, case)
   for i, o in ipairs(case.s.options) do        -- normalisers near 0 bend too sharply for a quotient
     if o.name == "eps" then case.options[i] = 0.5 end
   end
-  local grads, leaves, tried, kinks = gradients(op, case, 1), cases.leaves(ctx, case, false), 0, 0
+  local grads, leaves, tried, kinks = gradients(op, case, 1), op_cases.leaves(ctx, case, false), 0, 0
   for i, x in ipairs(case.inputs) do
     if x.compared then
       local scale = 1
@@ -88,23 +88,23 @@ local function check_gradient(name, op, case)
       end
     end
   end
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
   t.ok(tried > 0, name .. ": nothing was compared")
   t.ok(kinks <= math.max(1, 0.1 * tried),
     ("%s: %d of %d numbers lie at kinks"):format(name, kinks, tried))
 end
 
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   if not C.mn_op_differentiable(op) then return end
   t.test(name .. ": gradients", function()
     local compared = 0
     for i, hint in ipairs(hints) do
-      cases.seed(i)
-      local case = cases.make(name, hint)
+      op_cases.seed(i)
+      local case = op_cases.make(name, hint)
       if has_gradient(op, case) then
         compared = compared + 1
         check_gradient(name, op, case)
-        if cases.walks_time(name) then check_gradient(name, op, cases.make(name, hint, cases.long)) end
+        if op_cases.walks_time(name) then check_gradient(name, op, op_cases.make(name, hint, op_cases.long)) end
       end
     end
     t.ok(compared > 0, "no case has a gradient")
@@ -113,10 +113,10 @@ end)
 
 -- A gradient that comes a second time is added, by the tape or by the op itself.
 t.test("two uses of an op give twice the gradient", function()
-  cases.each(function(name, hints, op)
+  op_cases.each(function(name, hints, op)
     if not C.mn_op_differentiable(op) then return end
-    cases.seed(2)
-    local case = cases.make(name, hints[1])
+    op_cases.seed(2)
+    local case = op_cases.make(name, hints[1])
     local once, twice = gradients(op, case, 1), gradients(op, case, 2)
     for i, x in ipairs(case.inputs) do
       for k = 0, once[i] and x.n - 1 or -1 do
@@ -129,14 +129,14 @@ end)
 
 -- An op without backward must not let a wanted gradient vanish in silence.
 t.test("an op without a gradient says so, or gives outputs that want none", function()
-  cases.each(function(name, hints, op)
+  op_cases.each(function(name, hints, op)
     if C.mn_op_differentiable(op) then return end
-    local case, open_end = cases.make(name, hints[1]), false
+    local case, open_end = op_cases.make(name, hints[1]), false
     for _, o in ipairs(case.s.outputs) do
       open_end = open_end or not (o.no_grad or o.domain ~= "")
     end
-    local leaves = cases.leaves(ctx, case, true)
-    local ok, result = pcall(cases.apply, ctx, op, case, leaves)
+    local leaves = op_cases.leaves(ctx, case, true)
+    local ok, result = pcall(op_cases.apply, ctx, op, case, leaves)
     if open_end then
       t.ok(not ok and result:find(name .. " has no gradient", 1, true), name .. " was not refused")
     else
@@ -145,7 +145,7 @@ t.test("an op without a gradient says so, or gives outputs that want none", func
         t.ok(not C.mn_tensor_wants_grad(ctx, result + (i - 1)), name)
       end
     end
-    cases.free(ctx, case, leaves)
+    op_cases.free(ctx, case, leaves)
   end)
 end)
 
@@ -156,9 +156,9 @@ end)
 local function numbers(c, case, out)
   local list = {}
   for i, o in ipairs(case.s.outputs) do
-    local dtype, n = cases.info(c, out + (i - 1))
+    local dtype, n = op_cases.info(c, out + (i - 1))
     if not o.work_space then
-      local p, copy = cases.data(c, out + (i - 1), dtype), { name = o.name }
+      local p, copy = op_cases.data(c, out + (i - 1), dtype), { name = o.name }
       for k = 1, n do copy[k] = p[k - 1] end
       list[#list + 1] = copy
     end
@@ -168,8 +168,8 @@ end
 
 local function spoil(case, out)
   for i in ipairs(case.s.outputs) do
-    local dtype, n = cases.info(ctx, out + (i - 1))
-    local p = cases.data(ctx, out + (i - 1), dtype)
+    local dtype, n = op_cases.info(ctx, out + (i - 1))
+    local p = op_cases.data(ctx, out + (i - 1), dtype)
     for k = 0, n - 1 do p[k] = 77 end
   end
 end
@@ -192,19 +192,19 @@ end
 -- right numbers will do.
 local function check_rows(name, op, case, only_first)
   if #case.s.outputs == 0 then return false end
-  local probe = cases.leaves(ctx, case, false)
-  local _, _, shape = cases.info(ctx, cases.apply(ctx, op, case, probe))
-  cases.free(ctx, case, probe)
-  local timed, T = cases.timed_inputs(case, shape), shape[1]
+  local probe = op_cases.leaves(ctx, case, false)
+  local _, _, shape = op_cases.info(ctx, op_cases.apply(ctx, op, case, probe))
+  op_cases.free(ctx, case, probe)
+  local timed, T = op_cases.timed_inputs(case, shape), shape[1]
   if not timed then return false end
   if only_first then
     local seen = false
     for i = 1, #timed do seen, timed[i] = seen or timed[i], timed[i] and not seen end
   end
-  local leaves, plan = cases.leaves(ctx, case, false, timed), cases.check(ctx, C.mn_plan_new(ctx))
-  cases.check(ctx, C.mn_plan_begin(plan))
-  local out = cases.apply(ctx, op, case, leaves)
-  cases.check(ctx, C.mn_plan_end(plan))
+  local leaves, plan = op_cases.leaves(ctx, case, false, timed), op_cases.check(ctx, C.mn_plan_new(ctx))
+  op_cases.check(ctx, C.mn_plan_begin(plan))
+  local out = op_cases.apply(ctx, op, case, leaves)
+  op_cases.check(ctx, C.mn_plan_end(plan))
   local whole, refused = numbers(ctx, case, out), nil
   for _, size in ipairs { { 1, 1 }, { 2, 2 }, { T, T }, { math.max(1, T - 1), 1 } } do
     local first, step = unpack(size)
@@ -217,10 +217,10 @@ local function check_rows(name, op, case, only_first)
     local how = first > step and ("by %d rows, then row by row,"):format(first) or step > 1 and ("by %d rows"):format(step) or "row by row"
     if not refused then compare(name, how, numbers(ctx, case, out), whole) end
   end
-  cases.check(ctx, C.mn_plan_run(plan, 0, -1))
+  op_cases.check(ctx, C.mn_plan_run(plan, 0, -1))
   if not case.hint.counting then compare(name, "run again", numbers(ctx, case, out), whole) end
   C.mn_plan_free(plan)
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
   if refused then
     t.ok(refused:find("needs the whole sequence", 1, true)
       or refused:find("is not a sequence", 1, true), refused)
@@ -230,13 +230,13 @@ end
 
 -- These, in these cases, must run by rows: a plan that acts is made of them.
 local by_rows = 0
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   t.test(name .. ": by rows as whole", function()
     for i, hint in ipairs(hints) do
-      cases.seed(i)
-      for _, fixed in ipairs { false, cases.many, cases.walks_time(name) and cases.long or nil } do
-        if check_rows(name, op, cases.make(name, hint, fixed or nil)) then by_rows = by_rows + 1 end
-        check_rows(name, op, cases.make(name, hint, fixed or nil), true)
+      op_cases.seed(i)
+      for _, fixed in ipairs { false, op_cases.many, op_cases.walks_time(name) and op_cases.long or nil } do
+        if check_rows(name, op, op_cases.make(name, hint, fixed or nil)) then by_rows = by_rows + 1 end
+        check_rows(name, op, op_cases.make(name, hint, fixed or nil), true)
       end
     end
   end)
@@ -252,33 +252,33 @@ local function trace(threads, op, case)
   local own = C.mn_ctx_new("cpu", threads)
   if own == nil then error(ffi.string(C.mn_error(nil)), 0) end
   local differentiable = C.mn_op_differentiable(op)
-  local leaves = cases.leaves(own, case, true)
-  local out, parts = cases.apply(own, op, case, leaves), {}
+  local leaves = op_cases.leaves(own, case, true)
+  local out, parts = op_cases.apply(own, op, case, leaves), {}
   for i, o in ipairs(case.s.outputs) do
-    local dtype, n = cases.info(own, out + (i - 1))
+    local dtype, n = op_cases.info(own, out + (i - 1))
     if not o.work_space then
-      parts[#parts + 1] = ffi.string(cases.data(own, out + (i - 1), dtype),
+      parts[#parts + 1] = ffi.string(op_cases.data(own, out + (i - 1), dtype),
         n * (dtype == C.MN_U8 and 1 or 4))
     end
   end
   if differentiable then
-    cases.check(own, C.mn_backward(own, ffi.new("mn_tensor[1]", cases.loss_tensor(own, case, out)), false))
+    op_cases.check(own, C.mn_backward(own, ffi.new("mn_tensor[1]", op_cases.loss_tensor(own, case, out)), false))
   end
   for _, x in ipairs(case.inputs) do
     if x.given and x.dtype == C.MN_F32 then
       local from = differentiable and not x.no_grad and C.mn_tensor_grad(own, leaves + x.place)
         or C.mn_tensor_data(own, leaves + x.place)
-      parts[#parts + 1] = ffi.string(cases.check(own, from), x.n * 4)
+      parts[#parts + 1] = ffi.string(op_cases.check(own, from), x.n * 4)
     end
   end
   C.mn_ctx_free(own)
   return parts
 end
 
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   t.test(name .. ": the same bits with 1 and 3 threads", function()
-    cases.seed(5)
-    local case = cases.make(name, hints[1], cases.large(name))
+    op_cases.seed(5)
+    local case = op_cases.make(name, hints[1], op_cases.large(name))
     local one, three = trace(1, op, case), trace(3, op, case)
     for i, bytes in ipairs(one) do
       t.ok(bytes == three[i], ("%s: part %d of %d differs"):format(name, i, #one))
@@ -292,9 +292,9 @@ local function number_in(text, n) return text:find("%f[%w]" .. n .. "%f[%W]") en
 
 -- The call must fail with a message that starts with the op's name and has each of the words.
 local function must_fail(name, op, case, words)
-  local leaves = cases.leaves(ctx, case, false)
-  local ok, message = pcall(cases.apply, ctx, op, case, leaves)
-  cases.free(ctx, case, leaves)
+  local leaves = op_cases.leaves(ctx, case, false)
+  local ok, message = pcall(op_cases.apply, ctx, op, case, leaves)
+  op_cases.free(ctx, case, leaves)
   t.ok(not ok, ("%s accepted a call without %s"):format(name, table.concat(words, ", ")))
   t.ok(message:find(name .. ": ", 1, true) == 1, message)
   for _, word in ipairs(words) do
@@ -331,11 +331,11 @@ end
 
 local names = { [C.MN_F32] = "float32", [C.MN_I32] = "int32", [C.MN_U8] = "uint8" }
 
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   t.test(name .. ": a wrong call is an error that says so", function()
     for _, hint in ipairs(hints) do
-      cases.seed(3)
-      local case = cases.make(name, hint)
+      op_cases.seed(3)
+      local case = op_cases.make(name, hint)
       for _, x in ipairs(case.inputs) do
         for axis = 1, x.given and #x.shape or 0 do
           local symbol = x.symbols[axis]
@@ -343,10 +343,10 @@ cases.each(function(name, hints, op)
           local was = resize(x, axis, x.shape[axis] + 1)
           if fixed then must_fail(name, op, case, { "axis ", was, was + 1 })
           else       -- another size may be right here; if it is not, it must be an error of this op
-            local leaves = cases.leaves(ctx, case, false)
-            local ok, message = pcall(cases.apply, ctx, op, case, leaves)
+            local leaves = op_cases.leaves(ctx, case, false)
+            local ok, message = pcall(op_cases.apply, ctx, op, case, leaves)
             t.ok(ok or message:find(name .. ": ", 1, true) == 1, message)
-            cases.free(ctx, case, leaves)
+            op_cases.free(ctx, case, leaves)
           end
           resize(x, axis, was)
         end
@@ -378,8 +378,8 @@ end)
 
 t.test("an index outside its axis is refused, and gives NaN where a replayed plan meets one",
   function()
-  cases.each(function(name, hints, op)
-    local case = cases.make(name, hints[1])
+  op_cases.each(function(name, hints, op)
+    local case = op_cases.make(name, hints[1])
     for _, x in ipairs(case.inputs) do
       if x.domain:sub(1, 1) == "<" then
         for _, wrong in ipairs { -1, 1000 } do
@@ -388,23 +388,23 @@ t.test("an index outside its axis is refused, and gives NaN where a replayed pla
           must_fail(name, op, case, { x.name, wrong })
           x.values[1] = was
         end
-        local leaves, plan = cases.leaves(ctx, case, false), cases.check(ctx, C.mn_plan_new(ctx))
-        cases.check(ctx, C.mn_plan_begin(plan))
-        local out = cases.apply(ctx, op, case, leaves)
-        cases.check(ctx, C.mn_plan_end(plan))
-        cases.data(ctx, leaves + x.place, x.dtype)[0] = 1000
-        cases.check(ctx, C.mn_plan_run(plan, 0, -1))
-        local y = cases.data(ctx, out, C.MN_F32)[0]
+        local leaves, plan = op_cases.leaves(ctx, case, false), op_cases.check(ctx, C.mn_plan_new(ctx))
+        op_cases.check(ctx, C.mn_plan_begin(plan))
+        local out = op_cases.apply(ctx, op, case, leaves)
+        op_cases.check(ctx, C.mn_plan_end(plan))
+        op_cases.data(ctx, leaves + x.place, x.dtype)[0] = 1000
+        op_cases.check(ctx, C.mn_plan_run(plan, 0, -1))
+        local y = op_cases.data(ctx, out, C.MN_F32)[0]
         t.ok(y ~= y, name .. ": no NaN")
         C.mn_plan_free(plan)
-        cases.free(ctx, case, leaves)
+        op_cases.free(ctx, case, leaves)
       end
     end
   end)
 end)
 
 t.test("every op has a line that says what it does", function()
-  cases.each(function(name, _, op)
+  op_cases.each(function(name, _, op)
     local doc = ffi.string(C.mn_op_doc(op))
     t.ok(#doc > 4 and not doc:find "\n", name .. " has no doc line")
     for list in doc:gmatch "%f[%w]see ([%w_, ]+)" do              -- "(see position, kv_slots)"

@@ -2,14 +2,14 @@
 -- and that replays cost no memory and leave no garbage.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 
 local T, B, D = 6, 2, 3
-local function x_of(stream, rows) return rig.normal({ rows or T, B, D }, stream) end
-local function same(a, b, what) t.ok(rig.bytes(a) == rig.bytes(b), (what or "") .. " other bits") end
+local function x_of(stream, rows) return core_rig.normal({ rows or T, B, D }, stream) end
+local function same(a, b, what) t.ok(core_rig.bytes(a) == core_rig.bytes(b), (what or "") .. " other bits") end
 
 -- Everything that was dropped is gone: what a finalizer lets go of is for the next collection.
 local function settle() for _ = 1, 4 do collectgarbage() end end
@@ -20,7 +20,7 @@ local function settle() for _ = 1, 4 do collectgarbage() end end
 local function network(seed)
   mn.manual_seed(seed or 1)
   local into, out = mn.nn.linear(D, 3 * D, { act = "tanh" }), mn.nn.linear(D, 1)
-  local w, bias = rig.normal({ 3 * D, D }, 8, true), rig.normal({ D }, 9, true)
+  local w, bias = core_rig.normal({ 3 * D, D }, 8, true), core_rig.normal({ D }, 9, true)
   local net = { leaves = { into.weight, into.bias, out.weight, out.bias, w, bias } }
   function net.forward(x, done, h)
     local y, last = mn.gru { i = into(x), w = w, bias = bias, done = done, h = h }
@@ -31,16 +31,16 @@ end
 
 local function grads(net)
   local list = {}
-  for i, p in ipairs(net.leaves) do list[i] = rig.bytes(p:grad()) end
+  for i, p in ipairs(net.leaves) do list[i] = core_rig.bytes(p:grad()) end
   return table.concat(list)
 end
 local function zero(net) for _, p in ipairs(net.leaves) do p:zero_grad() end end
 
 t.test("a replay has the bits of the eager run", function()
-  local net, done = network(), rig.done(T, B, { { 2, 1 } })
+  local net, done = network(), core_rig.done(T, B, { { 2, 1 } })
   local plan = mn.plan(net.forward)
   for stream = 1, 4 do
-    local x, h = x_of(stream), rig.normal({ B, D }, 20 + stream)
+    local x, h = x_of(stream), core_rig.normal({ B, D }, 20 + stream)
     local y, last = plan(x, done, h)
     local want, want_last
     mn.no_grad(function()
@@ -143,7 +143,7 @@ end)
 local function loss_of(y) return (y * y):mean() end
 
 t.test("backward inside a plan, replayed, has the bits of the eager one", function()
-  local net, done = network(), rig.done(T, B, { { 3, 0 } })
+  local net, done = network(), core_rig.done(T, B, { { 3, 0 } })
   local learn = mn.plan(function(x)
     zero(net)
     local loss = loss_of((net.forward(x, done, nil)))
@@ -177,8 +177,8 @@ t.test("a plan leans on another: the whole gradient, however the first was run",
   local loss = learn()
   for stream = 1, 4 do
     x:copy(x_of(stream))
-    done:copy(rig.done(T, B, { { stream, 1 } }))
-    h:copy(rig.normal({ B, D }, 30 + stream))
+    done:copy(core_rig.done(T, B, { { stream, 1 } }))
+    h:copy(core_rig.normal({ B, D }, 30 + stream))
     if stream % 2 == 1 then act:run() else for row = 0, T - 1 do act:rows(row, row + 1) end end
     learn:run()
     local got, value = grads(net), loss:item()
@@ -226,7 +226,7 @@ t.test("zero_grad before each replay, and optimisers outside of the plan, work a
       adam:step()
       mn.clear_tape()
     end
-    return rig.bytes(w)
+    return core_rig.bytes(w)
   end
   t.ok(train(true) == train(false), "other parameters")
 end)
@@ -276,12 +276,12 @@ end)
 t.test("a dropped leaf lives as long as the plan that uses it", function()
   local plan
   do
-    local hidden = rig.normal({ 1000 }, 5)
+    local hidden = core_rig.normal({ 1000 }, 5)
     plan = mn.plan(function(x) return (x * hidden):sum() end)
   end
   local first = plan(mn.tensor { 2 }):item()
   settle()
-  for i = 1, 50 do rig.normal({ 1000 }, i) end
+  for i = 1, 50 do core_rig.normal({ 1000 }, i) end
   t.eq(plan(mn.tensor { 2 }):item(), first)
   t.ok(plan.recorded and first == first and first ~= 0)
 end)
@@ -347,7 +347,7 @@ t.test("rows out of range, out of order, or where there are none", function()
   whole(x)
   t.raises(function() whole:rows(0, 1) end, "sum needs the whole sequence")
   local back = mn.plan(function(a)
-    local w = rig.normal({ D, D }, 2, true)
+    local w = core_rig.normal({ D, D }, 2, true)
     mn.linear(a, w):sum():backward()
   end)
   back(x)
@@ -374,12 +374,12 @@ t.test("rows have the same bits on any number of threads, which share out each o
   mn.manual_seed(3)
   local nn = mn.nn
   local into, norm, wide, gate, out = nn.linear(D, d, { act = "tanh" }), nn.layer_norm(d), nn.linear(d, d), nn.gru_gate(d), nn.linear(d, 1)
-  local w, h = rig.normal({ 3 * d, d }, 8), rig.normal({ copies, d }, 9)
-  local x = mn.sequence { shape = { T, copies, D } }:copy(rig.normal({ T, copies, D }, 7))
+  local w, h = core_rig.normal({ 3 * d, d }, 8), core_rig.normal({ copies, d }, 9)
+  local x = mn.sequence { shape = { T, copies, D } }:copy(core_rig.normal({ T, copies, D }, 7))
   local function forward(input)
     local a = into(input)
     local b = gate(a, wide(norm(a)))
-    local c = mn.gru { i = mn.linear(b, w), w = w, bias = rig.normal({ d }, 10), h = h }
+    local c = mn.gru { i = mn.linear(b, w), w = w, bias = core_rig.normal({ d }, 10), h = h }
     return out(gate(b, wide(norm(c))))
   end
   for n = 1, 3 do
@@ -388,14 +388,14 @@ t.test("rows have the same bits on any number of threads, which share out each o
     local y = plan(x)
     y:fill(0)
     for row = 0, T - 1 do plan:rows(row, row + 1) end
-    bits[n] = rig.bytes(y)
+    bits[n] = core_rig.bytes(y)
   end
   engine.check(C.mn_set_threads(ctx, threads))
   t.ok(bits[1] == bits[2] and bits[1] == bits[3], "the bits depend on the number of threads")
 end)
 
 t.test("find_nan names the op and the tensor", function()
-  local x, w = x_of(1), rig.normal({ D, D }, 2, true)
+  local x, w = x_of(1), core_rig.normal({ D, D }, 2, true)
   local plan = mn.plan(function(a)
     w:zero_grad()
     local y = mn.linear(a, w)
@@ -427,7 +427,7 @@ t.test("find_nan names the op and the tensor", function()
 end)
 
 t.test("profile adds up the seconds of each op", function()
-  local plan = mn.plan(function(a) return mn.linear(a, rig.normal({ D, D }, 2)):tanh() end)
+  local plan = mn.plan(function(a) return mn.linear(a, core_rig.normal({ D, D }, 2)):tanh() end)
   plan(x_of(1))
   plan:profile()
   for _ = 1, 10 do plan:run() end
@@ -476,11 +476,11 @@ t.test("recording again and again takes no more memory", function()
   local function round() plan(short) plan(long) end
   for _ = 1, 20 do round() end
   settle()
-  local bytes, heap = C.mn_bytes(ctx, "plan"), rig.heap()
+  local bytes, heap = C.mn_bytes(ctx, "plan"), core_rig.heap()
   for _ = 1, 1500 do round() end
   settle()
   t.eq(C.mn_bytes(ctx, "plan"), bytes)
-  t.ok(rig.heap() - heap < 2e5, ("%d bytes of the heap are lost"):format(rig.heap() - heap))
+  t.ok(core_rig.heap() - heap < 2e5, ("%d bytes of the heap are lost"):format(core_rig.heap() - heap))
 end)
 
 t.test("dropped plans give their memory back", function()

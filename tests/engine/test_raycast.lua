@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
 local SIDE, BORDER = 64, 2
 local EYE, WALL, BALL, PITCH, FIELD = 0.45, 0.75, 0.3, math.rad(5.7), math.rad(80)
@@ -115,7 +115,7 @@ for _, case in ipairs { { "grid", 9, 0 }, { "grid", 15, 0 }, { "continuous", 9, 
     local env = envs.new("memory_maze", { mode = mode, size = size, observation = "pixels", num_envs = copies, randomize_colors = 1 })
     t.eq(table.concat(env.observation_space.shape, "x"), "64x64x3")
     t.eq(env.observation_space.dtype, "u8")
-    local r, worst, sum, n = stepping.rig(env), 0, 0, 0
+    local r, worst, sum, n = env_rig.rig(env), 0, 0, 0
     env:reset_raw(r.obs, size)
     for time = 0, 24 do
       if time % 8 == 0 then
@@ -126,7 +126,7 @@ for _, case in ipairs { { "grid", 9, 0 }, { "grid", 15, 0 }, { "continuous", 9, 
           t.ok(bordered(pixels, targets[truth.colors[truth.prompt + 1]]), "the border has the prompt's colour")
         end
       end
-      stepping.step(r)
+      env_rig.step(r)
     end
     -- edges of walls are as sharp as rays are dense; where a pixel's middle lies near one, painters differ
     t.ok(sum / n < 0.005, ("%.4f of the pixels differ"):format(sum / n))

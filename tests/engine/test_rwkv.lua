@@ -2,7 +2,7 @@
 -- (decays of 0, 1 and 1e-6, keys of 80, resets that cut off NaN, 10,000 steps), and the cores' published beginnings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -10,14 +10,14 @@ local NAN = 0 / 0
 
 ---Normal numbers, times scale.
 local function numbers(shape, stream, scale)
-  local x = rig.normal(shape, stream)
+  local x = core_rig.normal(shape, stream)
   for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] * (scale or 1) end
   return x
 end
 
 ---Numbers between 0 and 1, some of them exactly 0, 1 and 1e-6.
 local function decays(shape, stream)
-  local x, edge = rig.normal(shape, stream), { [0] = 0, [1] = 1, [2] = 1e-6 }
+  local x, edge = core_rig.normal(shape, stream), { [0] = 0, [1] = 1, [2] = 1e-6 }
   for i = 0, x:size() - 1 do x:data()[i] = edge[(i * 7919) % 23] or 1 / (1 + math.exp(-2 - x:data()[i])) end
   return x
 end
@@ -66,7 +66,7 @@ t.test("wkv is the double sum of its definition, with keys of 80 and any decay",
   local T, B, D = 41, 2, 70
   for _, size in ipairs { 1, 80 } do
     local a = { k = numbers({ T, B, D }, 1, size), v = numbers({ T, B, D }, 2), decay = numbers({ D }, 3, 3), first = numbers({ D }, 4, 2),
-                done = rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 17, 1 }, { 40 } }) }
+                done = core_rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 17, 1 }, { 40 } }) }
     for i, extreme in ipairs { -90, 90, 1000, -1000 } do a.decay:data()[i] = extreme end      -- w = 0 and w = -infinity
     all_close(kept((ops.wkv4(a))), direct_wkv(a, T, B, D), 5e-6, "keys of " .. size)
   end
@@ -80,16 +80,16 @@ t.test("wkv: nothing was seen is an exponent of -1e38, by hand, by default and a
   a.p, a.q, a.o = numbers({ B, D }, 5), numbers({ B, D }, 6), mn.tensor { shape = { B, D } }:fill(-1e38)
   a.p:fill(0) a.q:fill(0)
   local by_hand = kept((ops.wkv4(a)))
-  t.eq(rig.bytes(by_hand), rig.bytes(y))
-  a.p, a.q, a.o, a.done = p:fill(NAN), q:fill(NAN), o:fill(NAN), rig.done(T, B, { { 0 } })
+  t.eq(core_rig.bytes(by_hand), core_rig.bytes(y))
+  a.p, a.q, a.o, a.done = p:fill(NAN), q:fill(NAN), o:fill(NAN), core_rig.done(T, B, { { 0 } })
   local reset = kept((ops.wkv4(a)))
-  t.eq(rig.bytes(reset), rig.bytes(y))
+  t.eq(core_rig.bytes(reset), core_rig.bytes(y))
 end)
 
 t.test("wkv: the exponent's gradient is that of the scale of both sums", function()
   local B, D = 1, 3
   local a = { k = numbers({ 1, B, D }, 1), v = numbers({ 1, B, D }, 2), decay = numbers({ D }, 3), first = numbers({ D }, 4) }
-  for i, name in ipairs { "p", "q", "o" } do a[name] = rig.normal({ B, D }, 4 + i, true) end
+  for i, name in ipairs { "p", "q", "o" } do a[name] = core_rig.normal({ B, D }, 4 + i, true) end
   a.q:fill(1.5)
   ;(ops.wkv4(a)):sum():backward()
   for d = 0, D - 1 do     -- y depends on p e^o and q e^o alone
@@ -130,7 +130,7 @@ end
 
 local function matrix_inputs(T, B, H, K, V)
   return { r = numbers({ T, B, H, K }, 1), k = numbers({ T, B, H, K }, 2), v = numbers({ T, B, H, V }, 3), keep = decays({ T, B, H, K }, 4),
-           S = numbers({ B, H, K, V }, 5), done = rig.done(T, B, { { 0, 1 }, { 7, 0 }, { 16, 0 }, { 17, 0 }, { 40 } }) }
+           S = numbers({ B, H, K, V }, 5), done = core_rig.done(T, B, { { 0, 1 }, { 7, 0 }, { 16, 0 }, { 17, 0 }, { 40 } }) }
 end
 
 -- Directions of length 1 to take out, and rates of putting back.
@@ -173,15 +173,15 @@ t.test("a reset cuts off whatever came before: NaN in the state, NaN in the inpu
   for _, name in ipairs { "wkv6", "wkv7" } do
     local a = matrix_inputs(T, B, H, K, K)
     if name == "wkv7" then with_directions(a, T, B, H, K) else a.first = numbers({ H, K }, 9) end
-    a.done = rig.done(T, B, { { 6 } })
-    local clean = rig.rows(kept((ops[name](a))), 6, T)
+    a.done = core_rig.done(T, B, { { 6 } })
+    local clean = core_rig.rows(kept((ops[name](a))), 6, T)
     a.S:fill(NAN)
     a.k:data()[3 * K] = NAN
     local y, S = kept(ops[name](a))
-    t.eq(rig.bytes(rig.rows(y, 6, T)), rig.bytes(clean), name)
-    t.ok(rig.finite(S), name)
-    t.ok(not rig.finite(rig.rows(y, 0, 6)), name .. ": NaN vanished")
-    local leaf = rig.normal(a.v:shape(), 3, true)
+    t.eq(core_rig.bytes(core_rig.rows(y, 6, T)), core_rig.bytes(clean), name)
+    t.ok(core_rig.finite(S), name)
+    t.ok(not core_rig.finite(core_rig.rows(y, 0, 6)), name .. ": NaN vanished")
+    local leaf = core_rig.normal(a.v:shape(), 3, true)
     a.v = leaf
     local weights = numbers(y:shape(), 11)
     for i = 0, 6 * K - 1 do weights:data()[i] = 0 end
@@ -193,7 +193,7 @@ end)
 
 t.test("wkv7_keys: directions have length 1, however large or small the key; none for a key of 0", function()
   local sizes, K = { 1, 1e30, 1e-11, 0 }, 20
-  local a = { k = rig.normal({ #sizes, 1, 1, K }, 1, true), a = decays({ #sizes, 1, 1, K }, 2), k_k = numbers({ 1, K }, 3), k_a = numbers({ 1, K }, 4) }
+  local a = { k = core_rig.normal({ #sizes, 1, 1, K }, 1, true), a = decays({ #sizes, 1, 1, K }, 2), k_k = numbers({ 1, K }, 3), k_a = numbers({ 1, K }, 4) }
   for i, size in ipairs(sizes) do for j = 0, K - 1 do a.k:data()[(i - 1) * K + j] = a.k:data()[(i - 1) * K + j] * size end end
   local write, out, back = ops.wkv7_keys(a)
   for i, size in ipairs(sizes) do
@@ -202,7 +202,7 @@ t.test("wkv7_keys: directions have length 1, however large or small the key; non
     t.near(math.sqrt(length), size == 0 and 0 or 1, 1e-5, "key of " .. size)
   end
   ;(out * out + back):sum():backward()
-  t.ok(rig.finite(write) and rig.finite(mn.tensor { shape = { #sizes * K } }:copy(a.k)))
+  t.ok(core_rig.finite(write) and core_rig.finite(mn.tensor { shape = { #sizes * K } }:copy(a.k)))
   for i = 0, #sizes * K - 1 do t.ok(a.k:grad_data()[i] == a.k:grad_data()[i], "NaN") end
   mn.clear_tape()
 end)
@@ -213,7 +213,7 @@ t.test("wkv_out: a read-out of zeros, and one of 1e18, are finite", function()
               gate = numbers({ T, 1, H, V }, 4), act = "silu" }
   for i = 0, H * V - 1 do a.y:data()[i] = 0 end
   local z = kept((ops.wkv_out(a)))
-  t.ok(rig.finite(z))
+  t.ok(core_rig.finite(z))
   for i = 0, H * V - 1 do
     local g = a.gate:data()[i]
     t.near(z:data()[i], a.bias:data()[i] * g / (1 + math.exp(-g)), 1e-6)
@@ -244,16 +244,16 @@ local names = { "rwkv4", "rwkv6", "rwkv7" }
 
 t.test("10,000 steps stay finite, with huge inputs among them", function()
   for _, name in ipairs(names) do
-    local c = rig.build { name }
+    local c = core_rig.build { name }
     local x = numbers({ 500, 1, 5 }, 1)
     for i = 0, 50 do x:data()[i * 47] = 1e6 end
     local state = c:initial(1)
     for _ = 1, 20 do
       local y
-      y, state = rig.run(c, x, nil, state)
-      t.ok(rig.finite(y), name)
+      y, state = core_rig.run(c, x, nil, state)
+      t.ok(core_rig.finite(y), name)
     end
-    for key, s in pairs(state) do t.ok(rig.finite(s), name .. " " .. key) end
+    for key, s in pairs(state) do t.ok(core_rig.finite(s), name .. " " .. key) end
   end
 end)
 
@@ -278,13 +278,13 @@ t.test("as published, a fresh core passes its input through: what it adds starts
   for _, name in ipairs(names) do
     mn.manual_seed(1)
     local c = mn.core(name, { d_in = 3, d_model = 32, n_layers = 2 })
-    local x, start = numbers({ 4, 2, 3 }, 1), rig.warm(c, 2)
-    local y, after = rig.run(c, x, nil, start)
-    t.near(rig.apart(y, rig.run(c, x)), 0, 1e-6, name)
+    local x, start = numbers({ 4, 2, 3 }, 1), core_rig.warm(c, 2)
+    local y, after = core_rig.run(c, x, nil, start)
+    t.near(core_rig.apart(y, core_rig.run(c, x)), 0, 1e-6, name)
     local p = c:state_dict()
     local first = p["layers.0.attn.decay"]:data()
     t.ok(first[0] < first[31], name .. ": decays rise with the channel")
-    t.ok(rig.apart(after["layers.1.att_x"], start["layers.1.att_x"]) > 1e-3, name)
+    t.ok(core_rig.apart(after["layers.1.att_x"], start["layers.1.att_x"]) > 1e-3, name)
   end
 end)
 

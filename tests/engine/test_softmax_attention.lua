@@ -3,7 +3,7 @@
 -- built on it see.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core = require "mneme.models.core"
@@ -123,7 +123,7 @@ end
 
 local function weighted(y)
   local total = 0
-  for i, v in pairs(y) do total = total + rig.weight(i) * v end
+  for i, v in pairs(y) do total = total + contract_rig.weight(i) * v end
   return total
 end
 
@@ -132,7 +132,7 @@ t.test("gradients over several blocks are slopes of the two loops", function()
     local a = inputs(case)
     local y = (ops.attention(a))
     local w = mn.tensor { shape = y:shape() }
-    for i = 0, w:size() - 1 do w:data()[i] = rig.weight(i) end
+    for i = 0, w:size() - 1 do w:data()[i] = contract_rig.weight(i) end
     ;(y * w):sum():backward()
     local exact = in_double(a)
     for name, leaf in pairs(a) do
@@ -204,14 +204,14 @@ t.test("what is blocked or dropped by a reset may hold NaN, forward and backward
         a.done = mn.tensor { shape = { T, 1 }, dtype = "u8" }
         a.done:data()[0] = 1
       end
-      local clean = rig.bytes((ops.attention(a)))
+      local clean = contract_rig.bytes((ops.attention(a)))
       for m = 0, 5 do
         if how == "done" or a.mask:data()[m] ~= 0 then
           for i = 0, 7 do a.mk:data()[m * 8 + i], a.mv:data()[m * 8 + i] = 0 / 0, 1 / 0 end
         end
       end
       local y = (ops.attention(a))
-      t.ok(rig.bytes(y) == clean, "y changed")
+      t.ok(contract_rig.bytes(y) == clean, "y changed")
       y:sum():backward()
       for _, name in ipairs { "q", "k", "v", "u", "w", "r", "mk", "mv" } do finite(a[name], name, true) end
       mn.clear_tape()
@@ -284,8 +284,8 @@ t.test("weights for people are worked out when somebody reads them, and at no ot
   local T, B, H, K = 5, 2, 2, 3
   local function sequence() return mn.sequence { shape = { T, B, H, K } } end
   local q, k, memory = sequence(), sequence(), mn.tensor { shape = { 1, 2, B, H * K } }
-  q:copy(rig.normal({ T, B, H, K }, 1))
-  k:copy(rig.normal({ T, B, H, K }, 2))
+  q:copy(contract_rig.normal({ T, B, H, K }, 1))
+  k:copy(contract_rig.normal({ T, B, H, K }, 2))
   local plan = mn.plan(function(p, r, m)
     return p * 1, (ops.attention_weights { q = p, k = r, v = r }), (ops.memory_push { x = ops.reshape(r, { d0 = T, d1 = B, d2 = H * K }), memory = m })
   end)
@@ -330,8 +330,8 @@ end)
 
 t.test("gtrxl has the published number of parameters; its idle biases have no gradient", function()
   t.eq(core.new("gtrxl", {}):describe().parameters, 1584256)
-  local c = rig.build { "gtrxl", memory = 3 }
-  c(rig.normal({ 9, 2, c.config.d_in }, 1), nil, rig.warm(c, 2)):sum():backward()
+  local c = contract_rig.build { "gtrxl", memory = 3 }
+  c(contract_rig.normal({ 9, 2, c.config.d_in }, 1), nil, contract_rig.warm(c, 2)):sum():backward()
   for name, p in pairs(c:named_parameters()) do
     local idle, size = name:find "attn%.k%.bias" or name:find "attn%.pos%.bias", 0
     for i = 0, p:size() - 1 do size = size + math.abs(p:grad_data()[i]) end
@@ -346,7 +346,7 @@ local function by_steps(c, x)
   local y, state = mn.tensor { shape = { T, B, c.d_out } }, nil
   for i = 0, T - 1 do
     local part
-    part, state = rig.run(c, rig.rows(x, i, i + 1), nil, state)
+    part, state = contract_rig.run(c, contract_rig.rows(x, i, i + 1), nil, state)
     ffi.copy(y:data() + i * B * c.d_out, part:data(), B * c.d_out * 4)
   end
   return y
@@ -354,27 +354,27 @@ end
 
 -- With one layer, how many rows after row 0 change when it does.
 local function reach(run, c, T)
-  local x = rig.normal({ T, 1, c.config.d_in }, 1)
+  local x = contract_rig.normal({ T, 1, c.config.d_in }, 1)
   local y, last = run(c, x), 0
   x:data()[0] = x:data()[0] + 1
   local changed = run(c, x)
   for i = 0, T - 1 do
-    if rig.bytes(rig.rows(y, i, i + 1)) ~= rig.bytes(rig.rows(changed, i, i + 1)) then last = i end
+    if contract_rig.bytes(contract_rig.rows(y, i, i + 1)) ~= contract_rig.bytes(contract_rig.rows(changed, i, i + 1)) then last = i end
   end
   return last
 end
 
 t.test("steps of gtrxl see M back, its sequences further; the transformer sees M back either way", function()
   local T, M = 45, 4
-  local function sequence(c, x) return (rig.run(c, x)) end
-  local xl, plain = rig.build { "gtrxl", memory = M, n_layers = 1 }, rig.build { "transformer", memory = M, n_layers = 1 }
+  local function sequence(c, x) return (contract_rig.run(c, x)) end
+  local xl, plain = contract_rig.build { "gtrxl", memory = M, n_layers = 1 }, contract_rig.build { "transformer", memory = M, n_layers = 1 }
   t.eq(reach(by_steps, xl, T), M)
   t.eq(reach(sequence, xl, T), T - 1)
   t.eq(reach(by_steps, plain, T), M)
   t.eq(reach(sequence, plain, T), M)
-  local deep = rig.build { "transformer", memory = M, n_layers = 3 }
-  local x = rig.normal({ T, 2, deep.config.d_in }, 1)
-  t.near(rig.apart(by_steps(deep, x), sequence(deep, x)), 0, 2e-5)
+  local deep = contract_rig.build { "transformer", memory = M, n_layers = 3 }
+  local x = contract_rig.normal({ T, 2, deep.config.d_in }, 1)
+  t.near(contract_rig.apart(by_steps(deep, x), sequence(deep, x)), 0, 2e-5)
 end)
 
 t.test("settings that make no sense", function()

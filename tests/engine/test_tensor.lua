@@ -2,7 +2,7 @@
 -- whatever is given wrongly is an error at the user's line, never a crash and never another tensor's numbers.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local tensor = require "mneme.tensor.tensor"
@@ -315,15 +315,15 @@ t.test("no_grad around backward: its gradient buffers do not come back as someon
 end)
 
 t.test("a leaf dropped while the tape needs it lives on", function()
-  local w, want = rig.normal({ 100 }, 3, true), {}
+  local w, want = core_rig.normal({ 100 }, 3, true), {}
   local function loss()
-    local x = rig.normal({ 100 }, 4)
+    local x = core_rig.normal({ 100 }, 4)
     for k = 0, 99 do want[k] = x:data()[k] end
     return (w * x):sum()
   end
   local l = loss()
   settle()
-  for i = 1, 100 do rig.normal({ 100 }, 50 + i) end
+  for i = 1, 100 do core_rig.normal({ 100 }, 50 + i) end
   l:backward()
   for k = 0, 99 do t.eq(w:grad():data()[k], want[k]) end
   mn.clear_tape()
@@ -373,13 +373,13 @@ t.test("dropped leaves give their memory back without being asked", function()
     most = math.max(most, C.mn_bytes(ctx, "leaf"))
   end
   t.ok(most < 200e6, ("leaves took %.0f MB"):format(most / 1e6))
-  if rig.heap() > 0 then t.ok(C.mn_bytes(ctx, "resident") - before < 300e6, "resident memory") end   -- not under ASan
+  if core_rig.heap() > 0 then t.ok(C.mn_bytes(ctx, "resident") - before < 300e6, "resident memory") end   -- not under ASan
   settle()
   t.ok(C.mn_bytes(ctx, "leaf") < 64e6)
 end)
 
 t.test("small leaves and eager steps leave nothing behind", function()
-  local w = rig.normal({ 8, 8 }, 1, true)
+  local w = core_rig.normal({ 8, 8 }, 1, true)
   local function step()
     local x = mn.tensor { shape = { 8, 8 } }
     for _ = 1, 5 do x = mn.tensor { shape = { 8, 8 }, grad = true } + x end
@@ -389,7 +389,7 @@ t.test("small leaves and eager steps leave nothing behind", function()
   end
   for _ = 1, 300 do step() end
   settle()
-  local leaf, peak, heap = C.mn_bytes(ctx, "leaf"), C.mn_bytes(ctx, "arena_peak"), rig.heap()
+  local leaf, peak, heap = C.mn_bytes(ctx, "leaf"), C.mn_bytes(ctx, "arena_peak"), core_rig.heap()
   for _ = 1, 40 do                       -- in bounds, so that the number of leaves at once is the same
     for _ = 1, 300 do step() end
     settle()
@@ -397,11 +397,11 @@ t.test("small leaves and eager steps leave nothing behind", function()
   t.eq(C.mn_bytes(ctx, "leaf"), leaf)
   t.eq(C.mn_bytes(ctx, "arena_peak"), peak)
   t.eq(C.mn_bytes(ctx, "arena"), 0)
-  t.ok(rig.heap() - heap < 2e5, ("%d bytes of the heap are lost"):format(rig.heap() - heap))
+  t.ok(core_rig.heap() - heap < 2e5, ("%d bytes of the heap are lost"):format(core_rig.heap() - heap))
 end)
 
 t.test("backward refuses values that were overwritten since", function()
-  local w, x = rig.normal({ 3, 3 }, 1, true), rig.normal({ 2, 3 }, 2)
+  local w, x = core_rig.normal({ 3, 3 }, 1, true), core_rig.normal({ 2, 3 }, 2)
   local y = mn.linear(x, w)
   local loss = y:sum()
   mn.keep(y, x)
@@ -410,7 +410,7 @@ t.test("backward refuses values that were overwritten since", function()
   loss:backward()
   mn.keep(mn.linear(x, w):sum(), mn.tensor { 0 })
   mn.clear_tape()
-  x:copy(rig.normal({ 2, 3 }, 3))
+  x:copy(core_rig.normal({ 2, 3 }, 3))
   mn.no_grad(function() mn.keep(mn.linear(x, w), x) end)
 end)
 

@@ -1,7 +1,7 @@
 -- test_tensor_ops.lua -- elementwise ops, comparisons and reductions as a script calls them: against PyTorch in float64
 -- (tests/reference/tensor_ops.py), with gradients; numbers in place of tensors, masks, several axes.
 local t = require "tests.harness"
-local cases = require "tests.support.op_cases"
+local op_cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
@@ -44,7 +44,7 @@ local function run(case)
   compare("y", y, case.y)
   if not next(leaves) or not select(2, next(leaves)):wants_grad() then return end
   local weights = mn.zeros_like(y)
-  for k = 0, y:size() - 1 do weights:data()[k] = cases.cotangent(k) end
+  for k = 0, y:size() - 1 do weights:data()[k] = op_cases.cotangent(k) end
   (y * weights):sum():backward()
   for i, x in pairs(leaves) do compare("the gradient of input " .. i, x:grad(), case.inputs[i].gradient) end
 end
@@ -70,11 +70,11 @@ end
 
 t.test("every op that broadcasts takes a number for either operand, which is a tensor without axes", function()
   local tried = 0
-  cases.each(function(name, hints, op)
+  op_cases.each(function(name, hints, op)
     if not C.mn_op_broadcasts(op) then return end
     local hint = { shapes = {}, positive = hints[1].positive, type = hints[1].type }
     for i, input in ipairs(tensor.signatures[name].inputs) do hint.shapes[input.name] = i == 1 and { 2, 3 } or { 3 } end
-    local case = cases.make(name, hint)
+    local case = op_cases.make(name, hint)
     for place, x in ipairs(case.inputs) do
       local with_number, with_tensor = {}, {}
       for i, input in ipairs(case.inputs) do

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local mn = require "mneme"
 local errors = require "mneme.base.errors"
-local torch = require "mneme.tensor.torch_names"
+local torch_names = require "mneme.tensor.torch_names"
 
 t.test("what is suggested for a name of PyTorch runs", function()
   local function scope()
@@ -13,7 +13,7 @@ t.test("what is suggested for a name of PyTorch runs", function()
       net = mn.nn.linear(3, 3) }, { __index = { math = math } })
   end
   local ran = 0
-  for _, list in pairs(torch) do
+  for _, list in pairs(torch_names) do
     for name, entry in pairs(list) do
       t.ok(entry[1] or entry[2], name .. " has no answer")
       if entry[1] then
@@ -30,10 +30,10 @@ end)
 
 t.test("no name of PyTorch's that is one of ours waits in the table", function()
   local dead = {}
-  for name in pairs(torch.functions) do
+  for name in pairs(torch_names.functions) do
     if pcall(function() return mn[name] end) and rawget(mn.Tensor, name) then dead[#dead + 1] = name end
   end
-  for name in pairs(torch.nn) do if rawget(mn.nn, name) then dead[#dead + 1] = "nn." .. name end end
+  for name in pairs(torch_names.nn) do if rawget(mn.nn, name) then dead[#dead + 1] = "nn." .. name end end
   t.ok(#dead == 0, "remove from torch_names.lua: " .. table.concat(dead, " "))
 end)
 

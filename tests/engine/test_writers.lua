@@ -121,17 +121,17 @@ t.test("every writer of a tensor raises its version, and so does not change a gr
 end)
 
 t.test("ops that work in place say which inputs they write", function()
-  local cases = require "tests.support.op_cases"
-  cases.each(function(name, hints, op)
-    local case = cases.make(name, hints[1])
-    local leaves, was = cases.leaves(ctx, case, true), {}
+  local op_cases = require "tests.support.op_cases"
+  op_cases.each(function(name, hints, op)
+    local case = op_cases.make(name, hints[1])
+    local leaves, was = op_cases.leaves(ctx, case, true), {}
     local function of(i, x) return ffi.string(C.mn_tensor_data(ctx, leaves + (i - 1)), x.n * (x.dtype == C.MN_U8 and 1 or 4)) end
     for i, x in ipairs(case.inputs) do if x.given then was[i] = { of(i, x), version(leaves[i - 1]) } end end
-    cases.apply(ctx, op, case, leaves)
+    op_cases.apply(ctx, op, case, leaves)
     for i, x in ipairs(case.inputs) do
       if was[i] and of(i, x) ~= was[i][1] then t.ok(version(leaves[i - 1]) > was[i][2], name .. ": it changes " .. x.name .. " unsaid") end
     end
-    cases.free(ctx, case, leaves)
+    op_cases.free(ctx, case, leaves)
     mn.clear_tape()
   end)
 end)
@@ -184,9 +184,9 @@ t.test("what was computed is not written into: the message says what to write", 
 end)
 
 t.test("an input marked ~ is refused where it wants a gradient", function()
-  local tensors = require "mneme.tensor.tensor"
+  local tensor = require "mneme.tensor.tensor"
   local n = 0
-  for name, s in pairs(tensors.signatures) do
+  for name, s in pairs(tensor.signatures) do
     for _, a in ipairs(s.inputs) do
       if a.no_grad and name ~= "custom_gradient" then n = n + 1 end
     end

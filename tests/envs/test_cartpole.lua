@@ -6,9 +6,9 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local C, rig = engine.C, stepping.rig
+local C, rig = engine.C, env_rig.rig
 
 local function make(settings) return envs.new("noisy_cartpole", settings) end
 
@@ -113,7 +113,7 @@ local function noise_of(copies, steps, f)
   for _, r in ipairs { a, b } do r.env:reset_raw(r.obs, 6) end
   for s = 0, steps do
     for i = 0, copies - 1 do f(s, i, a.obs + 4 * i, b.obs + 4 * i, noise) end
-    for _, r in ipairs { a, b } do stepping.step(r) end
+    for _, r in ipairs { a, b } do env_rig.step(r) end
   end
 end
 

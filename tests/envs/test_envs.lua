@@ -5,11 +5,11 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
 local C = engine.C
-local choose, rig, seen, final = stepping.choose, stepping.rig, stepping.seen, stepping.final
-local hidden, step, roll, follow = stepping.hidden, stepping.step, stepping.roll, stepping.follow
+local choose, rig, seen, final = env_rig.choose, env_rig.rig, env_rig.seen, env_rig.final
+local hidden, step, roll, follow = env_rig.hidden, env_rig.step, env_rig.roll, env_rig.follow
 
 for _, e in ipairs(envs.list()) do
   local function make(settings) return envs.new(e.name, settings) end

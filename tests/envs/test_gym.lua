@@ -22,7 +22,8 @@ local function trace(env, steps, from)
     local actions = {}
     for i = 1, n do actions[i] = (k * 7 + (env.at and env.at[i] or i) * 3) % env.action_space.n end
     local obs, reward, terminated, truncated, info = env:step(actions)
-    for _, x in ipairs { obs, reward, terminated, truncated } do parts[#parts + 1] = tostring(ffi.string(x:data(), x:size() * (x:dtype() == "u8" and 1 or 4))) end
+    for _, x in ipairs { obs, reward, terminated, truncated } do parts[#parts + 1] = tostring(ffi.string(x:data(), x:size() * (x:dtype() == "u8" and 1
+      or 4))) end
     for i = 0, n - 1 do
       if terminated:data()[i] + truncated:data()[i] > 0 then
         parts[#parts + 1] = ("%d %.9g %.9g %d %.9g"):format(i, info.ret:data()[i], info.score:data()[i], info.length:data()[i],

@@ -4,11 +4,11 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local mazes = require "tests.support.maze_rig"
+local maze_rig = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 
 local C = engine.C
-local maze_of, distances, tally, SOUTH, EAST = mazes.maze_of, mazes.distances, mazes.tally, mazes.south, mazes.east
+local maze_of, distances, tally, SOUTH, EAST = maze_rig.maze_of, maze_rig.distances, maze_rig.tally, maze_rig.south, maze_rig.east
 
 local function make(settings) return envs.new("memory_maze", settings) end
 
@@ -40,7 +40,7 @@ local function measure(m, add)
       local parity, is, ways = by_parity[3 - row % 2 - col % 2], m.cells[row][col], 0
       parity[1], parity[2] = parity[1] + (is > 0 and 1 or 0), parity[2] + 1
       if is > 0 then
-        for _, d in ipairs(mazes.directions) do ways = ways + (m.cells[row + d[1]][col + d[2]] > 0 and 1 or 0) end
+        for _, d in ipairs(maze_rig.directions) do ways = ways + (m.cells[row + d[1]][col + d[2]] > 0 and 1 or 0) end
         t.ok(ways >= 2, "a dead end")
         open, room, edges = open + 1, room + (is == 2 and 1 or 0), edges + ways / 2
       end

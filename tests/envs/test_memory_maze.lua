@@ -2,10 +2,10 @@
 -- levels; what it refuses.
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
-local mazes = require "tests.support.maze_rig"
+local maze_rig = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 
-local maze_of, SOUTH, EAST = mazes.maze_of, mazes.south, mazes.east
+local maze_of, SOUTH, EAST = maze_rig.maze_of, maze_rig.south, maze_rig.east
 
 local function make(settings) return envs.new("memory_maze", settings) end
 

@@ -6,9 +6,9 @@ local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local scene = require "mneme.insight.view.scene"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local C, rig = engine.C, stepping.rig
+local C, rig = engine.C, env_rig.rig
 local NOOP, FORWARD, LEFT, RIGHT, FORWARD_RIGHT = 0, 1, 2, 3, 5
 
 local function make(settings)
@@ -102,7 +102,7 @@ t.test("the ball never enters a wall, sticks to what it meets, and comes away ag
   env:reset_raw(r.obs, 4)
   local met = 0
   for time = 1, 400 do
-    if time <= 200 then stepping.step(r) else act(r, FORWARD) end
+    if time <= 200 then env_rig.step(r) else act(r, FORWARD) end
     for i = 0, n - 1 do
       local room = clearance(env:truth(i), size)
       t.ok(room > 0.1 - 1e-5, ("copy %d is %.4f from a wall"):format(i, room))
@@ -145,7 +145,7 @@ t.test("a touch of the target asked for pays 1 and asks for another, and nothing
       local b = before[i]
       local ahead, right = b.target_vectors[2 * b.prompt + 1], b.target_vectors[2 * b.prompt + 2]
       local stray = math.abs(right) > 0.3 * ahead
-      r.action[i] = (stepping.act(i, r.time, 5) == 0 or not stray) and FORWARD or right > 0 and FORWARD_RIGHT or LEFT
+      r.action[i] = (env_rig.act(i, r.time, 5) == 0 or not stray) and FORWARD or right > 0 and FORWARD_RIGHT or LEFT
     end
     r.time = r.time + 1
     env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
@@ -213,7 +213,7 @@ t.test("drawn: the maze, where the ball looks, and the picture that it sees", fu
   local env = make { observation = "pixels", num_envs = 2 }
   local r = rig(env)
   env:reset_raw(r.obs, 1)
-  for _ = 1, 7 do stepping.step(r) end
+  for _ = 1, 7 do env_rig.step(r) end
   local drawing = env:draw(1)
   local shapes, arrow = C.mn_canvas_shapes(drawing), nil
   for i = 0, C.mn_canvas_count(drawing) - 1 do

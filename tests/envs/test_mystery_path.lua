@@ -7,9 +7,9 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local rig = stepping.rig
+local rig = env_rig.rig
 local ids = { "mystery_path", "mystery_path_grid" }
 
 local function with(settings, more)

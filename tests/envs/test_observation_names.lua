@@ -2,7 +2,7 @@
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local mn = require "mneme"
-local names = require "mneme.envs.native"
+local native = require "mneme.envs.native"
 
 -- The settings in which every environment is tried: its own, and others where its observation has another form.
 local cases = { memory_maze = { { observation = "vector" }, { minimap = 1 }, { view = 5 }, { observation = "pixels" } },
@@ -68,7 +68,7 @@ end)
 
 t.test("a declaration that does not fit is refused with its reason; one of a script names its numbers", function()
   local space = { shape = { 6 }, dtype = "f32" }
-  local function groups(text) return names.groups("mine", text, space, { side = 2 }) end
+  local function groups(text) return native.groups("mine", text, space, { side = 2 }) end
   t.eq(#groups(nil), 0)
   t.eq(groups("cue[side*side] asked[*]")[2].n, 2)
   t.eq(groups("u8: a[*] f32: b=x,y c[4]")[1].names[2], "b y")

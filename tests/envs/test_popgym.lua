@@ -4,11 +4,11 @@ local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
-local stepping = require "tests.support.env_rig"
-local rig_of_games = require "tests.support.game_rig"
+local env_rig = require "tests.support.env_rig"
+local game_rig = require "tests.support.game_rig"
 
-local act, rig, rules = stepping.act, stepping.rig, rig_of_games.rules
-local play, within, LEVELS = rig_of_games.play, rig_of_games.within, rig_of_games.levels
+local act, rig, rules = env_rig.act, env_rig.rig, game_rig.rules
+local play, within, LEVELS = game_rig.play, game_rig.within, game_rig.levels
 
 local GAMES = { "repeat_previous", "repeat_first", "autoencode", "concentration", "count_recall" }
 

@@ -3,9 +3,9 @@ local t = require "tests.harness"
 local C = require("mneme.base.engine").C
 local envs = require "mneme.envs.env"
 local tensor = require "mneme.tensor.tensor"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local rig, roll, follow = stepping.rig, stepping.roll, stepping.follow
+local rig, roll, follow = env_rig.rig, env_rig.roll, env_rig.follow
 
 -- Repeat the number seen first; the score is the share of right answers.
 local function repeat_first(more)

@@ -3,11 +3,11 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
-local games = require "tests.support.game_rig"
+local env_rig = require "tests.support.env_rig"
+local game_rig = require "tests.support.game_rig"
 
-local rig, play, within, of, remembering = stepping.rig, games.play, games.within, games.of, games.remembering
-local LEVELS, COPYING = games.levels, { "associative_recall", "selective_copy" }
+local rig, play, within, of, remembering = env_rig.rig, game_rig.play, game_rig.within, game_rig.of, game_rig.remembering
+local LEVELS, COPYING = game_rig.levels, { "associative_recall", "selective_copy" }
 
 local perfect = {}
 
@@ -197,7 +197,7 @@ t.test("decks are shuffled: each suit as often as it should, neighbours alike as
   end
   for i = 0, 999 do take(i, r.obs[i]) firsts[r.obs[i]] = firsts[r.obs[i]] + 1 end
   for s = 1, 51 * 4 do
-    stepping.step(r)
+    env_rig.step(r)
     for i = 0, 999 do
       local ended = r.terminated[i] == 1
       t.eq(ended, s % 51 == 0)
@@ -226,7 +226,7 @@ t.test("selective_copy: symbols stand anywhere with the same chance; length = to
       t.ok(x <= 5, "a question while symbols are shown")
       if x < 5 then places[s], kinds[x] = places[s] + 1, (kinds[x] or 0) + 1 end
     end
-    stepping.step(r)
+    env_rig.step(r)
   end
   for s = 1, 10 do within({ places[s] / r.n, math.sqrt(0.24 / r.n) }, 0.4, "place " .. s) end
   for x = 0, 4 do within({ kinds[x] / (4 * r.n), math.sqrt(0.16 / (4 * r.n)) }, 0.2, "symbol " .. x) end
@@ -238,7 +238,7 @@ t.test("selective_copy: symbols stand anywhere with the same chance; length = to
       t.eq(r.obs[i] < 8, s < 6)
       if s >= 6 then t.eq(env:truth(i).answer, env:truth(i).tokens[s - 5]) end
     end
-    stepping.step(r)
+    env_rig.step(r)
   end
   t.eq(r.terminated[0], 1)
 end)
@@ -261,7 +261,7 @@ t.test("associative_recall: keys come in rounds, questions too; settings of one'
     end
     if s == 5 then for i = 0, 49 do for key = 0, 4 do t.eq(shown[i][key], 1, "a round of pairs") end end end
     if s == 17 then for i = 0, 49 do for key = 0, 4 do t.eq(asked[i][key], 2, "two rounds of questions") end end end
-    stepping.step(r)
+    env_rig.step(r)
   end
   for i = 0, 49 do t.eq(r.terminated[i], 1) end
 end)
@@ -288,7 +288,7 @@ t.test("their rollouts are those of the day they were made", function()
   local pinned = { associative_recall = 699196570, autoencode = 182510903, concentration = 1250371103,
     count_recall = 1448759430, repeat_first = 1221180123, repeat_previous = 266559543, selective_copy = 1964835757 }
   for name, want in pairs(pinned) do
-    local log, digest = stepping.roll(envs.new(name .. "-v0", { num_envs = 2 }), 1, 400), 7
+    local log, digest = env_rig.roll(envs.new(name .. "-v0", { num_envs = 2 }), 1, 400), 7
     for i = 0, 1 do
       for k = 1, #log[i] do digest = (digest * 31 + log[i]:byte(k)) % 2147483647 end
     end

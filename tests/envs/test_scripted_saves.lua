@@ -6,7 +6,7 @@ local files = require "mneme.base.files"
 local luajit_pairs = require "mneme.base.luajit_pairs"
 local rehearsal = require "mneme.envs.rehearsal"
 local shell = require "tests.support.shell"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
 -- An environment of one observed number; reset and step are given.
 local function small(reset, step, more)
@@ -226,14 +226,14 @@ t.test("rehearsal: leaves no trace", function()
   t.eq(keys_of(list.deep), "1")
   t.eq(list.deep[1], "x")
   t.eq(math.random, random)
-  local want = stepping.roll(env, 5, 100)
-  local steps = stepping.rig(env)
+  local want = env_rig.roll(env, 5, 100)
+  local steps = env_rig.rig(env)
   env:reset_raw(steps.obs, 5)
-  local log = { [0] = { stepping.seen(steps, 0) } }
+  local log = { [0] = { env_rig.seen(steps, 0) } }
   for _ = 1, 100 do
     rehearsal.check(env)
-    stepping.step(steps)
-    log[0][#log[0] + 1] = stepping.seen(steps, 0) .. ("|%.9g|%d|%d"):format(steps.reward[0], steps.terminated[0], steps.truncated[0])
+    env_rig.step(steps)
+    log[0][#log[0] + 1] = env_rig.seen(steps, 0) .. ("|%.9g|%d|%d"):format(steps.reward[0], steps.terminated[0], steps.truncated[0])
   end
   t.eq(table.concat(log[0], "\n"), want[0])
   rehearsal.check(envs.new("tmaze", { num_envs = 1 }))               -- in C: nothing to do

@@ -3,10 +3,10 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
 local C = engine.C
-local rig, seen, hidden, roll, follow = stepping.rig, stepping.seen, stepping.hidden, stepping.roll, stepping.follow
+local rig, seen, hidden, roll, follow = env_rig.rig, env_rig.seen, env_rig.hidden, env_rig.roll, env_rig.follow
 
 local function place(r, i) return ffi.cast("char *", r.obs) + i * r.bytes end
 

@@ -4,9 +4,9 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local C, act, rig, roll = engine.C, stepping.act, stepping.rig, stepping.roll
+local C, act, rig, roll = engine.C, env_rig.act, env_rig.rig, env_rig.roll
 
 local function bits_of(x, n)
   local bits = {}

@@ -4,10 +4,10 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 local tensor = require "mneme.tensor.tensor"
 
-local rig, seen, final, step, follow = stepping.rig, stepping.seen, stepping.final, stepping.step, stepping.follow
+local rig, seen, final, step, follow = env_rig.rig, env_rig.seen, env_rig.final, env_rig.step, env_rig.follow
 
 -- Walk along a line, blown about: episodes of any length, a random number in each observation.
 local function in_lua(settings)

@@ -2,7 +2,7 @@
 -- is the cell from the beginning, for every core; an agent made by hand has its memory where the map says; stored, resumed, by pieces.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local cue_agent = require "tests.support.cue_agent"
 local shell = require "tests.support.shell"
 local mn = require "mneme"
@@ -11,7 +11,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local interventions = require "mneme.insight.episodes.interventions"
-local map_file = require "mneme.insight.episodes.causal_map_file"
+local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local memory_rows = require "mneme.insight.episodes.memory_rows"
 local stepper = require "mneme.insight.episodes.stepper"
 
@@ -21,7 +21,7 @@ local ENVS, SEED, LIMIT = 6, 40, 9
 local function wanderer(settings)
   local env = mn.env("tmaze", { corridor = 3, num_envs = ENVS, time_limit = LIMIT })
   mn.manual_seed(5)
-  return stepper.new(env, mn.agent { env = env, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }, { seed = SEED })
+  return stepper.new(env, mn.agent { env = env, core = core_rig.build(settings, 1, { d_in = 16 }), hidden = 6 }, { seed = SEED })
 end
 
 local function seeds()
@@ -44,7 +44,7 @@ local function next_logits(p, steps)
   return table.concat(list)
 end
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   local a, b = wanderer(case.settings), wanderer(case.settings)
   local core = a.agent.core
   if not next(core.states) then
@@ -197,16 +197,16 @@ t.test("by pieces, on any number of threads, resumed from any column: the same b
   for stop = 0, #whole.steps do
     files.remove_folder(folder .. "/where")
     local killed = cue_map { every = 4 }
-    local path, found = map_file.attach(killed, folder)
+    local path, found = causal_map_file.attach(killed, folder)
     t.eq(found, 0)
     while #killed.columns < stop do killed:work(0) end
     local resumed = cue_map { every = 4 }
-    t.eq(select(2, map_file.attach(resumed, folder)), stop)
+    t.eq(select(2, causal_map_file.attach(resumed, folder)), stop)
     resumed:work()
     t.eq(numbers(resumed), numbers(whole))
     t.eq(mn.json.encode(resumed:cells()), mn.json.encode(whole:cells()))
     local others = cue_map { every = 4, seed = 8 }
-    t.ok(map_file.attach(others, folder) ~= path, "another seed is another map")
+    t.ok(causal_map_file.attach(others, folder) ~= path, "another seed is another map")
   end
   os.execute("rm -r '" .. folder .. "'")
 end)
@@ -215,7 +215,7 @@ t.test("some columns over all steps come first; stopped there, the map is resume
   local whole, folder = cue_map { every = 1 }, shell.folder()
   whole:work()
   local killed = cue_map { every = 1 }
-  map_file.attach(killed, folder)
+  causal_map_file.attach(killed, folder)
   while not killed.coarse do killed:work(0) end
   local cells, of, left = killed:progress()
   t.ok(cells < of / 2 and not killed.done and left > 0, cells .. " of " .. of)
@@ -225,7 +225,7 @@ t.test("some columns over all steps come first; stopped there, the map is resume
   local test = killed:test(killed:cells())
   t.ok(test.of == cells, "and can be tested")
   local resumed = cue_map { every = 1 }
-  t.eq(select(2, map_file.attach(resumed, folder)), cells / #killed.rows)
+  t.eq(select(2, causal_map_file.attach(resumed, folder)), cells / #killed.rows)
   resumed:work()
   t.eq(numbers(resumed), numbers(whole))
   files.remove_folder(folder)
@@ -233,7 +233,7 @@ end)
 
 t.test("a stored map that is damaged is measured again", function()
   local folder, whole = shell.folder(), cue_map { every = 5 }
-  local path = map_file.attach(whole, folder)
+  local path = causal_map_file.attach(whole, folder)
   whole:work()
   local text = files.read(path)
   local function found(damaged)
@@ -242,7 +242,7 @@ t.test("a stored map that is damaged is measured again", function()
     local _, n
     local err = io.stderr
     io.stderr = { write = function() end }
-    local ok, why = pcall(function() _, n = map_file.attach(map, folder) end)
+    local ok, why = pcall(function() _, n = causal_map_file.attach(map, folder) end)
     io.stderr = err
     t.ok(ok, why)
     return n, map

@@ -5,11 +5,11 @@ local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
 local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 
 -- A stepper of an untrained small agent, and the frame at the end of its first `steps` steps.
 local function play(settings, steps, previous)
-  local core = rig.fresh(settings, 5, { d_in = 2 ^ 4 + (previous and 5 or 0) })
+  local core = core_rig.fresh(settings, 5, { d_in = 2 ^ 4 + (previous and 5 or 0) })
   mn.manual_seed(5)
   local env = mn.env("tmaze", { corridor = 12, num_envs = 1 })
   local agent = mn.agent { env = env, core = core, hidden = 8, previous = previous }
@@ -43,7 +43,7 @@ local function moved(was, part, all)
   return squares > 0 and whole * along / squares or 0
 end
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": without another episode, contributions are what erasing does", function()
     local stepper, frame = play(case.settings, 7, case.settings[1] == "gru" and "action,reward" or nil)
     if not next(stepper.agent.core.states) then

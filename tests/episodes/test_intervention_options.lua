@@ -6,7 +6,7 @@ local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
 local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local state_arrays = require "mneme.models.state_arrays"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
@@ -14,7 +14,7 @@ local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
 local intervention_options = require "mneme.insight.episodes.intervention_options"
 local stepper = require "mneme.insight.episodes.stepper"
-local print_of = require "tests.support.frame_text"
+local frame_text = require "tests.support.frame_text"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local viewer_rig = require "tests.support.viewer_rig"
@@ -48,7 +48,7 @@ end
 
 local function prints(r, k, from, to)
   local list = {}
-  for at = from, to do list[at] = print_of(r.v.tracks[k].timeline:frame(r.v.slots[at][k])) end
+  for at = from, to do list[at] = frame_text(r.v.tracks[k].timeline:frame(r.v.slots[at][k])) end
   return list
 end
 
@@ -77,7 +77,7 @@ local function sweep(r, selection)
       local other = r.v.tracks[2].timeline
       forget(other)
       for k = from, at - 1 do
-        t.eq(print_of(other:frame(r.v.slots[k][2])) == was[k], true, ("%s: frame %d before it is another"):format(entry.text, k))
+        t.eq(frame_text(other:frame(r.v.slots[k][2])) == was[k], true, ("%s: frame %d before it is another"):format(entry.text, k))
       end
       for _ = 1, 2 do r.v:forward() end
       if op == "force" then
@@ -265,12 +265,12 @@ t.test("moments in the midst of what is held: after those it is held as it was, 
       inside = inside + (line.ticks[moment.i].episode == 1 and line.ticks[moment.i].step == 64 and 1 or 0)
     end
     t.eq(inside, 1, "a moment in step 64")
-    for k = 0, 14 do was[k] = print_of(line:frame(r.v.slots[at + k][2])) end
+    for k = 0, 14 do was[k] = frame_text(line:frame(r.v.slots[at + k][2])) end
     t.ok(line.ticks[64].episode == 0 and line.ticks[64].step == 63)
     for _, k in ipairs { 14, 12, 5, 4, 3, 0, 8 } do
       forget(line)
       line:frame(64)                                    -- the plan's rows hold something else
-      t.eq(print_of(line:frame(r.v.slots[at + k][2])) == was[k], true, ("%s in step %d: step %d"):format(case[1], case[2], case[2] + k))
+      t.eq(frame_text(line:frame(r.v.slots[at + k][2])) == was[k], true, ("%s in step %d: step %d"):format(case[1], case[2], case[2] + k))
     end
   end
 end)
@@ -278,7 +278,7 @@ end)
 t.test("what is held ends with its episode", function()
   local r = window({ "galite", d_model = 8, n_layers = 1, n_heads = 2, d_head = 4 }, 3)
   t.ok(r.v:intervene({ text = "it", specs = { { kind = "force", what = "layers.0.beta", to = 1 } } }, nil, r.clock))
-  t.ok(print_of(r.v:frame(1)) ~= print_of(r.v:frame(2)))
+  t.ok(frame_text(r.v:frame(1)) ~= frame_text(r.v:frame(2)))
   r.v:look_ahead(math.huge)
   r.press(END)
   r.press(PAGE_DOWN)
@@ -298,22 +298,22 @@ t.test("one change after another in the same story; x goes on with it, and more 
   t.ok(erase "layers.1")
   t.eq(r.v.tracks[2].name, "erase layers.0 at step 2, erase layers.1 at step 4")
   for _ = 1, 2 do r.press(RIGHT) end
-  local fifth = print_of(r.v:frame(2))
+  local fifth = frame_text(r.v:frame(2))
   r.press "x"
-  t.eq(#r.v.tracks, 1) t.eq(print_of(r.v:frame(1)) == fifth, true)
+  t.eq(#r.v.tracks, 1) t.eq(frame_text(r.v:frame(1)) == fifth, true)
   forget(r.v.tracks[1].timeline)
-  t.eq(print_of(r.v:frame(1)) == fifth, true, "it is done again")
+  t.eq(frame_text(r.v:frame(1)) == fifth, true, "it is done again")
   t.ok(erase "all")
   t.eq(r.v.tracks[1].name, "as it was")
   local line = r.v.tracks[2].timeline
   local now = r.v.slots[r.v.at][2]
   forget(line)
-  t.eq(print_of(line:frame(now - 1)) == print_of(r.v.tracks[1].timeline:frame(now - 1)), true,
+  t.eq(frame_text(line:frame(now - 1)) == frame_text(r.v.tracks[1].timeline:frame(now - 1)), true,
     "what was changed before is changed in both")
-  t.ok(print_of(line:frame(now)) ~= fifth)
+  t.ok(frame_text(line:frame(now)) ~= fifth)
   r.press "c"
   forget(r.v.tracks[1].timeline)
-  t.eq(print_of(r.v:frame(1)) == fifth, true)
+  t.eq(frame_text(r.v:frame(1)) == fifth, true)
 end)
 
 t.test("what was done by hand stays in the story that is not changed", function()
@@ -372,9 +372,9 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
     t.eq(r.v:intervene({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock), nil)
     t.ok(r.frame().status.note:find(pattern), r.frame().status.note)
   end
-  local snapshots = fake.new { corridor = 4 }
+  local snapshots = random_stepper.new { corridor = 4 }
   local live = viewer_rig.new { { source = { live = true, state = function() return "running" end, next = function() return snapshots:next() end },
-    scene = scene.load "tmaze", open = function() return fake.new {} end } }
+    scene = scene.load "tmaze", open = function() return random_stepper.new {} end } }
   live.pass(1)
   note_of(live, "still training")
   live.press "w"
@@ -400,11 +400,11 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
   t.ok(r.v.note:find "not possible in the present state", r.v.note)
   t.eq(#r.v.tracks, 1)
   t.ok(r.v:intervene({ text = "erase all", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
-  local name, second = r.v.tracks[2].name, print_of(r.v:frame(2))
+  local name, second = r.v.tracks[2].name, frame_text(r.v:frame(2))
   t.eq(r.v:intervene({ text = "set position", specs = { { kind = "set", what = "position", to = 200 } } }, nil, r.clock), nil)
   t.eq(r.v.tracks[2].name, name)
   forget(r.v.tracks[2].timeline)
-  t.eq(print_of(r.v:frame(2)) == second, true, "what was not to be changed nothing")
+  t.eq(frame_text(r.v:frame(2)) == second, true, "what was not to be changed nothing")
 end)
 
 t.test("Ctrl-C while an episode is written: what it has lived through so far is a whole file", function()

@@ -2,7 +2,7 @@
 -- every core; on an agent made by hand whose one memory is the cue; recorded, and lived through once more.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local diff = require "mneme.commands.diff"
 local files = require "mneme.base.files"
@@ -40,7 +40,7 @@ local function same(a, b, what) for name, bytes in pairs(a) do t.ok(bytes == b[n
 -- A stepper of a small core that has been 5 steps on its way, settled.
 local function walking(settings, copies)
   local env = mn.env("tmaze", { corridor = 20, num_envs = copies or 3 })
-  local agent = mn.agent { env = env, core = rig.build(settings, 1, { d_in = 16 }), hidden = 6 }
+  local agent = mn.agent { env = env, core = core_rig.build(settings, 1, { d_in = 16 }), hidden = 6 }
   local p = live(stepper.new(env, agent), 5)
   p:restart_plan()
   return p
@@ -48,7 +48,7 @@ end
 
 -- ---- every core ----
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   local p = walking(case.settings)
   local core, all = p.agent.core, next(p.agent.core.states) ~= nil
 
@@ -277,7 +277,7 @@ t.test("to settle a memory changes neither what is chosen nor what is thought", 
     mn.manual_seed(2)
     return stepper.new(env, mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 6, previous = "action,reward" })
   end
-  local cases = rig.cases()
+  local cases = core_rig.cases()
   cases[#cases + 1] = told
   for _, case in ipairs(cases) do
     local function made() return case.stepper and case.stepper() or walking(case.settings, 2) end

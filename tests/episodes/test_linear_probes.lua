@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local stepper = require "mneme.insight.episodes.stepper"
-local probing = require "mneme.insight.measure.linear_probes"
+local linear_probes = require "mneme.insight.measure.linear_probes"
 
 local function noise(n, stream)
   local x = ffi.new("float[?]", n)
@@ -26,12 +26,12 @@ t.test("a class that a direction tells is found; one that nothing tells is not",
     told[i + 1] = x[i * d + 3] + 0.5 * x[i * d + 9] > 0 and "left" or "right"
     hidden[i + 1] = noise(1, 100 + i)[0] > 0 and 1 or 0
   end
-  local r = probing.examine { x = x, n = n, d = d, y = told, episode = episodes(n), kind = "class" }
+  local r = linear_probes.examine { x = x, n = n, d = d, y = told, episode = episodes(n), kind = "class" }
   t.ok(r.score > 0.85, r.score)
   t.ok(r.control > 0.3 and r.control < 0.7, r.control)
   t.eq(r.selectivity, r.score - r.control)
   t.eq(r.train, 140) t.eq(r.test, 60)
-  r = probing.examine { x = x, n = n, d = d, y = hidden, episode = episodes(n), kind = "class" }
+  r = linear_probes.examine { x = x, n = n, d = d, y = hidden, episode = episodes(n), kind = "class" }
   t.ok(r.score < 0.7 and math.abs(r.selectivity) < 0.2, r.score)
 end)
 
@@ -42,11 +42,11 @@ t.test("numbers: what is linear is told, in any unit; what is not is 0, not less
     y[i + 1] = { 3 * x[i * d] - x[i * d + 1], 1000 + 500 * x[i * d + 2] }
     square[i + 1] = x[i * d] ^ 2 - 1
   end
-  local r = probing.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }
+  local r = linear_probes.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }
   t.ok(r.score > 0.999 and r.control < 0.1, r.score)
   for i = 0, n * d - 1 do x[i] = 1e-3 * x[i] + 5 end
-  t.ok(probing.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }.score > 0.99)
-  r = probing.examine { x = x, n = n, d = d, y = square, episode = episodes(n), kind = "number" }
+  t.ok(linear_probes.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }.score > 0.99)
+  r = linear_probes.examine { x = x, n = n, d = d, y = square, episode = episodes(n), kind = "number" }
   t.ok(r.score >= 0 and r.score < 0.2, r.score)
 end)
 
@@ -57,12 +57,12 @@ t.test("more numbers than samples; the same answer again; answers that are all t
     y[i + 1], same[i + 1] = i % 2, 4
     for j = 0, 99 do x[i * d + j] = x[i * d + j] + (i % 2) end
   end
-  local function ask(seed) return probing.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "class", seed = seed } end
+  local function ask(seed) return linear_probes.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "class", seed = seed } end
   local r = ask(1)
   t.ok(r.score > 0.9, r.score)
   t.eq(ask(1).control, r.control)
-  t.eq(probing.examine { x = x, n = n, d = d, y = same, episode = episodes(n), kind = "class" }, nil)
-  t.eq(probing.examine { x = x, n = n, d = d, y = same, episode = episodes(n), kind = "number" }, nil)
+  t.eq(linear_probes.examine { x = x, n = n, d = d, y = same, episode = episodes(n), kind = "class" }, nil)
+  t.eq(linear_probes.examine { x = x, n = n, d = d, y = same, episode = episodes(n), kind = "number" }, nil)
 end)
 
 t.test("samples of one episode stay on one side: what is told by the episode alone is not found", function()
@@ -75,15 +75,15 @@ t.test("samples of one episode stay on one side: what is told by the episode alo
       y[i + 1] = noise(1, 500 + e)[0]
     end
   end
-  t.ok(probing.examine { x = x, n = n, d = d, y = y, episode = episodes(n, each), kind = "number" }.score < 0.5)
-  t.ok(probing.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }.score > 0.9)
+  t.ok(linear_probes.examine { x = x, n = n, d = d, y = y, episode = episodes(n, each), kind = "number" }.score < 0.5)
+  t.ok(linear_probes.examine { x = x, n = n, d = d, y = y, episode = episodes(n), kind = "number", ridge = 1e-4 }.score > 0.9)
 end)
 
 t.test("what cannot be asked says so", function()
   local x = noise(6, 9)
-  t.raises(function() probing.examine { x = x, n = 6, d = 1, y = { 1 }, episode = episodes(6), kind = "number" } end, "1 answers")
-  t.raises(function() probing.examine { x = x, n = 6, d = 1, y = {}, episode = {}, kind = "colour" } end, "kind of probe")
-  t.raises(function() probing.examine { x = x, n = 6, d = 1, y = episodes(6), episode = episodes(6, 3), kind = "number" } end, "at least 4")
+  t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = { 1 }, episode = episodes(6), kind = "number" } end, "1 answers")
+  t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = {}, episode = {}, kind = "colour" } end, "kind of probe")
+  t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = episodes(6), episode = episodes(6, 3), kind = "number" } end, "at least 4")
 end)
 
 t.test("an agent's memory, by step and head: a window of what was seen holds the cue, no memory does not", function()
@@ -91,7 +91,7 @@ t.test("an agent's memory, by step and head: a window of what was seen holds the
     mn.manual_seed(2)
     local env = mn.env("tmaze", { corridor = 6, num_envs = 32, seed = 5 })
     local agent = mn.agent { env = env, core = core, hidden = 8 }
-    return probing.agent(stepper.new(env, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2 }, facts = { cue = "class", position = "number" } })
+    return linear_probes.agent(stepper.new(env, agent, { seed = 5 }), { episodes = 96, steps = { 0, 2 }, facts = { cue = "class", position = "number" } })
   end
   local r = probe { "gru", d_model = 32 }
   t.ok(r.cue > 0.9 and r.cue_selectivity > 0.2, r.cue)
@@ -102,6 +102,6 @@ t.test("an agent's memory, by step and head: a window of what was seen holds the
   for _, part in ipairs { "L0H0", "L0H1", "L1H0", "L1H1", "all" } do t.eq(#r["cue/" .. part].x, 2) end
   t.raises(function()
     local env = mn.env("tmaze", { corridor = 6, num_envs = 8, seed = 5 })
-    probing.agent(stepper.new(env, mn.agent { env = env, core = "gru", hidden = 8 }), { episodes = 48, steps = { 0 }, facts = { clue = "class" } })
+    linear_probes.agent(stepper.new(env, mn.agent { env = env, core = "gru", hidden = 8 }), { episodes = 48, steps = { 0 }, facts = { clue = "class" } })
   end, "fact of")
 end)

@@ -4,8 +4,8 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local damaged_agent = require "tests.support.damaged_agent"
-local in_words = require "mneme.insight.measure.readings_in_words"
-local learn = require "tests.support.learn_rig"
+local readings_in_words = require "mneme.insight.measure.readings_in_words"
+local learn_rig = require "tests.support.learn_rig"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
@@ -43,7 +43,7 @@ local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 reco
 local heads = "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32"
 for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }, gated_linear = { heads, 3, gate = "beta" }, gru = { "core.d_model=64", 6 },
   lstm = { "core.d_model=64", 4 } } do
-  local run, said = learn.train("demo", small .. name .. " " .. case[1], "story-" .. name)
+  local run, said = learn_rig.train("demo", small .. name .. " " .. case[1], "story-" .. name)
   local at, whole = case[2], nil
 
   t.test(name .. ", trained: what is said of it is what holds the cue", function()
@@ -95,7 +95,7 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
   t.test(("%s: made to forget everything before step %d, its readings say that the cue fades, and when"):format(name, at), function()
     local job = readings.new(damaged_agent.at_step(of_run(run, READ)(), "erase", "all", at), { facts = { "cue" }, seed = SEED, every = 1 })
     job:work()
-    local why = in_words.why(job, "success")
+    local why = readings_in_words.why(job, "success")
     local last, gone = why:match "^The cue fades from all parts: read from .- at step (%d+) it is right .- other episodes, at step (%d+) surely from none"
     t.ok(gone, why)
     t.eq(tonumber(last), at - 1, why) t.eq(tonumber(gone), at, why)
@@ -129,10 +129,10 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
       t.ok(lost or text:find("Which part lost the cue is not decided", 1, true) and text:find("mneme probe says which", 1, true), text)
       local job = readings.new(unread(READ), { facts = { "cue" }, seed = SEED, every = 3 })
       job:work()
-      local sentence = in_words.of(job, job.facts[1])
+      local sentence = readings_in_words.of(job, job.facts[1])
       local words = ("layer %d, head %d"):format(layer, head)
       t.ok(sentence:find(words, 1, true), sentence)
-      local why = in_words.why(job, "success")
+      local why = readings_in_words.why(job, "success")
       t.ok(why:find("^No part loses the cue: read from .+ It is there to the end, which leaves its use"), why)
     end)
   end
@@ -180,19 +180,20 @@ t.test("the draw explains as many failures as are fewer with the likeliest actio
 end)
 
 t.test("what became of a cue that no part lost: never there, there to the end, faded, or not decided", function()
-  local why = function(...) return in_words.why(read(...), "success") end
+  local why = function(...) return readings_in_words.why(read(...), "success") end
   t.ok(why { { 0.5, 0.6 }, { 0.5, 0.4 } }:find("The cue was never stored, as far as linear readings see", 1, true))
   t.ok(why { { 1, 1, 1 }, { 1, 0.5, 0.5 }, { 1, 1, 1 } }:find("^No part loses the cue: read from layer 0, head 1 at step 6 it is right in 40 of 40"))
   t.ok(why { { 1, 1, 1 }, { 1, 0.5, 0.5 } }:find("read from the memory as a whole at step 6", 1, true))
   t.ok(why { { 1, 1, 0.7, 0.5 }, { 1, 0.5, 0.5, 0.5 } }:find("at step 3 it is right in 40 of 40 other episodes, at step 9 surely from none", 1, true))
   local named = read { { 1, 1 }, { 1, 1 }, { 1, 0.9 } }
   for at = 1, 3 do named.parts[at].word = "part." .. at end
-  t.ok(in_words.why(named, "success", "part.3"):find("read from layer 0, head 1 at step 3 it is right in 36 of 40", 1, true), "the part that is in use")
+  t.ok(readings_in_words.why(named, "success", "part.3"):find("read from layer 0, head 1 at step 3 it is right in 36 of 40", 1, true),
+    "the part that is in use")
   t.eq(why { { 1, 1, 0.75 }, { 1, 0.5, 0.5 } }, nil, "0.75 of 40 is neither more nor less than half-way")
   t.eq(why { { 0.75, 0.75 }, { 0.5, 0.5 } }, nil)
   t.eq(why { { 1, false }, { 1, false } }, nil, "what was not asked is not known to be gone")
   t.eq(why({ { 1, 1 }, { 1, 1 } }, { { name = "cue", kind = "class" }, { name = "card", kind = "class" } }), nil, "two facts: which is needed?")
-  local said, last = in_words.of(read { { 1, 1, 0.5 }, { 1, 1, 0.5 }, { 1, 0.75, 0.5 } }, { name = "cue", kind = "class" })
+  local said, last = readings_in_words.of(read { { 1, 1, 0.5 }, { 1, 1, 0.5 }, { 1, 0.75, 0.5 } }, { name = "cue", kind = "class" })
   t.eq(said, "The cue can be read from layer 0, head 0 up to step 3; from layer 0, head 1 up to step 0, surely not at step 6; at step 6 surely from no part.")
   t.eq(last[2], 3) t.eq(last[3], 0)
 end)
@@ -206,4 +207,4 @@ for _, place in ipairs { 4, 9 } do
     t.eq(lost.last, place, text) t.eq(lost.gone, place + 1, text)
   end)
 end
-learn.clean()
+learn_rig.clean()

@@ -5,13 +5,13 @@ local causal_map = require "mneme.insight.episodes.causal_map"
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
 local files = require "mneme.base.files"
-local in_words = require "mneme.insight.measure.readings_in_words"
+local readings_in_words = require "mneme.insight.measure.readings_in_words"
 local json = require "mneme.base.json"
-local learn = require "tests.support.learn_rig"
+local learn_rig = require "tests.support.learn_rig"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
-local of_frame = require "mneme.insight.measure.readings_of_frame"
+local readings_of_frame = require "mneme.insight.measure.readings_of_frame"
 local shell = require "tests.support.shell"
 
 local EPISODES, READ, STRIP, SEED, APART = 96, 160, 12, 12345, 0.05
@@ -85,7 +85,7 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   { "gated_deltanet", "core.n_layers=2 core.d_model=32 core.d_head=8 core.d_ffn=32 seed=1" },
   { "gtrxl", "core.n_layers=2 core.d_model=32 core.d_ffn=32 seed=2" } } do
   local name = case[1]
-  local run, said = learn.train("demo", small .. name .. " " .. case[2], "truth-" .. name)
+  local run, said = learn_rig.train("demo", small .. name .. " " .. case[2], "truth-" .. name)
   local map = causal_map.new(of_run(run, EPISODES), of_run(run, EPISODES), { measure = "success", seed = SEED, every = 2 })
   map:work()
   local view, list = map:view(), strip(run)
@@ -117,7 +117,7 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   t.test(name .. ": the part that erasing names can be read where it is used, and probe's sentence says so", function()
     local job = readings.new(of_run(run, READ), { facts = { "cue" }, seed = SEED, every = 1 })
     job:work()
-    local sentence, last = in_words.of(job, job.facts[1])
+    local sentence, last = readings_in_words.of(job, job.facts[1])
     local asked, latest = 0, 0
     for c, step in ipairs(map.steps) do
       local read = false
@@ -135,8 +135,8 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
 
   t.test(name .. ": the panel of what the memory knows has it as used, and nothing unmeasured as used", function()
     local frame = setmetatable({ run = run, known = function() return view end }, { __index = list[1] })
-    local job, used = of_frame.job(frame, math.huge), 0
-    local shown = of_frame.map(job, frame, job.facts[1])
+    local job, used = readings_of_frame.job(frame, math.huge), 0
+    local shown = readings_of_frame.map(job, frame, job.facts[1])
     local scale = shown:scale()
     for r, row in ipairs(shown.rows) do
       for c, step in ipairs(shown.steps) do
@@ -153,7 +153,7 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   end)
 
   t.test(name .. ": credit says what a gradient does not show", function()
-    local text = learn.mneme(("credit %s episodes=4"):format(run))
+    local text = learn_rig.mneme(("credit %s episodes=4"):format(run))
     t.ok(text:find("mneme where", 1, true) and text:find "held firmly", text)
   end)
 
@@ -161,8 +161,8 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   if name == "agalite" then t.test(name .. ": every number of the page is the map's", function()
     local node = shell.has "nodejs" and "nodejs" or shell.has "node" and "node" or t.skip "no node is installed (apt-get install nodejs)"
     local stored, page = run .. "/map.json", run .. "/page.html"
-    local told = learn.mneme(("where %s out=%s"):format(run, stored))
-    learn.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
+    local told = learn_rig.mneme(("where %s out=%s"):format(run, stored))
+    learn_rig.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
     local of, story = json.decode((files.read(stored))), files.read(page):match 'mn%-story">([^<]*)'
     local unpack_page = [[const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
       const all = zlib.inflateSync(Buffer.from(p, "base64"));
@@ -185,4 +185,4 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     t.eq(checked, #of.rows * #of.steps)
   end) end
 end
-learn.clean()
+learn_rig.clean()

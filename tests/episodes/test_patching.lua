@@ -7,7 +7,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local patching = require "mneme.insight.episodes.patching"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -109,10 +109,10 @@ t.test("in a linear memory of your own the paths through all parts add up to wha
   t.ok(largest > 1e-3, "nothing moves")
 end)
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": all of A's memory gives what A's memory decides, a path through nothing is B's own", function()
     local function make(seed)
-      local core = rig.fresh(case.settings, 5, { d_in = 2 ^ 4 })
+      local core = core_rig.fresh(case.settings, 5, { d_in = 2 ^ 4 })
       mn.manual_seed(5)
       local env = mn.env("tmaze", { corridor = 12, num_envs = 1 })
       return mn.stepper.new(env, mn.agent { env = env, core = core, hidden = 8 }, { seed = seed, seeded = true })

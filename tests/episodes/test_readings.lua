@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local cholesky = require "mneme.stats.cholesky"
-local draws = require "mneme.envs.example_random"
+local example_random = require "mneme.envs.example_random"
 local envs = require "mneme.envs.env"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
@@ -40,7 +40,7 @@ end
 
 -- What is read of a fact, of all of the memory: cells by step.  The memory holds noise and the fact of the environment `shift` further on.
 local function read(name, fact, shift, every)
-  local noise = draws.new():seek(9, "train", shift)
+  local noise = example_random.new():seek(9, "train", shift)
   local p = stand_in(name, fact.name, function(truths, b, to)
     local truth = truths[(b + shift) % B]
     ffi.fill(to, 4 * SIZE)
@@ -91,7 +91,7 @@ for _, e in ipairs(envs.list()) do
 end
 
 t.test("probabilities: what is sharp is sharp, what tells nothing is even", function()
-  local noise, told, blind, answers = draws.new():seek(1, "train", 0), {}, {}, {}
+  local noise, told, blind, answers = example_random.new():seek(1, "train", 0), {}, {}, {}
   for i = 1, 200 do
     answers[i] = i % 3 + 1
     told[i], blind[i] = { 0, 0, 0 }, {}
@@ -103,7 +103,7 @@ t.test("probabilities: what is sharp is sharp, what tells nothing is even", func
 end)
 
 t.test("leaving a sample out by the factors is leaving it out", function()
-  local n, noise, x, y = 12, draws.new():seek(2, "train", 0), {}, {}
+  local n, noise, x, y = 12, example_random.new():seek(2, "train", 0), {}, {}
   for i = 1, n do
     x[i], y[i] = {}, noise:uniform()
     for j = 1, 5 do x[i][j] = noise:uniform() - 0.5 end

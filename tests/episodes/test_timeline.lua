@@ -1,19 +1,19 @@
 -- test_timeline.lua -- going back in time: whatever frame is asked for, in whatever order, is the one that was seen;
 -- for every core; and what a change or a hand on the keys does begins where it should, and nowhere before.
 local t = require "tests.harness"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local playback = require "mneme.insight.episodes.playback"
 local stepper = require "mneme.insight.episodes.stepper"
-local print_of = require "tests.support.frame_text"
-local rig = require "mneme.models.contract_rig"
+local frame_text = require "tests.support.frame_text"
+local contract_rig = require "mneme.models.contract_rig"
 local timeline = require "mneme.insight.episodes.timeline"
 
 -- A small agent that has not learnt; the same each time.
 local function source_of(core, options)
   local env = mn.env("tmaze", { corridor = 5, time_limit = 40, num_envs = 1 })
-  local made = type(core) == "string" and rig.fresh({ core }, 3, { d_in = 16 }) or mn.core(core)
+  local made = type(core) == "string" and contract_rig.fresh({ core }, 3, { d_in = 16 }) or mn.core(core)
   options = options or {}
   options.seed, options.seeded = 7, true
   return stepper.new(env, mn.agent { env = env, core = made, hidden = 8 }, options)
@@ -27,13 +27,13 @@ for _, name in ipairs(registry.names "cores") do
     local line, seen = timeline.new(source_of(name)), {}
     for i = 1, 150 do
       t.ok(line:extend())
-      seen[i] = print_of(line:frame(i))
+      seen[i] = frame_text(line:frame(i))
     end
     for _, i in ipairs { 150, 1, 64, 65, 66, 129, 2, 149, 90, 91, 92, 40 } do
       forget(line)
       local frame = line:frame(i)
       t.ok(frame, "frame " .. i)
-      t.eq(print_of(frame) == seen[i], true, ("frame %d is the one that was seen"):format(i))
+      t.eq(frame_text(frame) == seen[i], true, ("frame %d is the one that was seen"):format(i))
     end
     forget(line)
     t.ok(line:extend() and line.n == 151)
@@ -56,7 +56,7 @@ end)
 t.test("an action in place of the agent's: what was before stays, what comes is new", function()
   local line = timeline.new(source_of "agalite")
   for _ = 1, 30 do line:extend() end
-  local before, chosen = print_of(line:frame(11)), line:frame(12).action
+  local before, chosen = frame_text(line:frame(11)), line:frame(12).action
   local action = (chosen + 1) % 4
   t.ok(line:act(12, action))
   t.eq(line.n, 13)
@@ -64,18 +64,18 @@ t.test("an action in place of the agent's: what was before stays, what comes is 
   t.eq(line.marks[12], "taken")
   t.eq(line:frame(13).history[12].action, action)
   for _ = 1, 60 do line:extend() end
-  local later = print_of(line:frame(40))
+  local later = frame_text(line:frame(40))
   forget(line)
-  t.eq(print_of(line:frame(40)) == later, true, "what was done by hand is done again")
+  t.eq(frame_text(line:frame(40)) == later, true, "what was done by hand is done again")
   t.eq(line:frame(12).action, action)
-  t.eq(print_of(line:frame(11)) == before, true)
+  t.eq(frame_text(line:frame(11)) == before, true)
 end)
 
 t.test("a change begins at its frame, in the one that forks and not in the other", function()
   local line = timeline.new(source_of "gru")
   for _ = 1, 20 do line:extend() end
   local seen = {}
-  for i = 1, 20 do seen[i] = print_of(line:frame(i)) end
+  for i = 1, 20 do seen[i] = frame_text(line:frame(i)) end
   local other = line:fork(source_of "gru")
   other:edit(9, function(source)
     return function(_, at)
@@ -85,22 +85,22 @@ t.test("a change begins at its frame, in the one that forks and not in the other
     end
   end, "erase h")
   t.eq(other.n, 9) t.eq(other.marks[9], "erase h")
-  t.ok(print_of(other:frame(9)) ~= seen[9])
+  t.ok(frame_text(other:frame(9)) ~= seen[9])
   for _ = 1, 11 do other:extend() end
   for _, i in ipairs { 8, 3, 1, 7 } do
     forget(other)
-    t.eq(print_of(other:frame(i)) == seen[i], true)
+    t.eq(frame_text(other:frame(i)) == seen[i], true)
   end
   forget(other)
-  local ninth = print_of(other:frame(9))
+  local ninth = frame_text(other:frame(9))
   forget(other)
   other:frame(15)
-  t.eq(print_of(other:frame(9)) == ninth, true, "done again where it is lived through again")
-  for i = 1, 20 do t.eq(print_of(line:frame(i)) == seen[i], true, "the other is as it was") end
+  t.eq(frame_text(other:frame(9)) == ninth, true, "done again where it is lived through again")
+  for i = 1, 20 do t.eq(frame_text(line:frame(i)) == seen[i], true, "the other is as it was") end
 end)
 
 t.test("of a source that cannot go back the newest frames stay", function()
-  local line = timeline.new(fake.new { core = "galite", corridor = 60 })
+  local line = timeline.new(random_stepper.new { core = "galite", corridor = 60 })
   for _ = 1, 140 do line:extend() end
   t.ok(line.first > 1 and line.bytes <= 128e6)
   t.eq(line:frame(line.first - 1), nil)
@@ -123,9 +123,9 @@ t.test("frames far from what is looked at go, and come back", function()
   local there = 0
   for i = 1, 300 do there = there + (line:has(i) and 1 or 0) end
   t.ok(there < 290, there .. " frames are kept")
-  local one = print_of(line:frame(40))
+  local one = frame_text(line:frame(40))
   forget(line)
-  t.eq(print_of(line:frame(40)) == one, true)
+  t.eq(frame_text(line:frame(40)) == one, true)
 end)
 
 for _, name in ipairs(mn.names "cores") do

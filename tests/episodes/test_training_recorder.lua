@@ -10,7 +10,7 @@ local files = require "mneme.base.files"
 local mn = require "mneme"
 local stepper = require "mneme.insight.episodes.stepper"
 local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
@@ -26,7 +26,7 @@ end
 -- What a diary sees of a learner, with fixed actions; it writes down what copy 0 lived through.
 local function learner_of(env, T)
   local B = env.num_envs
-  local r = stepping.rig(env)
+  local r = env_rig.rig(env)
   local room = ffi.new("char[?]", (T + 1) * B * r.bytes)
   local row, lived = { x = {}, done = {}, played = {} }, {}
   for k = 0, T do
@@ -38,7 +38,7 @@ local function learner_of(env, T)
     ffi.copy(row.x[0], row.x[T], B * r.bytes)
     ffi.copy(row.done[0], row.done[T], B)
     for k = 0, T - 1 do
-      for b = 0, B - 1 do row.played[k][b] = stepping.act(b, #lived, env.action_space.n) end
+      for b = 0, B - 1 do row.played[k][b] = env_rig.act(b, #lived, env.action_space.n) end
       env:step_raw(row.played[k], row.x[k + 1], r.reward, r.terminated, r.truncated)
       for b = 0, B - 1 do row.done[k + 1][b] = math.max(r.terminated[b], r.truncated[b]) end
       lived[#lived + 1] = { action = row.played[k][0], reward = r.reward[0], over = row.done[k + 1][0] ~= 0 }

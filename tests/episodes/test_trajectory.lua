@@ -7,11 +7,11 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
-local rig, seen, step = stepping.rig, stepping.seen, stepping.step
+local rig, seen, step = env_rig.rig, env_rig.seen, env_rig.step
 local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
 

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local stepper = require "mneme.insight.episodes.stepper"
 
 local CORRIDOR, ENVS, READ, SEED, RIGHT = 3, 80, 256, 40, 3
@@ -34,7 +34,7 @@ end
 local function fitted(settings)
   local env = environment(ENVS)
   local size = env.observation_space.shape[1]
-  local core = rig.fresh(settings, 7, { d_in = size })
+  local core = core_rig.fresh(settings, 7, { d_in = size })
   local D = core.d_out
   local w, b = mn.tensor { shape = { D, 4 } }, mn.tensor { shape = { 4 } }
   local agent = mn.agent { env = env, core = core, policy = function(y) return y:matmul(w) + b end,
@@ -74,7 +74,7 @@ local function fitted(settings)
 end
 
 local asked_of, cores = 0, 0
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   local ok, agent = pcall(fitted, case.settings)
   t.test(case.name .. ": what is used can be read", function()
     t.ok(ok, agent)

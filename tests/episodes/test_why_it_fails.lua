@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local decisions = require "mneme.envs.decisions"
-local in_words = require "mneme.insight.measure.readings_in_words"
+local readings_in_words = require "mneme.insight.measure.readings_in_words"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local readings = require "mneme.insight.measure.readings"
 local readings_of_frame = require "mneme.insight.measure.readings_of_frame"
@@ -72,7 +72,7 @@ for kind, is in pairs(expected) do
     t.ok(wrong >= 6 and (kind == "drawn") == (clear > 0.8 * wrong), ("%d of %d clearly"):format(clear, wrong))
     local held, job = fails and measured(kind, "hold"), readings.new(agent(kind, READ), { facts = { "cue" }, seed = SEED, every = 1, keep = true })
     job:work()
-    local sentences, lost = memory_story.sentences(kept, held, "the cue", function(measure, word) return in_words.why(job, measure, word) end)
+    local sentences, lost = memory_story.sentences(kept, held, "the cue", function(measure, word) return readings_in_words.why(job, measure, word) end)
     local text = table.concat(sentences, " ")
     t.eq((memory_story.draw(kept.map.outcomes):find "not the memory") ~= nil, kind == "drawn", text)
     t.eq(lost ~= nil, is.last ~= nil, text)

@@ -3,7 +3,7 @@ local bit = require "bit"
 local ffi = require "ffi"
 local lfs = require "lfs"
 local mn = require "mneme"
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local integrity = require "mneme.lab.reports.integrity"
 local checkpoints = require "mneme.runs.checkpoints"
@@ -30,7 +30,7 @@ local safetensors = require "mneme.tensor.safetensors"
 local sealed = require("mneme.base.json").sealed
 local scene = require "mneme.insight.view.scene"
 local script = require "mneme.runs.script"
-local study_folder = require "mneme.lab.study.folder"
+local folder = require "mneme.lab.study.folder"
 local trainer = require "mneme.learn.trainer"
 local tuning_report = require "mneme.lab.reports.tuning_report"
 
@@ -187,24 +187,24 @@ return function(target, block)
   end)
 
   target("study", function()
-    local study = absent("result%.json$", study_folder.load, "fuzz")
+    local study = absent("result%.json$", folder.load, "fuzz")
     if not study then return end
-    study_folder.groups(study.runs)
-    for _, c in ipairs(study.runs) do study_folder.number(c, "score") end
+    folder.groups(study.runs)
+    for _, c in ipairs(study.runs) do folder.number(c, "score") end
   end)
 
   target("result", function()
-    local result = study_folder.result "fuzz"
+    local result = folder.result "fuzz"
     local sum = 0
     for _, value in pairs(result.metrics or {}) do sum = sum + value end
-    study_folder.number({ metrics = result.metrics or {}, resources = result.resources }, "wall_s")
+    folder.number({ metrics = result.metrics or {}, resources = result.resources }, "wall_s")
   end)
 
   target("archive", function()
     script.survey = function() return { cfg = { a = 1 } } end
     local runs = { { name = "a=1,seed=1", labels = { a = "1" }, seed = 1, words = {} } }
-    archive.take("fuzz", "fuzz", absent("result%.json$", archive.wanted, "fuzz", "fuzz", "fuzz.lua", runs) or {})
-    local tuned = tried(archive.tuned, "fuzz")
+    result_archive.take("fuzz", "fuzz", absent("result%.json$", result_archive.wanted, "fuzz", "fuzz", "fuzz.lua", runs) or {})
+    local tuned = tried(result_archive.tuned, "fuzz")
     for _, p in ipairs(tuned and tuned.points or {}) do if p.picks[1].mean ~= p.picks[1].mean then error "a mean is NaN" end end
   end)
 

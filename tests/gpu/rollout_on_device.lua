@@ -5,13 +5,13 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 engine.open("emu", 1)
 local mn = require "mneme"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 
 local C = engine.C
 ffi.cdef "int mn_emu_waits(void);"
 local plugin = ffi.load(engine.build .. "/libmneme_emu.so")
 local T, B, LIMIT = 16, 3, 11
-local l = rig.learner(mn.a2c, "gru", { num_steps = T, num_envs = B, corridor = 4, time_limit = LIMIT, previous = "action,reward" })
+local l = learner_rig.learner(mn.a2c, "gru", { num_steps = T, num_envs = B, corridor = 4, time_limit = LIMIT, previous = "action,reward" })
 
 -- The same world on the CPU.
 local ctx = C.mn_ctx_new("cpu", 1)

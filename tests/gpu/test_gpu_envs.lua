@@ -3,9 +3,9 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local env = require "mneme.envs.env"
-local bench = require "mneme.commands.bench.envs"
+local envs = require "mneme.commands.bench.envs"
 local t = require "tests.harness"
-local gpu = require "tests.gpu.device"
+local devices = require "tests.gpu.device"
 
 local spaces = require "mneme.envs.spaces"
 local C = engine.C
@@ -49,7 +49,7 @@ local function cases_of(name)
     known[key] = true
   end
   add {}
-  for _, row in ipairs(bench.rows(name)) do add(row[2]) end
+  for _, row in ipairs(envs.rows(name)) do add(row[2]) end
   for _, settings in ipairs(more[name] or {}) do add(settings) end
   return list
 end
@@ -137,7 +137,7 @@ for _, e in ipairs(env.list()) do
       local pictures = settings.observation == "pixels"
       for _, limit in ipairs(pictures and { 9 } or { -1, 11 }) do
         local copies, ends = pictures and 2 or limit < 0 and 67 or 5, 0
-        local cpu, other = side("cpu", e.name, settings, copies, limit), side(gpu.name, e.name, settings, copies, limit)
+        local cpu, other = side("cpu", e.name, settings, copies, limit), side(devices.name, e.name, settings, copies, limit)
         local actions = actions_for(cpu.vec, copies)
         cpu:reset(5)
         other:reset(5)
@@ -222,7 +222,7 @@ for _, case in ipairs { { "tmaze", { corridor = 4 }, -1, 40 }, { "tmaze", { corr
   { "noisy_cartpole", {}, 12, 40 }, { "pendulum", {}, 12, 40 }, { "repeat_first", {}, -1, 60 } } do
   t.test(("gpu envs: a rollout of %s with time limit %d"):format(case[1], case[3]), function()
     local want, cuts = rolled("cpu", unpack(case))
-    local got, may = rolled(gpu.name, unpack(case))
+    local got, may = rolled(devices.name, unpack(case))
     t.ok(case[3] < 0 or cuts > 0, "nothing was cut off")
     t.ok(may >= cuts, "fewer steps in which something may be cut off than were")
     t.ok(case[1] ~= "memory_maze" or may == cuts, "where only time ends episodes, it is known when")
@@ -231,7 +231,7 @@ for _, case in ipairs { { "tmaze", { corridor = 4 }, -1, 40 }, { "tmaze", { corr
 end
 
 t.test("gpu envs: an action that there is not is found after the rollout, and at the next step", function()
-  local s = side(gpu.name, "tmaze", {}, 3, -1)
+  local s = side(devices.name, "tmaze", {}, 3, -1)
   local r, at = rollout(s, 4)
   s:check(C.mn_vec_reset(s.vec, 2, r.obs))
   local wrong = ffi.cast("int32_t *", C.mn_tensor_data(s.ctx, at.played.handle))     -- any memory of a leaf
@@ -246,7 +246,7 @@ end)
 
 -- Its own process: one has one context.
 t.test("gpu envs: a learner's rollout waits at its ends alone, and its world is the CPU's", function()
-  if not gpu.emulated then t.skip "only the emulator counts what waits" end
+  if not devices.emulated then t.skip "only the emulator counts what waits" end
   local shell = require "tests.support.shell"
   local said, status = shell.run(".", ("MNEME_BUILD='%s' luajit tests/gpu/rollout_on_device.lua"):format(engine.build))
   t.eq(status, 0, said)
@@ -259,7 +259,7 @@ end)
 
 t.test("gpu envs: mneme bench envs device=...", function()
   local shell = require "tests.support.shell"
-  local said, status = shell.mneme(".", "bench envs tmaze device=" .. gpu.name)
+  local said, status = shell.mneme(".", "bench envs tmaze device=" .. devices.name)
   t.eq(status, 0, said)
-  t.ok(said:find("^environments, device=" .. gpu.name .. ", random actions, steps per second:\n") and said:find "\ntmaze +%d+ +%d", said)
+  t.ok(said:find("^environments, device=" .. devices.name .. ", random actions, steps per second:\n") and said:find "\ntmaze +%d+ +%d", said)
 end)

@@ -2,7 +2,7 @@
 -- other do not, and the numbers are the CPU's either way.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local cases = require "tests.support.op_cases"
+local op_cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
 t.need_built("libmneme_emu.so", "g++")
 local C = engine.C
@@ -22,10 +22,10 @@ end
 
 local function leaf(ctx, stream, shape, timed, wants_grad)
   local out, n = ffi.new "mn_tensor[1]", 1
-  cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), wants_grad or false, out))
+  op_cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), wants_grad or false, out))
   for _, size in ipairs(shape) do n = n * size end
-  C.mn_random_normal(7, stream, 0, cases.data(ctx, out, C.MN_F32), n)
-  if timed then cases.check(ctx, C.mn_leaf_time(ctx, out, true)) end
+  C.mn_random_normal(7, stream, 0, op_cases.data(ctx, out, C.MN_F32), n)
+  if timed then op_cases.check(ctx, C.mn_leaf_time(ctx, out, true)) end
   return ffi.new("mn_tensor", out[0])    -- out[0] alone is a reference, and does not keep its array
 end
 
@@ -34,7 +34,7 @@ local function apply(ctx, op, given, ...)
   for i, x in ipairs(given) do inputs[i - 1] = x end
   local options = ffi.new "double[12]"
   for i = 1, select("#", ...) do options[i - 1] = (select(i, ...)) end
-  cases.check(ctx, C.mn_apply(ctx, C.mn_op_find(op), inputs, options, out))
+  op_cases.check(ctx, C.mn_apply(ctx, C.mn_op_find(op), inputs, options, out))
   return ffi.new("mn_tensor", out[0])
 end
 
@@ -44,24 +44,24 @@ local function map(ctx, x, w, b, act) return apply(ctx, "linear", { x, w, b }, a
 local function run(device, T, B, by_rows, record)
   local ctx = C.mn_ctx_new(device, 1)
   if ctx == nil then error(ffi.string(C.mn_error(nil)), 0) end
-  local plan, x = cases.check(ctx, C.mn_plan_new(ctx)), leaf(ctx, 1, { T, B, 12 }, true)
+  local plan, x = op_cases.check(ctx, C.mn_plan_new(ctx)), leaf(ctx, 1, { T, B, 12 }, true)
   local stream = 1
   local function new(...)
     stream = stream + 1
     return leaf(ctx, stream, { ... })
   end
-  cases.check(ctx, C.mn_plan_begin(plan))
+  op_cases.check(ctx, C.mn_plan_begin(plan))
   local made = record(ctx, x, new)
-  cases.check(ctx, C.mn_plan_end(plan))
+  op_cases.check(ctx, C.mn_plan_end(plan))
   if device == "emu" then heard() end
   for t0 = 0, by_rows and T - 1 or 0 do
-    cases.check(ctx, C.mn_plan_run(plan, by_rows and t0 or 0, by_rows and t0 + 1 or -1))
+    op_cases.check(ctx, C.mn_plan_run(plan, by_rows and t0 or 0, by_rows and t0 + 1 or -1))
   end
   local launched, numbers = device == "emu" and heard(), {}
   for _, y in ipairs(made) do
     local at = ffi.new("mn_tensor[1]", { y })
-    local _, n = cases.info(ctx, at)
-    local p = cases.data(ctx, at, C.MN_F32)
+    local _, n = op_cases.info(ctx, at)
+    local p = op_cases.data(ctx, at, C.MN_F32)
     for k = 0, n - 1 do numbers[#numbers + 1] = p[k] end
   end
   C.mn_plan_free(plan)
@@ -123,32 +123,32 @@ t.test("gpu: gradients of maps of the same x share the way back through activati
       return at
     end
     local x = new(30, 2, 12)
-    local forward, back = cases.check(ctx, C.mn_plan_new(ctx)), cases.check(ctx, C.mn_plan_new(ctx))
-    cases.check(ctx, C.mn_plan_begin(forward))
+    local forward, back = op_cases.check(ctx, C.mn_plan_new(ctx)), op_cases.check(ctx, C.mn_plan_new(ctx))
+    op_cases.check(ctx, C.mn_plan_begin(forward))
     local made = projections(ctx, x, new)
-    cases.check(ctx, C.mn_plan_end(forward))
+    op_cases.check(ctx, C.mn_plan_end(forward))
     local weights, loss = {}, nil
     for i, y in ipairs(made) do
-      local _, _, shape = cases.info(ctx, ffi.new("mn_tensor[1]", { y }))
+      local _, _, shape = op_cases.info(ctx, ffi.new("mn_tensor[1]", { y }))
       weights[i] = leaf(ctx, 40 + i, shape)
     end
-    cases.check(ctx, C.mn_plan_begin(back))
+    op_cases.check(ctx, C.mn_plan_begin(back))
     for i, y in ipairs(made) do
       local part = apply(ctx, "sum", { apply(ctx, "mul", { y, weights[i] }) }, -100, 0)
       loss = loss and apply(ctx, "add", { loss, part }) or part
     end
-    cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", { loss }), false))
-    cases.check(ctx, C.mn_plan_end(back))
+    op_cases.check(ctx, C.mn_backward(ctx, ffi.new("mn_tensor[1]", { loss }), false))
+    op_cases.check(ctx, C.mn_plan_end(back))
     for _, plan in ipairs { forward, back } do      -- once more, which is when calls go together
       if plan == back then for _, at in ipairs(leaves) do C.mn_zero_grad(ctx, ffi.new("mn_tensor[1]", { at })) end end
       if device == "emu" then heard() end
-      cases.check(ctx, C.mn_plan_run(plan, 0, -1))
+      op_cases.check(ctx, C.mn_plan_run(plan, 0, -1))
     end
     local launched, numbers = device == "emu" and heard(), {}
     for _, at in ipairs(leaves) do
       local one = ffi.new("mn_tensor[1]", { at })
-      local _, n = cases.info(ctx, one)
-      local p = cases.check(ctx, C.mn_tensor_grad(ctx, one))
+      local _, n = op_cases.info(ctx, one)
+      local p = op_cases.check(ctx, C.mn_tensor_grad(ctx, one))
       for k = 0, n - 1 do numbers[#numbers + 1] = p[k] end
     end
     C.mn_plan_free(back)

@@ -4,12 +4,12 @@
 --   GPU=cuda ...                                                  on a real GPU
 local ffi = require "ffi"
 local t = require "tests.harness"
-local cases = require "tests.support.op_cases"
+local op_cases = require "tests.support.op_cases"
 local engine = require "mneme.base.engine"
-local gpu = require "tests.gpu.device"
+local devices = require "tests.gpu.device"
 local C = engine.C
 
-local DEVICE, TOLERANCE = gpu.name, 2e-5
+local DEVICE, TOLERANCE = devices.name, 2e-5
 local plugin = ffi.load(engine.build .. "/libmneme_" .. DEVICE .. ".so")
 ffi.cdef "void mn_emu_order(int order); void mn_emu_forget(void); void mn_emu_slice(double floats);"
 ffi.cdef "typedef struct { void *forward, *backward; } mn_kernel;"
@@ -39,52 +39,52 @@ end
 local function put_outputs(ctx, case, out, into, how)
   for i, o in ipairs(case.s.outputs) do
     if not o.work_space then                       -- which each device lays out its own way
-      local dtype, n = cases.info(ctx, out + (i - 1))
-      into[how .. o.name] = list_of(cases.data(ctx, out + (i - 1), dtype), n)
+      local dtype, n = op_cases.info(ctx, out + (i - 1))
+      into[how .. o.name] = list_of(op_cases.data(ctx, out + (i - 1), dtype), n)
     end
   end
 end
 
 -- Numbers that the case does not say: gradients that come in.
 local function give(ctx, leaf, n)
-  local p = cases.data(ctx, leaf, C.MN_F32)
-  for k = 0, n - 1 do p[k] = cases.cotangent(k) end
+  local p = op_cases.data(ctx, leaf, C.MN_F32)
+  for k = 0, n - 1 do p[k] = op_cases.cotangent(k) end
 end
 
 -- Applies the op `uses` times and walks back, with gradients of its outputs that are given.
 local function put_gradients(ctx, op, case, uses, into)
   for _, x in ipairs(case.inputs) do x.no_grad = x.no_grad or x.name == "shrink" end     -- only the CPU has its gradient
-  local leaves, of, grad, n = cases.leaves(ctx, case, true), ffi.new "mn_tensor[32]", ffi.new "mn_tensor[32]", 0
+  local leaves, of, grad, n = op_cases.leaves(ctx, case, true), ffi.new "mn_tensor[32]", ffi.new "mn_tensor[32]", 0
   for _ = 1, uses do
-    local out = cases.apply(ctx, op, case, leaves)
+    local out = op_cases.apply(ctx, op, case, leaves)
     for i = 1, #case.s.outputs do
       if C.mn_tensor_wants_grad(ctx, out + (i - 1)) then
-        local _, size, shape = cases.info(ctx, out + (i - 1))
-        cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), false, grad + n))
+        local _, size, shape = op_cases.info(ctx, out + (i - 1))
+        op_cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, #shape, ffi.new("int[6]", shape), false, grad + n))
         give(ctx, grad + n, size)
         of[n], n = out[i - 1], n + 1
       end
     end
   end
-  cases.check(ctx, C.mn_backward_from(ctx, n, of, grad))
+  op_cases.check(ctx, C.mn_backward_from(ctx, n, of, grad))
   for _, x in ipairs(case.inputs) do
     if x.given and x.dtype == C.MN_F32 and not x.no_grad then
       into[("%sthe gradient of %s"):format(uses > 1 and "added up: " or "", x.name)] =
-        list_of(cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n)
+        list_of(op_cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place)), x.n)
     end
   end
   for i = 0, n - 1 do C.mn_leaf_free(ctx, grad + i) end
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
 end
 
 -- The same call in pieces of `step` rows; nothing where it cannot run by rows.
 local function put_rows(ctx, op, case, shape, step, into)
-  local timed = cases.timed_inputs(case, shape)
+  local timed = op_cases.timed_inputs(case, shape)
   if not timed then return end
-  local leaves, plan = cases.leaves(ctx, case, false, timed), cases.check(ctx, C.mn_plan_new(ctx))
-  cases.check(ctx, C.mn_plan_begin(plan))
-  local out = cases.apply(ctx, op, case, leaves)
-  cases.check(ctx, C.mn_plan_end(plan))
+  local leaves, plan = op_cases.leaves(ctx, case, false, timed), op_cases.check(ctx, C.mn_plan_new(ctx))
+  op_cases.check(ctx, C.mn_plan_begin(plan))
+  local out = op_cases.apply(ctx, op, case, leaves)
+  op_cases.check(ctx, C.mn_plan_end(plan))
   local ran = true
   for _ = 1, step == 2 and 3 or 1 do               -- the second time is captured, the third launched again
     for t0 = 0, shape[1] - 1, step do
@@ -93,7 +93,7 @@ local function put_rows(ctx, op, case, shape, step, into)
   end
   if ran then put_outputs(ctx, case, out, into, ("by %d rows: "):format(step)) end
   C.mn_plan_free(plan)
-  cases.free(ctx, case, leaves)
+  op_cases.free(ctx, case, leaves)
 end
 
 -- Everything that can be known of a case: lists of numbers by name.  Of large ones gradients added up are enough, and rows by one and by many.
@@ -102,22 +102,22 @@ local function numbers(device, op, case, large)
   if ctx == nil then error(ffi.string(C.mn_error(nil)), 0) end
   local ok, why = pcall(function()
     local in_place = not C.mn_op_differentiable(op)
-    local leaves = cases.leaves(ctx, case, in_place)
+    local leaves = op_cases.leaves(ctx, case, in_place)
     for _, x in ipairs(case.inputs) do             -- ops that act on leaves may read their gradients
       if in_place and x.given and x.dtype == C.MN_F32 and not x.no_grad then
-        local p = cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place))
-        for k = 0, x.n - 1 do p[k] = cases.cotangent(k) end
+        local p = op_cases.check(ctx, C.mn_tensor_grad(ctx, leaves + x.place))
+        for k = 0, x.n - 1 do p[k] = op_cases.cotangent(k) end
       end
     end
-    local out, shape = cases.apply(ctx, op, case, leaves), nil
+    local out, shape = op_cases.apply(ctx, op, case, leaves), nil
     put_outputs(ctx, case, out, all, "")
-    if #case.s.outputs > 0 then shape = select(3, cases.info(ctx, out)) end
+    if #case.s.outputs > 0 then shape = select(3, op_cases.info(ctx, out)) end
     for _, x in ipairs(case.inputs) do
       if in_place and x.given then
-        all[x.name .. " afterwards"] = list_of(cases.data(ctx, leaves + x.place, x.dtype), x.n)
+        all[x.name .. " afterwards"] = list_of(op_cases.data(ctx, leaves + x.place, x.dtype), x.n)
       end
     end
-    cases.free(ctx, case, leaves)
+    op_cases.free(ctx, case, leaves)
     if not in_place then
       if not large then put_gradients(ctx, op, case, 1, all) end
       put_gradients(ctx, op, case, 2, all)
@@ -125,7 +125,7 @@ local function numbers(device, op, case, large)
     local steps = not shape and {} or not large and { 1, 2, 17 } or shape[1] * (shape[2] or 1) > 100 and { 17 } or { 1, 17 }
     for _, step in ipairs(steps) do put_rows(ctx, op, case, shape, step, all) end
   end)
-  if not ok and gpu.emulated then plugin.mn_emu_forget() end
+  if not ok and devices.emulated then plugin.mn_emu_forget() end
   C.mn_ctx_free(ctx)
   if not ok then error(why, 0) end
   return all
@@ -303,7 +303,7 @@ local sliced = { linear_attention = of_five_heads(memory(factored, 37, 3, 2, 3))
 
 local anywhere = { last_row = true }            -- runs on any device by the device's own copies: test_gpu_recur.lua has its tests
 local missing, one_way, ran = {}, {}, 0
-cases.each(function(name, hints, op)
+op_cases.each(function(name, hints, op)
   if chosen and not chosen[name] or anywhere[name] then return end
   local kernel = kernel_of(name)
   if kernel and C.mn_op_differentiable(op) and kernel.backward == nil then one_way[#one_way + 1] = name end
@@ -315,18 +315,18 @@ cases.each(function(name, hints, op)
   t.test("gpu: " .. name, function()
     local wrong = {}
     for i, hint in ipairs(hints) do
-      for _, long in ipairs { false, cases.walks_time(name) or nil } do
-        if gpu.emulated then plugin.mn_emu_order((i + (long and 1 or 0)) % 3) end
-        cases.seed(i)
-        local case = cases.make(name, hint, long and cases.long or nil)
+      for _, long in ipairs { false, op_cases.walks_time(name) or nil } do
+        if devices.emulated then plugin.mn_emu_order((i + (long and 1 or 0)) % 3) end
+        op_cases.seed(i)
+        local case = op_cases.make(name, hint, long and op_cases.long or nil)
         local ok, why = pcall(function() compare(numbers(DEVICE, op, case), numbers("cpu", op, case)) end)
         if hint.cpu then ok, why = not ok and tostring(why):find("device=cpu alone", 1, true), "not refused: " .. tostring(why) end
         if not ok then wrong[#wrong + 1] = title(i, hint, long) .. ": " .. tostring(why) end
       end
     end
     for i, sizes in ipairs(wide[name] or {}) do
-      if gpu.emulated then plugin.mn_emu_order(i % 3) end
-      local case = cases.make(name, sizes.hint, sizes)
+      if devices.emulated then plugin.mn_emu_order(i % 3) end
+      local case = op_cases.make(name, sizes.hint, sizes)
       local ok, why = pcall(function() compare(numbers(DEVICE, op, case, true), numbers("cpu", op, case, true)) end)
       if not ok then wrong[#wrong + 1] = ("wide %s: %s"):format(title(i, sizes.hint), why) end
     end
@@ -339,8 +339,8 @@ for _, name in ipairs { "linear_attention", "agalite", "joint_gate_attention", "
   local sizes = sliced[name]
   if not chosen or chosen[name] then
     t.test(("gpu: %s in slices of heads"):format(name), function()
-      if not gpu.emulated then t.skip "only the emulator makes slices small" end
-      local op, case = C.mn_op_find(name), cases.make(name, sizes.hint, sizes)
+      if not devices.emulated then t.skip "only the emulator makes slices small" end
+      local op, case = C.mn_op_find(name), op_cases.make(name, sizes.hint, sizes)
       local want = numbers("cpu", op, case)
       for _, floats in ipairs { 2000, 12000 } do
         plugin.mn_emu_slice(floats)
@@ -359,8 +359,8 @@ local function optimised(device)
   local ctx = C.mn_ctx_new(device, 1)
   local function leaf(n, f, wants_grad)
     local new = ffi.new "mn_tensor[1]"
-    cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, 1, ffi.new("int[6]", { n }), wants_grad or false, new))
-    local p = cases.data(ctx, new, C.MN_F32)
+    op_cases.check(ctx, C.mn_leaf_new(ctx, C.MN_F32, 1, ffi.new("int[6]", { n }), wants_grad or false, new))
+    local p = op_cases.data(ctx, new, C.MN_F32)
     for k = 0, n - 1 do p[k] = f(k) end
     return new
   end
@@ -370,28 +370,28 @@ local function optimised(device)
   local leaves, all = {}, {}
   for i = 1, 61 do
     local n = i % 7 == 0 and 4099 + i or i % 9 + 1
-    leaves[i] = { w = leaf(n, function(k) return cases.cotangent(k + i) end, true), m = leaf(n, zero), v = leaf(n, zero), own = leaf(1, zero), n = n }
-    local p = cases.check(ctx, C.mn_tensor_grad(ctx, leaves[i].w))
-    for k = 0, n - 1 do p[k] = cases.cotangent(3 * k + i) / 50 end
+    leaves[i] = { w = leaf(n, function(k) return op_cases.cotangent(k + i) end, true), m = leaf(n, zero), v = leaf(n, zero), own = leaf(1, zero), n = n }
+    local p = op_cases.check(ctx, C.mn_tensor_grad(ctx, leaves[i].w))
+    for k = 0, n - 1 do p[k] = op_cases.cotangent(3 * k + i) / 50 end
   end
   leaves[62] = leaves[5]
   local function apply(op, options, ...)
     local given = ffi.new("mn_tensor[?]", C.MN_INPUTS)
     for i, x in ipairs { ... } do given[i - 1] = x[0] end
-    cases.check(ctx, C.mn_apply(ctx, op, given, ffi.new("double[12]", options), ffi.new("mn_tensor[?]", C.MN_OUTPUTS)))
+    op_cases.check(ctx, C.mn_apply(ctx, op, given, ffi.new("double[12]", options), ffi.new("mn_tensor[?]", C.MN_OUTPUTS)))
   end
-  local plan = cases.check(ctx, C.mn_plan_new(ctx))
-  cases.check(ctx, C.mn_plan_begin(plan))
+  local plan = op_cases.check(ctx, C.mn_plan_new(ctx))
+  op_cases.check(ctx, C.mn_plan_begin(plan))
   for i, l in ipairs(leaves) do apply(grad_norm, { i == 1 and 1 or 0 }, l.w, sum, norm, l.own) end
   for _, l in ipairs(leaves) do apply(adam, {}, l.w, l.m, l.v, hyper, norm) end
   for i = 1, 2 do apply(grad_norm, { i == 1 and 1 or 0 }, leaves[i].w, sum, norm) end
-  cases.check(ctx, C.mn_plan_end(plan))
-  for _ = 1, 2 do cases.check(ctx, C.mn_plan_run(plan, 0, -1)) end
+  op_cases.check(ctx, C.mn_plan_end(plan))
+  for _ = 1, 2 do op_cases.check(ctx, C.mn_plan_run(plan, 0, -1)) end
   for i, l in ipairs(leaves) do
-    for name, kept in pairs { w = l.w, m = l.m, v = l.v } do all[name .. i] = list_of(cases.data(ctx, kept, C.MN_F32), l.n) end
-    all["own" .. i] = list_of(cases.data(ctx, l.own, C.MN_F32), 1)
+    for name, kept in pairs { w = l.w, m = l.m, v = l.v } do all[name .. i] = list_of(op_cases.data(ctx, kept, C.MN_F32), l.n) end
+    all["own" .. i] = list_of(op_cases.data(ctx, l.own, C.MN_F32), 1)
   end
-  all.norm = list_of(cases.data(ctx, norm, C.MN_F32), 1)
+  all.norm = list_of(op_cases.data(ctx, norm, C.MN_F32), 1)
   C.mn_ctx_free(ctx)
   return all
 end

@@ -2,7 +2,7 @@
 -- states go on across rollouts, time limits, seeds, threads, and that training leaves no garbage.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core = require "mneme.models.core"
@@ -10,8 +10,8 @@ local registry = require "mneme.base.registry"
 local C, ctx = engine.C, engine.ctx
 
 -- A learner on a short T-Maze, and everything it is made of.
-local function learner(name, cfg, sizes) return rig.learner(mn.a2c, name, cfg, sizes) end
-local parameters, put, gradients = rig.parameters, rig.put, rig.gradients
+local function learner(name, cfg, sizes) return learner_rig.learner(mn.a2c, name, cfg, sizes) end
+local parameters, put, gradients = learner_rig.parameters, learner_rig.put, learner_rig.gradients
 
 -- Every core, and those that act by single steps as they act within a rollout.
 local function each(what, f)
@@ -53,7 +53,7 @@ each("an update has the gradients of running the sequence again, with kept activ
     local want_losses, want = run_again(l)
     put(l, after)
     for key, loss in pairs(want_losses) do t.near(losses[key], loss, 1e-5 * math.max(1, math.abs(loss)), key) end
-    local apart, scale = rig.gradients_apart(got, want)
+    local apart, scale = learner_rig.gradients_apart(got, want)
     t.ok(scale > 0.01, "the gradients are small: " .. scale)
     t.ok(apart < 1e-4, ("update %d: gradients are %g apart"):format(update, apart))   -- sums in another order
   end
@@ -104,11 +104,11 @@ local function by_steps(l, state)
     local t0, t1 = piece[1], piece[2]
     local logits, values, after
     mn.no_grad(function()
-      local a, b, c = l.agent(rig.rows(l.x, t0, t1), rig.rows(l.done, t0, t1), state)
+      local a, b, c = l.agent(learner_rig.rows(l.x, t0, t1), learner_rig.rows(l.done, t0, t1), state)
       logits, values, after = mn.keep(a), mn.keep(b), mn.keep(c)
     end)
-    t.near(rig.apart(rig.rows(l.pieces[1].logits, t0, t1), logits), 0, 1e-5, "logits from row " .. t0)
-    t.near(rig.apart(rig.rows(l.pieces[1].values, t0, t1), values), 0, 1e-5, "values from row " .. t0)
+    t.near(learner_rig.apart(learner_rig.rows(l.pieces[1].logits, t0, t1), logits), 0, 1e-5, "logits from row " .. t0)
+    t.near(learner_rig.apart(learner_rig.rows(l.pieces[1].values, t0, t1), values), 0, 1e-5, "values from row " .. t0)
     if t1 <= T then state = after end
   end
   return state
@@ -120,12 +120,12 @@ each("rollouts go on from each other as single steps do", function(name)
   for _ = 1, 3 do
     l:rollout()
     local start = {}
-    for key, s in pairs(l.pieces[1].state) do start[key] = rig.bytes(s) end
-    for key, s in pairs(state) do t.near(rig.apart(l.pieces[1].state[key], s), 0, 1e-5, key .. " at the start of a rollout") end
+    for key, s in pairs(l.pieces[1].state) do start[key] = learner_rig.bytes(s) end
+    for key, s in pairs(state) do t.near(learner_rig.apart(l.pieces[1].state[key], s), 0, 1e-5, key .. " at the start of a rollout") end
     state = by_steps(l, state)
     for i = 0, l.done:size() - 1 do ended = ended + l.done:data()[i] end
     t.ok(l:update())
-    for key, s in pairs(l.pieces[1].state) do t.ok(rig.bytes(s) == start[key], "the update changed " .. key) end
+    for key, s in pairs(l.pieces[1].state) do t.ok(learner_rig.bytes(s) == start[key], "the update changed " .. key) end
   end
   t.ok(ended > 6, "episodes must end for this test")
 end)
@@ -150,7 +150,7 @@ local function last_values(l, row, final)
   local x, out = mn.tensor { shape = { 1, l.B, l.x:shape()[3] } }, {}
   ffi.copy(x:data(), final, #final)
   mn.no_grad(function()
-    local _, _, state = l.agent:act(rig.rows(l.x, 0, row + 1), rig.rows(l.done, 0, row + 1), l.pieces[1].state)
+    local _, _, state = l.agent:act(learner_rig.rows(l.x, 0, row + 1), learner_rig.rows(l.done, 0, row + 1), l.pieces[1].state)
     local _, values = l.agent(x, nil, state)
     for b = 0, l.B - 1 do out[b] = values:data()[b] end
   end)
@@ -207,7 +207,7 @@ end)
 
 -- ---- the same bits ----
 
-local function train(name, updates, cfg, sizes) return rig.trained(learner(name, cfg, sizes), updates) end
+local function train(name, updates, cfg, sizes) return learner_rig.trained(learner(name, cfg, sizes), updates) end
 
 each("the same seed gives the same bits, another one others", function(name)
   local a = train(name, 4)
@@ -231,7 +231,7 @@ end)
 -- ---- nothing is left lying about ----
 
 local function in_use()
-  return { heap = rig.heap(), leaf = C.mn_bytes(ctx, "leaf"),
+  return { heap = learner_rig.heap(), leaf = C.mn_bytes(ctx, "leaf"),
     arena = C.mn_bytes(ctx, "arena"), peak = C.mn_bytes(ctx, "arena_peak"), plan = C.mn_bytes(ctx, "plan") }
 end
 

@@ -1,7 +1,7 @@
 -- test_debugging.lua -- looking closely at a training: debug=nan, debug=grad, profile=1, profile=jit, and mneme doctor.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local flame = require "mneme.runs.flame_graph"
+local flame_graph = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local engine = require "mneme.base.engine"
@@ -81,9 +81,9 @@ t.test("debug and profile: other words are refused; a run from when they were tr
 end)
 
 t.test("flame: stacks become boxes, as wide as their time; names are escaped", function()
-  local svg = flame.svg({ ["a;b<c"] = 3, ["a;d"] = 1 }, "times")
+  local svg = flame_graph.svg({ ["a;b<c"] = 3, ["a;d"] = 1 }, "times")
   t.ok(svg:find "<title>a: 4%.0000 s, 100%.0 %%</title>" and svg:find "<title>b&lt;c: 3%.0000 s, 75%.0 %%</title>", svg)
-  t.eq(flame.folded { ["a;b c"] = 0.5 }, "a;b_c 500000\n")
+  t.eq(flame_graph.folded { ["a;b c"] = 0.5 }, "a;b_c 500000\n")
 end)
 
 t.test("doctor: what there is, what is missing and how to get it", function()

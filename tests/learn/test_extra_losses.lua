@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 
@@ -15,7 +15,7 @@ local function rebuilding(make, settings, coef, hidden)
   local all = { minibatches = 1, epochs = 1, max_norm = 0, aux_coef = coef }
   for key, value in pairs(settings) do all[key] = value end
   local decoder
-  local l = rig.learner(function(cfg, env, agent)
+  local l = learner_rig.learner(function(cfg, env, agent)
     decoder = mn.nn.linear(agent.core.d_out, 16)
     local extra = coef and { modules = { decoder = decoder }, aux = { rebuild = function(batch)
       return (decoder(batch[hidden or "core_output"]) - batch.observations):square():mean()
@@ -27,18 +27,18 @@ end
 
 -- Gradients of the term alone, of the agent's parameters and the decoder's, as a call of the agent has them.
 local function alone(l, decoder, before)
-  local after = rig.parameters(l)
-  rig.put(l, before)
+  local after = learner_rig.parameters(l)
+  learner_rig.put(l, before)
   local list = l.agent:parameters()
   for _, p in ipairs(decoder:parameters()) do list[#list + 1] = p end
   for _, p in ipairs(list) do p:zero_grad() end
   local T = l.T
-  local _, _, _, y = l.agent(rig.rows(l.x, 0, T), rig.rows(l.resets, 0, T), mn.keep(l.pieces[1].state))
-  local loss = (decoder(y) - rig.rows(l.x, 0, T)):square():mean()
+  local _, _, _, y = l.agent(learner_rig.rows(l.x, 0, T), learner_rig.rows(l.resets, 0, T), mn.keep(l.pieces[1].state))
+  local loss = (decoder(y) - learner_rig.rows(l.x, 0, T)):square():mean()
   loss:backward()
   local gradients, value = {}, loss:item()
   for i, p in ipairs(list) do gradients[i] = mn.keep(p:grad()) end
-  rig.put(l, after)
+  learner_rig.put(l, after)
   mn.clear_tape()
   return gradients, value
 end
@@ -52,13 +52,13 @@ for name, make in pairs(makers) do
         l:rollout()
         t.ok(l:update())
       end
-      local total, plain = rig.gradients(with), rig.gradients(without)
+      local total, plain = learner_rig.gradients(with), learner_rig.gradients(without)
       local moved, kept = {}, {}
       for i, g in ipairs(total) do moved[i] = mn.keep(g) end
       for i, g in ipairs(plain) do kept[i] = mn.keep(g) end
       local of_decoder = {}
       for i, p in ipairs(decoder:parameters()) do of_decoder[i] = mn.keep(p:grad()) end
-      local term, value = alone(with, decoder, rig.parameters(with))
+      local term, value = alone(with, decoder, learner_rig.parameters(with))
       local largest, apart = 0, 0
       for i, g in ipairs(moved) do
         for k = 0, g:size() - 1 do
@@ -79,8 +79,8 @@ for name, make in pairs(makers) do
   t.test(name .. ": with weight 0 the agent learns as without, bit for bit; with another it does not", function()
     local function trained(coef)
       local l = rebuilding(make, { num_envs = 4, minibatches = 2, epochs = 2, previous = "action,reward" }, coef)
-      rig.trained(l, 4)
-      return table.concat(rig.parameters(l))
+      learner_rig.trained(l, 4)
+      return table.concat(learner_rig.parameters(l))
     end
     t.ok(trained(0) == trained(nil), "a weight of 0 matters")
     t.ok(trained(0.5) ~= trained(nil), "a weight of 0.5 does not")
@@ -88,12 +88,12 @@ for name, make in pairs(makers) do
 
   t.test(name .. ": pieces of a rollout (horizon) and the torso's features are there, too", function()
     local l = rebuilding(make, { horizon = 4, num_envs = 2 }, 1)
-    rig.trained(l, 2)
+    learner_rig.trained(l, 2)
     t.ok(l.losses.rebuild > 0)
     l = rebuilding(make, { horizon = 4, num_envs = 2, lr = 0.02 }, 1, "features")
-    rig.trained(l, 1)
+    learner_rig.trained(l, 1)
     local first = l.losses.rebuild
-    rig.trained(l, 20)
+    learner_rig.trained(l, 20)
     t.ok(l.losses.rebuild < 0.3 * first, ("%g, then %g"):format(first, l.losses.rebuild))
   end)
 
@@ -133,13 +133,13 @@ end
 t.test("a module that no term uses stays as it is", function()
   for _, make in pairs(makers) do
     local idle
-    local l = rig.learner(function(cfg, env, agent)
+    local l = learner_rig.learner(function(cfg, env, agent)
       idle = mn.nn.linear(3, 2)
       return make(cfg, env, agent, { modules = { idle = idle }, aux = function(batch) return batch.values:mean() end })
     end, "gru", { minibatches = 1, epochs = 1 })
-    local before = rig.bytes(idle.weight)
-    rig.trained(l, 2)
-    t.eq(rig.bytes(idle.weight), before)
+    local before = learner_rig.bytes(idle.weight)
+    learner_rig.trained(l, 2)
+    t.eq(learner_rig.bytes(idle.weight), before)
     t.ok(l.losses.aux ~= nil)
   end
 end)
@@ -159,7 +159,7 @@ t.test("the shipped example: logged, saved, resumed bit for bit, and evaluated w
     local function tensors(of) return safetensors.load(("%s/%s%s/checkpoints/step-16384.safetensors"):format(dir, run, of)).tensors end
     local whole, torn, decoders = tensors "whole", tensors "torn", 0
     for name, tensor in pairs(whole) do
-      t.ok(rig.bytes(tensor) == rig.bytes(torn[name]), name)
+      t.ok(learner_rig.bytes(tensor) == learner_rig.bytes(torn[name]), name)
       if name:find "^extra%.decoder%." then decoders = decoders + 1 end
     end
     t.eq(decoders, 4)

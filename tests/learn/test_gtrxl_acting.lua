@@ -2,8 +2,8 @@
 -- update runs the row again, on the M of its beginning and all of its own.  Compared with loops of doubles (naive_gtrxl.lua).
 local t = require "tests.harness"
 local mn = require "mneme"
-local naive = require "tests.support.naive_gtrxl"
-local rig = require "tests.support.learner_rig"
+local naive_gtrxl = require "tests.support.naive_gtrxl"
+local learner_rig = require "tests.support.learner_rig"
 
 local CLOSE = 2e-5
 local SIZES = { n_layers = 2, d_model = 8, d_head = 4, d_ffn = 6, memory = 4 }
@@ -67,9 +67,9 @@ local function learner(make, sees, more)
   local cfg, sizes = {}, { sees = sees }
   for _, set in ipairs { SETTINGS, more or {} } do for key, value in pairs(set) do cfg[key] = value end end
   for key, value in pairs(SIZES) do sizes[key] = value end
-  local l = rig.learner(make, "gtrxl", cfg, sizes)
+  local l = learner_rig.learner(make, "gtrxl", cfg, sizes)
   for i, p in ipairs(l.agent:parameters()) do
-    local noise = rig.normal({ p:size() }, 200 + i):data()
+    local noise = learner_rig.normal({ p:size() }, 200 + i):data()
     for k = 0, p:size() - 1 do p:data()[k] = p:data()[k] + 0.2 * noise[k] end
   end
   return l
@@ -92,7 +92,7 @@ end
 
 -- Slopes of a tensor's gradient: along its largest number, and along random signs.
 local function directions(grad, stream)
-  local n, best, noise = grad:size(), 0, rig.normal({ grad:size() }, stream):data()
+  local n, best, noise = grad:size(), 0, learner_rig.normal({ grad:size() }, stream):data()
   for i = 0, n - 1 do if math.abs(grad:data()[i]) > math.abs(grad:data()[best]) then best = i end end
   return { function(i) return i == best and 1 or 0 end, function(i) return (noise[i] > 0 and 1 or -1) / math.sqrt(n) end }
 end
@@ -134,7 +134,7 @@ for _, horizon in ipairs { 0, 7 } do
         for row = piece.first + 1, piece.to do
           if row == l.T + 1 then memory = copy(memory) end
           local before = row == l.T + 1 and copy(memory) or memory           -- the last row counts for its value alone
-          local one, v = naive.run(p, cfg, before, { r.x[row] }, { r.resets[row] }, cfg.memory)
+          local one, v = naive_gtrxl.run(p, cfg, before, { r.x[row] }, { r.resets[row] }, cfg.memory)
           logits[row], values[row] = one[1], v[1]
         end
         local own, own_values = { unpack(logits, piece.first + 1, piece.to) }, { unpack(values, piece.first + 1, piece.to) }
@@ -145,7 +145,7 @@ for _, horizon in ipairs { 0, 7 } do
       local function sequence(of)
         local all, all_values = {}, {}
         for k, piece in ipairs(l.pieces) do
-          local one, v = naive.run(of, cfg, copy(starts[k]), { unpack(r.x, piece.first + 1, piece.to) },
+          local one, v = naive_gtrxl.run(of, cfg, copy(starts[k]), { unpack(r.x, piece.first + 1, piece.to) },
             { unpack(r.resets, piece.first + 1, piece.to) }, math.huge)
           for i = 1, #one do all[#all + 1], all_values[#all_values + 1] = one[i], v[i] end
         end
@@ -153,7 +153,7 @@ for _, horizon in ipairs { 0, 7 } do
       end
       local again, again_values = sequence(p)
       for row = 1, #again do for b = 1, l.B do further = math.max(further, math.abs(again_values[row][b] - values[row][b])) end end
-      local G, advantages = naive.returns(again_values, r.rewards, r.done, l.gamma, l.lambda), {}
+      local G, advantages = naive_gtrxl.returns(again_values, r.rewards, r.done, l.gamma, l.lambda), {}
       for row = 1, l.T do
         advantages[row] = {}
         for b = 1, l.B do
@@ -163,7 +163,7 @@ for _, horizon in ipairs { 0, 7 } do
       end
       local function loss_of(of)
         local z, v = sequence(of)
-        return naive.loss(z, v, r.actions, G, advantages, l.entropy_coef, l.value_coef)
+        return naive_gtrxl.loss(z, v, r.actions, G, advantages, l.entropy_coef, l.value_coef)
       end
       t.near(l.losses.loss, loss_of(p), CLOSE)
       local grads = {}
@@ -182,9 +182,9 @@ t.test("sees=rollout: acting is the row of the update", function()
   for _ = 1, 2 do
     l:rollout()
     local r, cfg, start = seen(l), l.agent.core.config, copy(memory)
-    local logits, values = naive.run(parameters(l), cfg, start, r.x, r.resets, math.huge)
+    local logits, values = naive_gtrxl.run(parameters(l), cfg, start, r.x, r.resets, math.huge)
     t.ok(apart(logits, values, l.pieces[1].logits, l.pieces[1].values) < CLOSE)
-    naive.run(parameters(l), cfg, memory, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, math.huge)
+    naive_gtrxl.run(parameters(l), cfg, memory, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, math.huge)
     for b = 1, l.B do
       for n, list in pairs(memory[b]) do memory[b][n] = { unpack(list, math.max(1, #list + 1 - cfg.memory)) } end
     end
@@ -198,9 +198,9 @@ t.test("ppo: log probabilities and values are of acting, a minibatch is the row 
   for _ = 1, 2 do
     l:rollout()
     local p, r, cfg, start = parameters(l), seen(l), l.agent.core.config, copy(memory)
-    local logits, values = naive.run(p, cfg, memory, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, cfg.memory)
+    local logits, values = naive_gtrxl.run(p, cfg, memory, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, cfg.memory)
     t.ok(l:update())
-    local again = naive.run(p, cfg, start, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, math.huge)
+    local again = naive_gtrxl.run(p, cfg, start, { unpack(r.x, 1, l.T) }, { unpack(r.resets, 1, l.T) }, math.huge)
     local old, old_values, m = listed(l.log_probs, number), listed(l.values, number), l.minibatch
     for row = 1, l.T do
       for b = 1, l.B do

@@ -3,9 +3,9 @@
 -- learning rates; a stepper's memory is cleared as the learner's was.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local mn = require "mneme"
-local actor = require "mneme.learn.on_policy"
+local on_policy = require "mneme.learn.on_policy"
 local stepper = require "mneme.insight.episodes.stepper"
 local schedule = require("mneme.runs.learner_settings").schedule
 
@@ -17,7 +17,7 @@ local function both(what, f)
       f(function(case, cfg, sizes)
         local all = { minibatches = 1, epochs = 1 }
         for key, value in pairs(cfg or {}) do all[key] = value end
-        return rig.learner(makers[name], case, all, sizes)
+        return learner_rig.learner(makers[name], case, all, sizes)
       end, name)
       mn.clear_tape()
     end)
@@ -104,8 +104,8 @@ both("carry: does the memory go on between rollouts?", function(learner)
     t.ok(l:update())
     l:rollout()
     t.eq(flags(l.resets)[2], carry and "000000000" or "100000000")
-    t.near(rig.apart(l.pieces[1].logits, logits_from(l, carry and state or nil)), 0, 1e-5)
-    t.ok(rig.apart(l.pieces[1].logits, logits_from(l, not carry and state or nil)) > 1e-3, "carry does nothing")
+    t.near(learner_rig.apart(l.pieces[1].logits, logits_from(l, carry and state or nil)), 0, 1e-5)
+    t.ok(learner_rig.apart(l.pieces[1].logits, logits_from(l, not carry and state or nil)) > 1e-3, "carry does nothing")
     t.eq(l:describe().memory.carry, carry)
   end
 end)
@@ -122,8 +122,8 @@ both("reset_on_done: is the memory cleared where an episode begins?", function(l
       t.eq(l.resets:data()[i], reset and l.done:data()[i] or 0)
     end
     t.ok(begun > 3, "episodes must end for this test")
-    t.near(rig.apart(l.pieces[1].logits, logits_from(l, state, reset and mn.keep(l.done) or nil)), 0, 1e-5)
-    t.ok(rig.apart(l.pieces[1].logits, logits_from(l, state, not reset and mn.keep(l.done) or nil)) > 1e-3, "reset_on_done does nothing")
+    t.near(learner_rig.apart(l.pieces[1].logits, logits_from(l, state, reset and mn.keep(l.done) or nil)), 0, 1e-5)
+    t.ok(learner_rig.apart(l.pieces[1].logits, logits_from(l, state, not reset and mn.keep(l.done) or nil)) > 1e-3, "reset_on_done does nothing")
     t.eq(l:describe().memory.reset_on_done, reset)
   end
 end)
@@ -179,7 +179,7 @@ local function cut_gradients(l, length)
   for first = 0, l.T - 1, length do
     local to = math.min(first + length, l.T)
     to = to == l.T and to + 1 or to
-    local x, resets = rig.rows(l.x, first, to), rig.rows(l.resets, first, to)
+    local x, resets = learner_rig.rows(l.x, first, to), learner_rig.rows(l.resets, first, to)
     local a, v = l.agent(x, resets, state)
     local after = select(3, l.agent:act(x, resets, state))
     logits, values = logits and mn.concat(logits, a, { axis = 0 }) or a, values and mn.concat(values, v, { axis = 0 }) or v
@@ -188,7 +188,7 @@ local function cut_gradients(l, length)
   local returns = mn.lambda_returns { rewards = mn.keep(l.rewards), values = values, done = mn.keep(l.done), gamma = l.gamma, lambda = l.lambda }
   mn.a2c_loss { logits = logits, values = values, returns = returns, actions = mn.keep(l.played), entropy_coef = l.entropy_coef,
     value_coef = l.value_coef }:backward()
-  local list = rig.gradients(l)
+  local list = learner_rig.gradients(l)
   mn.clear_tape()
   return list
 end
@@ -198,33 +198,33 @@ for _, name in ipairs { "gru", "galite", "gtrxl", "rmt" } do
   t.test(name .. ": horizon: A2C's gradients flow back so far and no further, what is remembered is all of it", function()
     for _, horizon in ipairs { 5, 1 } do
       local cfg = { corridor = 100, time_limit = 0, horizon = horizon, max_norm = 0, lr = 1e-3 }
-      local l = rig.learner(mn.a2c, name, cfg, { segment = 1 })
+      local l = learner_rig.learner(mn.a2c, name, cfg, { segment = 1 })
       t.eq(#l.pieces, math.ceil(16 / horizon))
       t.eq(l:describe().memory.horizon, horizon)
       for _ = 1, 2 do
         l:rollout()
-        local before = rig.parameters(l)
+        local before = learner_rig.parameters(l)
         t.ok(l:update())
-        local after, got = rig.parameters(l), rig.gradients(l)
-        rig.put(l, before)
+        local after, got = learner_rig.parameters(l), learner_rig.gradients(l)
+        learner_rig.put(l, before)
         local cut, whole = cut_gradients(l, horizon), cut_gradients(l, 16)
-        rig.put(l, after)
-        t.ok(rig.gradients_apart(got, cut) < 1e-4, "horizon " .. horizon .. ": " .. rig.gradients_apart(got, cut))
-        t.ok(rig.gradients_apart(got, whole) > 1e-3, "the horizon cuts nothing")
+        learner_rig.put(l, after)
+        t.ok(learner_rig.gradients_apart(got, cut) < 1e-4, "horizon " .. horizon .. ": " .. learner_rig.gradients_apart(got, cut))
+        t.ok(learner_rig.gradients_apart(got, whole) > 1e-3, "the horizon cuts nothing")
       end
     end
   end)
 end
 
 t.test("a horizon of the whole rollout is none, and too many pieces are refused", function()
-  t.eq(#rig.learner(mn.a2c, "gru", { horizon = 16 }).pieces, 1)
-  t.eq(#rig.learner(mn.a2c, "gru", { horizon = 0 }).pieces, 1)
-  t.raises(function() rig.learner(mn.a2c, "feedforward", { num_steps = 200, horizon = 2 }) end, "100 pieces.*at most 64")
+  t.eq(#learner_rig.learner(mn.a2c, "gru", { horizon = 16 }).pieces, 1)
+  t.eq(#learner_rig.learner(mn.a2c, "gru", { horizon = 0 }).pieces, 1)
+  t.raises(function() learner_rig.learner(mn.a2c, "feedforward", { num_steps = 200, horizon = 2 }) end, "100 pieces.*at most 64")
 end)
 
 t.test("a memory that ignores resets cannot be cleared on purpose", function()
   for _, cfg in ipairs { { context = 5 }, { carry = false } } do
-    t.raises(function() rig.learner(mn.a2c, "delta_released", cfg) end, "clear the memory, but core delta_released has reset=false")
+    t.raises(function() learner_rig.learner(mn.a2c, "delta_released", cfg) end, "clear the memory, but core delta_released has reset=false")
   end
 end)
 
@@ -255,7 +255,7 @@ both("previous=action,reward: the step before is an input, nothing where an epis
   local x = mn.concat(mn.concat(l.x, mn.one_hot { index = told.action, classes = 4 }), mn.reshape(told.reward, { d0 = 31, d1 = 3, d2 = 1 }))
   local y
   mn.no_grad(function() y = mn.keep((l.agent.heads((l.agent.core(x, mn.keep(l.resets), mn.keep(l.pieces[1].state)))))) end)
-  t.near(rig.apart(l.pieces[1].logits, y), 0, 1e-5)
+  t.near(learner_rig.apart(l.pieces[1].logits, y), 0, 1e-5)
   mn.clear_tape()
 end)
 
@@ -301,7 +301,7 @@ both("codes of uint8 train as their one-hots do, and are kept as bytes", functio
       l:rollout()
       t.ok(l:update())
     end
-    return table.concat(rig.parameters(l))
+    return table.concat(learner_rig.parameters(l))
   end
   t.ok(trained(true) == trained(false), "the parameters differ")
 end)
@@ -320,12 +320,12 @@ both("pictures of uint8 reach the three convolutions in their own shape", functi
     end }
   local l = learner({ "gru", d_model = 8 }, { env = env, num_steps = 6, lr = 0.01 })
   t.eq(table.concat(l.x:shape(), ","), "7,2,36,36,1")
-  local before = table.concat(rig.parameters(l))
+  local before = table.concat(learner_rig.parameters(l))
   for _ = 1, 2 do
     l:rollout()
     t.ok(l:update())
   end
-  t.ok(before ~= table.concat(rig.parameters(l)))
+  t.ok(before ~= table.concat(learner_rig.parameters(l)))
   local weights = 0
   for name in pairs(l.agent:state_dict()) do weights = weights + (name:find "^torso%." and 1 or 0) end
   t.ok(weights > 0, "the torso's parameters are the agent's")
@@ -383,10 +383,10 @@ end)
 both("weight_decay: weights shrink by lr weight_decay besides", function(learner)
   local function after(decay)
     local l = learner("gru", { lr = 0.01, weight_decay = decay })
-    local before = rig.parameters(l)
+    local before = learner_rig.parameters(l)
     l:rollout()
     t.ok(l:update())
-    return before, rig.parameters(l)
+    return before, learner_rig.parameters(l)
   end
   local before, plain = after(0)
   local _, shrunk = after(0.5)
@@ -416,7 +416,7 @@ t.test("a stepper clears memories as the learner did", function()
 end)
 
 t.test("a stepper acts as the learner did", function()
-  local l = rig.learner(mn.a2c, "gru", { num_steps = 40, previous = "action,reward", context = 7, seed = 4, lr = 0 })
+  local l = learner_rig.learner(mn.a2c, "gru", { num_steps = 40, previous = "action,reward", context = 7, seed = 4, lr = 0 })
   l:rollout()
   local env = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
   local p = stepper.new(env, l.agent, { seed = 4, memory = l:describe().memory })
@@ -435,7 +435,7 @@ for _, core in ipairs { { "gtrxl", memory = 3 }, { "gtrxl", memory = 3, sees = "
       local settings = { num_steps = 80, context = 0, seed = 4, lr = 0, horizon = pieces.horizon }
       local config = { core[1], n_layers = 1, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8, memory = core.memory, segment = core.segment, sees = core.sees }
       if core[1] == "gru" then config = { "gru", d_model = 8 } end
-      local l = rig.learner(mn.a2c, config, settings)
+      local l = learner_rig.learner(mn.a2c, config, settings)
       local env = mn.env("tmaze", { corridor = 4, num_envs = 3, seed = 4, time_limit = 11 })
       local p, worst = stepper.new(env, l.agent, { seed = 4, memory = l:describe().memory }), 0
       for _ = 1, 2 do
@@ -453,7 +453,7 @@ for _, core in ipairs { { "gtrxl", memory = 3 }, { "gtrxl", memory = 3, sees = "
 end
 
 t.test("a checkpoint has a score once a hundred episodes vouch for it", function()
-  local l = rig.learner(mn.a2c, "gru", {})
+  local l = learner_rig.learner(mn.a2c, "gru", {})
   l:rollout()
   t.ok(l.finished.total > 0 and l.finished.total < 100, l.finished.total)
   t.eq(l:best(), nil)
@@ -462,7 +462,7 @@ t.test("a checkpoint has a score once a hundred episodes vouch for it", function
 end)
 
 t.test("the defaults are listed once", function()
-  for key in pairs(actor.defaults) do
+  for key in pairs(on_policy.defaults) do
     for name in pairs(makers) do
       t.ok(mn.learners[name].defaults[key] ~= nil, name .. " has no " .. key)
     end

@@ -6,7 +6,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local normaliser = require "mneme.learn.normaliser"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 local stepper = require "mneme.insight.episodes.stepper"
@@ -107,7 +107,7 @@ end)
 
 -- A learner whose raw rewards are noted: list of texts of 4 B bytes.
 local function noted(make, settings)
-  local l = rig.learner(make, "gru", settings)
+  local l = learner_rig.learner(make, "gru", settings)
   local rewards, roll = {}, l.env.roll
   l.env.roll = function(env, r, step, action)
     local cut = roll(env, r, step, action)
@@ -125,7 +125,7 @@ for name, make in pairs(both) do
   end
 
   t.test(name .. ": the agent reads, acts on and learns from normalised observations; x stays as the environment gave it", function()
-    local l = rig.learner(make, "gru", settings { norm_obs = true })
+    local l = learner_rig.learner(make, "gru", settings { norm_obs = true })
     for _ = 1, 3 do
       l:rollout()
       t.ok(l:update())
@@ -136,10 +136,10 @@ for name, make in pairs(both) do
       local k = i % 16
       t.near(l.row.inputs[20][i], (l.row.x[20][i] - s.mean[k]) / math.sqrt(s.var[k] + 1e-8), 1e-5)
     end
-    t.ok(rig.apart(l.x, l.inputs) > 0.5, "nothing was normalised")
+    t.ok(learner_rig.apart(l.x, l.inputs) > 0.5, "nothing was normalised")
     local logits
     mn.no_grad(function() logits = mn.keep((l.agent(mn.keep(l.inputs), mn.keep(l.resets), mn.keep(l.pieces[1].state)))) end)
-    t.near(rig.apart(l.pieces[1].logits, logits), 0, 1e-5)
+    t.near(learner_rig.apart(l.pieces[1].logits, logits), 0, 1e-5)
     if l.losses.approx_kl then t.near(l.losses.approx_kl, 0, 1e-6) end            -- the minibatch reads the same
   end)
 
@@ -171,7 +171,7 @@ for name, make in pairs(both) do
   end)
 
   t.test(name .. ": at a time limit, V is that of the normalised last observation", function()
-    local l = rig.learner(make, "gru", settings { corridor = 100, time_limit = 4, num_steps = 6, gamma = 0.5, norm_obs = true,
+    local l = learner_rig.learner(make, "gru", settings { corridor = 100, time_limit = 4, num_steps = 6, gamma = 0.5, norm_obs = true,
       clip_reward = 0.25, context = 4 })
     local final, paid, roll, uncut = nil, nil, l.env.roll, l.normaliser.uncut
     l.env.roll = function(env, r, step, action)
@@ -200,13 +200,13 @@ for name, make in pairs(both) do
   end)
 
   t.test(name .. ": off by default; floats alone can be normalised", function()
-    local l = rig.learner(make, "gru", settings {})
+    local l = learner_rig.learner(make, "gru", settings {})
     t.eq(l.normaliser, nil)
     for _, item in ipairs(l:contents()) do t.ok(not item[1]:find "^normalise", item[1]) end
     local function codes(more)
       local env = mn.env { observation = { 2 }, dtype = "u8", codes = 5, actions = 3, num_envs = 4, reset = function() return { 1, 2 } end,
         step = function() return { 1, 2 }, 1 end }
-      return rig.learner(make, { "gru", d_model = 8 }, settings { env = env, norm_obs = more.norm_obs, clip_reward = more.clip_reward })
+      return learner_rig.learner(make, { "gru", d_model = 8 }, settings { env = env, norm_obs = more.norm_obs, clip_reward = more.clip_reward })
     end
     t.raises(function() codes { norm_obs = true } end, "norm_obs=1: the observations of lua%-v0 are codes %(u8%), expected floats")
     codes { clip_reward = 1 }
@@ -227,7 +227,7 @@ end
 -- All tensors of a checkpoint.
 local function checkpoint(run, step)
   local tensors, list = safetensors.load(("%s/%s/checkpoints/step-%d.safetensors"):format(dir, run, step)).tensors, {}
-  for name, tensor in pairs(tensors) do list[#list + 1] = name .. rig.bytes(tensor) end
+  for name, tensor in pairs(tensors) do list[#list + 1] = name .. learner_rig.bytes(tensor) end
   table.sort(list)
   t.ok(tensors["normalise.observation"] and tensors["normalise.return"] and tensors["normalise.returns"], "no statistics")
   return table.concat(list)

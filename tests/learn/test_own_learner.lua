@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 
@@ -23,7 +23,7 @@ end
 local function tensors(run, step)
   local list = {}
   for name, tensor in pairs(safetensors.load(("%s/%s/checkpoints/step-%d.safetensors"):format(dir, run, step)).tensors) do
-    list[#list + 1] = name .. rig.bytes(tensor)
+    list[#list + 1] = name .. learner_rig.bytes(tensor)
   end
   table.sort(list)
   return table.concat(list)
@@ -66,13 +66,14 @@ t.test("A2C's loss, written out, is A2C", function()
     end,
   }
   for _, more in ipairs { {}, { horizon = 5, previous = "action,reward", context = 7 } } do
-    local a, b = rig.learner(mn.a2c, "gru", more), rig.learner(mine, "gru", more)
+    local a, b = learner_rig.learner(mn.a2c, "gru", more), learner_rig.learner(mine, "gru", more)
     for _ = 1, 3 do
       for _, l in ipairs { a, b } do
         l:rollout()
         t.ok(l:update())
       end
-      t.ok(rig.gradients_apart(rig.gradients(b), rig.gradients(a)) < 1e-4, rig.gradients_apart(rig.gradients(b), rig.gradients(a)))
+      t.ok(learner_rig.gradients_apart(learner_rig.gradients(b), learner_rig.gradients(a)) < 1e-4, learner_rig.gradients_apart(learner_rig.gradients(b),
+        learner_rig.gradients(a)))
       for name, value in pairs(a.losses) do t.near(b.losses[name], value, 1e-4, name) end
     end
   end
@@ -88,7 +89,7 @@ t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits",
     return ppo.loss(self, batch)
   end }
   local settings = { num_envs = 4, minibatches = 2, epochs = 2, previous = "action,reward" }
-  t.ok(rig.trained(rig.learner(same, "gru", settings), 3) == rig.trained(rig.learner(mn.ppo, "gru", settings), 3), "other bits")
+  t.ok(learner_rig.trained(learner_rig.learner(same, "gru", settings), 3) == learner_rig.trained(learner_rig.learner(mn.ppo, "gru", settings), 3), "other bits")
   t.eq(seen.observations, "16,2,16")
   t.eq(seen.features, "16,2,21")
   t.eq(seen.core_output, "16,2,16")
@@ -97,14 +98,14 @@ t.test("a variant of PPO has its minibatches, and with PPO's own loss its bits",
     t.eq(seen[name], "16,2", name)
   end
   local bare = mn.on_policy { base = ppo, loss = function(_, batch) return batch.values:square():mean() end }
-  t.ok(rig.trained(rig.learner(bare, "gru", settings), 2))
+  t.ok(learner_rig.trained(learner_rig.learner(bare, "gru", settings), 2))
   settings.target_kl = 0.1
-  t.raises(function() rig.trained(rig.learner(bare, "gru", settings), 1) end, "target_kl needs a loss that logs approx_kl")
+  t.raises(function() learner_rig.trained(learner_rig.learner(bare, "gru", settings), 1) end, "target_kl needs a loss that logs approx_kl")
 end)
 
 t.test("a variant without a name is no base to compare with: every learner", function()
   local settings = { num_envs = 4, minibatches = 2 }
-  local function name_of(class) return rig.learner(class, "gru", settings):describe().learner.name end
+  local function name_of(class) return learner_rig.learner(class, "gru", settings):describe().learner.name end
   local learners = require "mneme.learn.learners"
   for _, name in ipairs(learners.names()) do
     local base = mn.learners[name]
@@ -138,7 +139,7 @@ t.test("a batch of a rollout has the rollout's rows; what it has not is an error
     return batch.values:square():mean()
   end }
   for _, horizon in ipairs { 0, 4 } do
-    local l = rig.learner(mine, "gru", { horizon = horizon })
+    local l = learner_rig.learner(mine, "gru", { horizon = horizon })
     l:rollout()
     t.ok(l:update())
     mn.clear_tape()
@@ -168,7 +169,7 @@ t.test("a definition that cannot be meant is refused in words", function()
     ["gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)"] = function(_, batch) return batch.values end,
     ["what loss gave to log is a number"] = function(_, batch) return batch.values:mean(), 3 end,
     ["loss, all gave a tensor %[16,3%]"] = function(_, batch) return batch.values:mean(), { all = batch.values } end } do
-    t.raises(function() rig.trained(rig.learner(mn.on_policy { loss = gives }, "gru", {}), 1) end, what)
+    t.raises(function() learner_rig.trained(learner_rig.learner(mn.on_policy { loss = gives }, "gru", {}), 1) end, what)
     mn.clear_tape()
   end
 end)
@@ -177,15 +178,15 @@ t.test("settings of one's own are checked, and read by the learner", function()
   local mine = mn.on_policy { config = { beta2 = 0.5, calm = true, mood = "low", share = 0.25, count = 3 },
     about = { calm = "c", mood = { "m", choices = { "low", "high" } }, share = { "s", range = { 0, 1 } }, count = { "n", whole = true } },
     loss = function(_, batch) return batch.values:mean() end }
-  local l = rig.learner(mine, "gru", { mood = "high", calm = 0 })
+  local l = learner_rig.learner(mine, "gru", { mood = "high", calm = 0 })
   t.eq(l.mood, "high")
   t.eq(l.calm, false)
   t.eq(l.share, 0.25)
   t.eq(l.beta2, 0.5)
-  t.raises(function() rig.learner(mine, "gru", { mood = "hgh" }) end, "learner: unknown mood = 'hgh'; did you mean 'high'")
-  t.raises(function() rig.learner(mine, "gru", { share = 2 }) end, "share=2, expected a number in 0..1")
-  t.raises(function() rig.learner(mine, "gru", { count = 2.5 }) end, "count=2.5, expected a whole number")
-  t.raises(function() rig.learner(mn.ppo, "gru", { clip_coef = 0.2 }) end, "ppo: clip_coef is called clip here")
+  t.raises(function() learner_rig.learner(mine, "gru", { mood = "hgh" }) end, "learner: unknown mood = 'hgh'; did you mean 'high'")
+  t.raises(function() learner_rig.learner(mine, "gru", { share = 2 }) end, "share=2, expected a number in 0..1")
+  t.raises(function() learner_rig.learner(mine, "gru", { count = 2.5 }) end, "count=2.5, expected a whole number")
+  t.raises(function() learner_rig.learner(mn.ppo, "gru", { clip_coef = 0.2 }) end, "ppo: clip_coef is called clip here")
 end)
 
 -- ---- which learner ----

@@ -2,13 +2,13 @@
 -- sequences with the states that they began in; its gradient is that of the loss over them; bits, garbage, settings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local engine = require "mneme.base.engine"
 local tables = require "mneme.base.tables"
 local mn = require "mneme"
 local C, ctx = engine.C, engine.ctx
 
-local function learner(case, cfg, sizes) return rig.learner(mn.ppo, case, cfg, sizes) end
+local function learner(case, cfg, sizes) return learner_rig.learner(mn.ppo, case, cfg, sizes) end
 
 -- ---- ratio = 1 ----
 
@@ -49,7 +49,7 @@ local function ratios(case, horizon)
   t.ok(l.losses.approx_kl > 1e-6, "the optimiser moves nothing")
 end
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(learner_rig.cases()) do
   t.test(case.name .. ": before the first step the ratio is 1, unless acting sees less than the update", function()
     ratios(case.settings, 0)
     if #tables.keys(case.settings) == 1 then ratios(case.settings, 4) end    -- corners of axes: whole rollouts are enough
@@ -66,9 +66,9 @@ local function run_again(l)
   local length, state = l.horizon > 0 and l.horizon or l.T, mn.keep(l.pieces[1].state)
   local logits, new
   for first = 0, l.T - 1, length do
-    local previous = l.previous and { action = rig.rows(l.previous.action, first, first + length),
-      reward = rig.rows(l.previous.reward, first, first + length) }
-    local x, resets = rig.rows(l.x, first, first + length), rig.rows(l.resets, first, first + length)
+    local previous = l.previous and { action = learner_rig.rows(l.previous.action, first, first + length),
+      reward = learner_rig.rows(l.previous.reward, first, first + length) }
+    local x, resets = learner_rig.rows(l.x, first, first + length), learner_rig.rows(l.resets, first, first + length)
     local a, v = l.agent(x, resets, state, nil, previous)
     local after = select(3, l.agent:act(x, resets, state, nil, previous))
     logits, new = logits and mn.concat(logits, a, { axis = 0 }) or a, new and mn.concat(new, v, { axis = 0 }) or v
@@ -81,7 +81,7 @@ local function run_again(l)
   loss:backward()
   local losses = { loss = loss:item(), policy_loss = policy:item(), value_loss = value:item(), entropy = entropy:item() }
   mn.clear_tape()
-  return losses, rig.gradients(l)
+  return losses, learner_rig.gradients(l)
 end
 
 for _, name in ipairs { "gru", "galite", "gtrxl", "agalite" } do
@@ -93,14 +93,14 @@ for _, name in ipairs { "gru", "galite", "gtrxl", "agalite" } do
       local l = learner(name, cfg)
       for _ = 1, 3 do
         l:rollout()
-        local before = rig.parameters(l)
+        local before = learner_rig.parameters(l)
         t.ok(l:update())
-        local after, got = rig.parameters(l), rig.gradients(l)
-        rig.put(l, before)
+        local after, got = learner_rig.parameters(l), learner_rig.gradients(l)
+        learner_rig.put(l, before)
         local want_losses, want = run_again(l)
-        rig.put(l, after)
+        learner_rig.put(l, after)
         for key, loss in pairs(want_losses) do t.near(l.losses[key], loss, 1e-5 * math.max(1, math.abs(loss)), key) end
-        local apart, scale = rig.gradients_apart(got, want)
+        local apart, scale = learner_rig.gradients_apart(got, want)
         t.ok(scale > 0.001 and apart < 1e-4, ("gradients up to %g, %g apart"):format(scale, apart))
       end
     end)
@@ -188,7 +188,7 @@ end)
 
 -- ---- the same bits; nothing left lying about ----
 
-local function train(name, updates, cfg, sizes) return rig.trained(learner(name, cfg, sizes), updates) end
+local function train(name, updates, cfg, sizes) return learner_rig.trained(learner(name, cfg, sizes), updates) end
 
 local function deep(n) return n > 0 and 1 + deep(n - 1) or 0 end
 
@@ -238,13 +238,13 @@ end
 
 -- A memory with random signs, moved to another place in the batch, meets its own signs.
 t.test("random_sign: which copy a memory is of is part of its state", function()
-  local c = rig.small_core { "agalite", approximation = "random_sign", r = 2 }
-  local x, state, moved = rig.normal({ 8, 3, 16 }, 5), c:initial(3), c:initial(1)
-  local all = rig.run(c, x, nil, state)
+  local c = learner_rig.small_core { "agalite", approximation = "random_sign", r = 2 }
+  local x, state, moved = learner_rig.normal({ 8, 3, 16 }, 5), c:initial(3), c:initial(1)
+  local all = learner_rig.run(c, x, nil, state)
   local one = mn.tensor { shape = { 8, 1, 16 } }
   for row = 0, 7 do ffi.copy(one:data() + row * 16, x:data() + (row * 3 + 2) * 16, 64) end
   moved.copy:fill(2)
-  local alone, as_copy_0 = rig.run(c, one, nil, moved), rig.run(c, one, nil, c:initial(1))
+  local alone, as_copy_0 = learner_rig.run(c, one, nil, moved), learner_rig.run(c, one, nil, c:initial(1))
   local apart = 0
   for row = 0, 7 do
     for k = 0, 15 do

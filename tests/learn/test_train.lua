@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local outcome = require "mneme.runs.outcome"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
@@ -98,7 +98,7 @@ t.test("steps=N carries a finished run on, as if it had been asked for at first"
   local text, rc = run("resume=short steps=" .. 40 * STEP)
   t.eq(rc, 0, text)
   local short, long = load("short", 40), load("long", 40)
-  for name, tensor in pairs(long) do t.ok(rig.bytes(short[name]) == rig.bytes(tensor), name .. " differs") end
+  for name, tensor in pairs(long) do t.ok(core_rig.bytes(short[name]) == core_rig.bytes(tensor), name .. " differs") end
 end)
 
 t.test("steps=N continues a decaying rate from where it was, whatever kills the run then, and the run says so", function()
@@ -168,7 +168,7 @@ local function diverges(folder, fate, when, pattern, more)
   for _, name in ipairs(checkpoints(folder)) do
     local file = safetensors.load(dir .. "/" .. folder .. "/checkpoints/" .. name)
     for key, tensor in pairs(file.tensors) do
-      if tensor:dtype() == "f32" then t.ok(rig.finite(tensor), name .. ": " .. key) end
+      if tensor:dtype() == "f32" then t.ok(core_rig.finite(tensor), name .. ": " .. key) end
     end
   end
   local after, status = run("resume=" .. folder .. " steps=" .. (last + 1) * STEP)

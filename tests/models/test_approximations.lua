@@ -1,7 +1,7 @@
 -- test_approximations.lua -- what stands in for the matrix of gated linear attention: random signs, right on average;
 -- low rank, exact where the rank suffices, else the nearest, with gradients that hold the kept subspace constant.
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local core = require "mneme.models.core"
 local mn = require "mneme"
 local ops = mn.ops
@@ -93,7 +93,7 @@ t.test("random signs: one step is exact, and y is the numerator over den(s.q)", 
   local x = inputs(1, B, H, V, K, "elementwise")
   local function read(op, more) return mn.no_grad(function() return mn.keep((op(with(x, more)))) end) end
   local y = read(ops.agalite, { form = "random_sign", r = 5, tick = mn.tensor { shape = { B } } })
-  t.ok(rig.apart(y, read(ops.linear_attention, {})) < 1e-6)
+  t.ok(core_rig.apart(y, read(ops.linear_attention, {})) < 1e-6)
 end)
 
 t.test("random signs are a function of seed, copy and tick; each channel has its own", function()
@@ -103,8 +103,8 @@ t.test("random signs are a function of seed, copy and tick; each channel has its
     for step = 0, T - 1 do for i = 0, row - 1 do p[(2 * step + 1) * row + i] = p[2 * step * row + i] end end
   end
   local y = signed(x, 3, 1)
-  t.ok(rig.bytes(y) == rig.bytes(signed(x, 3, 1)))
-  t.ok(rig.apart(y, signed(x, 3, 2)) > 0.1, "seeds")
+  t.ok(core_rig.bytes(y) == core_rig.bytes(signed(x, 3, 1)))
+  t.ok(core_rig.apart(y, signed(x, 3, 2)) > 0.1, "seeds")
   local row, apart = H * V, 0
   for i = 0, row - 1 do apart = t.larger(apart, math.abs(y:data()[(T - 1) * 2 * row + i] - y:data()[((T - 1) * 2 + 1) * row + i])) end
   t.ok(apart > 0.1, "copies")
@@ -237,7 +237,7 @@ local function check_low_rank(size, r, gate, state, done)
   if state then
     x.U, x.W, x.s = uniform(-1, 1, 6, B1, H1, V1, r), uniform(-1, 1, 7, B1, H1, K1, r), uniform(0.5, 1, 8, B1, H1, K1)
   end
-  x.done = done and rig.done(T1, B1, done)
+  x.done = done and core_rig.done(T1, B1, done)
   local y, U, W = ops.low_rank_attention(with(x, { r = r }))
   local weights = mn.tensor { shape = y:shape() }
   for i = 0, weights:size() - 1 do weights:data()[i] = cotangent(i) end
@@ -320,12 +320,12 @@ t.test("svd with r >= min(T, V, K) is the whole matrix, gradients too", function
   } do
     for _, gate in ipairs { "elementwise", "scalar", "none" } do
       local x = inputs(case.T, 2, 1, case.V, case.K, gate)
-      x.done = rig.done(case.T, 2, { { 6, 0 }, { 17, 1 }, { 18, 1 } })
+      x.done = core_rig.done(case.T, 2, { { 6, 0 }, { 17, 1 }, { 18, 1 } })
       local want = results(ops.linear_attention, x)
       local got = results(ops.low_rank_attention, with(x, { r = case.r }))
       for name, tensor in pairs(want) do
         local tolerance = name == "y" and 1e-5 or 2e-4
-        local apart = rig.apart(got[name], tensor)
+        local apart = core_rig.apart(got[name], tensor)
         t.ok(apart <= tolerance, ("T=%d V=%d K=%d r=%d, gate %s: %s is %g off"):format(case.T, case.V, case.K, case.r, gate, name, apart))
       end
     end
@@ -334,10 +334,10 @@ end)
 
 t.test("svd as a core is galite where the rank suffices", function()
   for _, gate in ipairs { "outer", "elementwise", "none" } do
-    local x, done = rig.normal({ 30, 3, 5 }, 1), rig.done(30, 3, { { 4, 0 }, { 16 }, { 21, 2 } })
-    local y = rig.run(rig.build { "galite", gate = gate, eps = 1e-2 }, x, done)
-    local low = rig.run(rig.build { "galite", gate = gate, eps = 1e-2, approximation = "svd", r = 4 }, x, done)
-    t.ok(rig.apart(low, y) < 1e-5, gate .. ": " .. rig.apart(low, y))
+    local x, done = core_rig.normal({ 30, 3, 5 }, 1), core_rig.done(30, 3, { { 4, 0 }, { 16 }, { 21, 2 } })
+    local y = core_rig.run(core_rig.build { "galite", gate = gate, eps = 1e-2 }, x, done)
+    local low = core_rig.run(core_rig.build { "galite", gate = gate, eps = 1e-2, approximation = "svd", r = 4 }, x, done)
+    t.ok(core_rig.apart(low, y) < 1e-5, gate .. ": " .. core_rig.apart(low, y))
   end
 end)
 
@@ -389,11 +389,11 @@ t.test("svd: zeros, repetitions, gates at their ends and cancellation are nothin
   } do
     for _, r in ipairs { 1, 4 } do
       local x = inputs(40, 2, 1, 4, 6, "elementwise", 0.5)
-      x.done = rig.done(40, 2, { { 20, 1 } })
+      x.done = core_rig.done(40, 2, { { 20, 1 } })
       for key, f in pairs(change) do f(x[key]) end
       local got, want = results(ops.low_rank_attention, with(x, { r = r })), results(ops.linear_attention, x)
-      for key, tensor in pairs(got) do t.ok(rig.finite(tensor), ("%s, r = %d: %s is not finite"):format(name, r, key)) end
-      if r == 4 then t.ok(rig.apart(got.y, want.y) < 2e-5, ("%s: y is %g off"):format(name, rig.apart(got.y, want.y))) end
+      for key, tensor in pairs(got) do t.ok(core_rig.finite(tensor), ("%s, r = %d: %s is not finite"):format(name, r, key)) end
+      if r == 4 then t.ok(core_rig.apart(got.y, want.y) < 2e-5, ("%s: y is %g off"):format(name, core_rig.apart(got.y, want.y))) end
     end
   end
 end)

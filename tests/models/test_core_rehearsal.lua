@@ -2,14 +2,14 @@
 local t = require "tests.harness"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local matrix = require "tests.support.look_matrix"
+local look_matrix = require "tests.support.look_matrix"
 local mn = require "mneme"
 local random = require "mneme.tensor.random"
-local rehearsal = require "mneme.models.core_rehearsal"
+local core_rehearsal = require "mneme.models.core_rehearsal"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()
-matrix.prepare(folder)
+look_matrix.prepare(folder)
 local leaky = files.read(folder .. "/cores/leaky.lua")
 
 -- A core like the leaky one, with one line changed.
@@ -23,7 +23,7 @@ local function variant(name, from, to, from2, to2)
   files.write(("%s/cores/%s.lua"):format(folder, name), { text })
   return ("%s/cores/%s.lua"):format(folder, name)
 end
-local function check(core, own, resets) return rehearsal.check({ core = core, module = core.module }, {}, resets, own or core.file) end
+local function check(core, own, resets) return core_rehearsal.check({ core = core, module = core.module }, {}, resets, own or core.file) end
 local function built(path, settings)
   settings = settings or {}
   settings.d_in = 6
@@ -99,9 +99,9 @@ t.test("an own torso or head that sees other steps is refused", function()
       local made = mn.agent(options)
       return made, made:describe()
     end
-    rehearsal.check(agent {})
-    t.raises(function() rehearsal.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end, "its torso sees other steps")
-    t.raises(function() rehearsal.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end, "head sees other steps")
+    core_rehearsal.check(agent {})
+    t.raises(function() core_rehearsal.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end, "its torso sees other steps")
+    t.raises(function() core_rehearsal.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end, "head sees other steps")
   end
 end)
 

@@ -2,12 +2,12 @@
 -- published models, forms that are the same function, gates at their ends, initial values, refused settings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local nn = require "mneme.tensor.nn"
-local states = require "mneme.models.state_files"
+local state_files = require "mneme.models.state_files"
 
 local CLOSE = 2e-5
 
@@ -41,7 +41,7 @@ t.test("states are as large as published, and half of mirrored channels is store
   t.eq(core.new("galite", { eta = 4 }):describe().state_floats / heads, 16640)
   local c = core.new("agalite", { eta = 4, r = 2 })
   local file = 0
-  for _, s in pairs(states.unfold(c, c:initial(1), "value")) do file = file + #s.values end
+  for _, s in pairs(state_files.unfold(c, c:initial(1), "value")) do file = file + #s.values end
   t.eq((file - 1) / heads, 896)                                   -- two channels of 64 + 256, and s; the tick
   t.eq((c:describe().state_floats - 1) / heads, 64 + 256 + 256)
   t.near(16640 / 896, 18.57, 0.005)
@@ -74,7 +74,7 @@ local T, B = 9, 2
 -- y and the gradients of all parameters of a loss on y, by name.
 local function results(c, x, done)
   for _, p in ipairs(c:parameters()) do p:zero_grad() end
-  local w = rig.normal({ T, B, c.d_out }, 40)
+  local w = core_rig.normal({ T, B, c.d_out }, 40)
   local y = c(x, done, c:initial(B))
   local out = { y = mn.keep(y) }
   ;(y * w):sum():backward()
@@ -88,37 +88,37 @@ end
 
 local function same_function(a, b, what)
   b:load_state_dict(a:state_dict())
-  local x, done = rig.normal({ T, B, 5 }, 1), rig.done(T, B, { { 4, 1 } })
+  local x, done = core_rig.normal({ T, B, 5 }, 1), core_rig.done(T, B, { { 4, 1 } })
   local got, want = results(a, x, done), results(b, x, done)
-  for name in pairs(want) do t.near(rig.apart(got[name], want[name]), 0, CLOSE, what .. ": " .. name) end
+  for name in pairs(want) do t.near(core_rig.apart(got[name], want[name]), 0, CLOSE, what .. ": " .. name) end
 end
 
 t.test("agalite form=code: r=1 and r=2 are the same function, up to eps", function()
-  same_function(rig.build { "agalite", r = 1, eps = 0.05 }, rig.build { "agalite", r = 2, eps = 0.1 }, "r=1, r=2")
-  local one, two = rig.build { "agalite", r = 1, eps = 0.1 }, rig.build { "agalite", r = 2, eps = 0.1 }
-  local x = rig.normal({ T, B, 5 }, 1)
-  t.ok(rig.apart(rig.run(one, x), rig.run(two, x)) > 1e-4, "eps is not where it is thought to be")
+  same_function(core_rig.build { "agalite", r = 1, eps = 0.05 }, core_rig.build { "agalite", r = 2, eps = 0.1 }, "r=1, r=2")
+  local one, two = core_rig.build { "agalite", r = 1, eps = 0.1 }, core_rig.build { "agalite", r = 2, eps = 0.1 }
+  local x = core_rig.normal({ T, B, 5 }, 1)
+  t.ok(core_rig.apart(core_rig.run(one, x), core_rig.run(two, x)) > 1e-4, "eps is not where it is thought to be")
 end)
 
 t.test("agalite form=cossin is exact where r is at least the number of steps", function()
   for _, r in ipairs { T, T + 4 } do
-    same_function(rig.build { "agalite", form = "cossin", r = r, eps = 0.3 * r }, rig.build { "galite", eps = 0.3 },
+    same_function(core_rig.build { "agalite", form = "cossin", r = r, eps = 0.3 * r }, core_rig.build { "galite", eps = 0.3 },
       "r=" .. r)
   end
-  local few, full = rig.build { "agalite", form = "cossin", r = 3, eps = 0.9 }, rig.build { "galite", eps = 0.3 }
+  local few, full = core_rig.build { "agalite", form = "cossin", r = 3, eps = 0.9 }, core_rig.build { "galite", eps = 0.3 }
   full:load_state_dict(few:state_dict())
-  local x = rig.normal({ T, B, 5 }, 1)
-  t.ok(rig.apart(rig.run(few, x), rig.run(full, x)) > 1e-3, "fewer channels approximate")
+  local x = core_rig.normal({ T, B, 5 }, 1)
+  t.ok(core_rig.apart(core_rig.run(few, x), core_rig.run(full, x)) > 1e-3, "fewer channels approximate")
 end)
 
 t.test("a very late tick is no less exact: waves are reduced before their cosine", function()
   for _, form in ipairs { "code", "paper", "cossin" } do
-    local c = rig.build { "agalite", form = form, r = 4 }
+    local c = core_rig.build { "agalite", form = form, r = 4 }
     local period = form == "code" and 3 or 4           -- of the step in the angle 2 pi n / period
-    local x, late = rig.normal({ T, B, 5 }, 1), c:initial(B)
-    local y = rig.run(c, x, nil, c:initial(B))
+    local x, late = core_rig.normal({ T, B, 5 }, 1), c:initial(B)
+    local y = core_rig.run(c, x, nil, c:initial(B))
     for b = 0, B - 1 do late.tick:data()[b] = late.tick:data()[b] + period * 1e6 end
-    t.near(rig.apart(rig.run(c, x, nil, late), y), 0, 1e-6, form)
+    t.near(core_rig.apart(core_rig.run(c, x, nil, late), y), 0, 1e-6, form)
   end
 end)
 
@@ -156,8 +156,8 @@ end
 t.test("open gates remember only the present, shut ones only the past", function()
   local H, V, eta = 2, 4, 2
   for _, decay in ipairs { "separable", "joint" } do
-    local c = rig.build({ "galite", normalise = false, decay = decay })
-    local x, state = rig.normal({ T, B, 5 }, 1), c:initial(B)
+    local c = core_rig.build({ "galite", normalise = false, decay = decay })
+    local x, state = core_rig.normal({ T, B, 5 }, 1), c:initial(B)
     saturate(c, 1)
     local seen = inside(c, x, state)
     for at = 0, T * B * H - 1 do                       -- y = v (k.q): the past is gone
@@ -168,7 +168,7 @@ t.test("open gates remember only the present, shut ones only the past", function
       end
     end
     saturate(c, 0)
-    for name in pairs(c.states) do state[name] = rig.normal(c:state_shape(name, B), 60) end
+    for name in pairs(c.states) do state[name] = core_rig.normal(c:state_shape(name, B), 60) end
     seen = inside(c, x, state)
     local C = state["layers.0.C"]:data()
     for at = 0, T * B * H - 1 do                       -- y = C q with the first C
@@ -183,15 +183,15 @@ t.test("open gates remember only the present, shut ones only the past", function
 end)
 
 t.test("an open gru takes the candidate, a shut one keeps its state", function()
-  local c = rig.build { "gru", n_layers = 1 }
-  local dict, state = c:state_dict(), { ["layers.0.h"] = rig.normal({ B, 8 }, 60) }
+  local c = core_rig.build { "gru", n_layers = 1 }
+  local dict, state = c:state_dict(), { ["layers.0.h"] = core_rig.normal({ B, 8 }, 60) }
   local function gate(bias)
     dict["layers.0.iz.weight"]:fill(0)
     dict["layers.0.hz.weight"]:fill(0)
     dict["layers.0.iz.bias"]:fill(bias)
-    return rig.run(c, rig.normal({ 1, B, 5 }, 1), nil, state)
+    return core_rig.run(c, core_rig.normal({ 1, B, 5 }, 1), nil, state)
   end
-  t.near(rig.apart(gate(40), state["layers.0.h"]), 0, 1e-6, "shut")
+  t.near(core_rig.apart(gate(40), state["layers.0.h"]), 0, 1e-6, "shut")
   dict["layers.0.ir.weight"]:fill(0)
   dict["layers.0.hr.weight"]:fill(0)
   dict["layers.0.ir.bias"]:fill(-40)
@@ -284,8 +284,8 @@ end)
 t.test("initial values depend on the seed, and on nothing else", function()
   for _, name in ipairs(registry.names "cores") do
     local function numbers(seed)
-      local parts, c = {}, rig.fresh({ name }, seed)
-      for key, p in pairs(c:state_dict()) do parts[key] = rig.bytes(p) end
+      local parts, c = {}, core_rig.fresh({ name }, seed)
+      for key, p in pairs(c:state_dict()) do parts[key] = core_rig.bytes(p) end
       return parts
     end
     local a, b, other = numbers(1), numbers(1), numbers(2)

@@ -4,11 +4,11 @@ local contract = require "mneme.models.contract"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local C, ctx = engine.C, engine.ctx
 
 for _, property in ipairs(contract) do
-  for _, case in ipairs(rig.cases()) do
+  for _, case in ipairs(core_rig.cases()) do
     t.test(case.name .. ": " .. property.name, function() property.holds(case.settings) end)
   end
 end
@@ -24,11 +24,11 @@ local function trace(settings, threads)
   engine.check(C.mn_set_threads(ctx, threads))
   local defaults, sizes = core.definition(settings[1]).config, {}
   for key, value in pairs(wide) do if defaults[key] then sizes[key] = value end end
-  local c = rig.build(settings, 1, sizes)
+  local c = core_rig.build(settings, 1, sizes)
   local x, done = mn.sequence { shape = { T, COPIES, c.config.d_in } }, mn.sequence { shape = { T, COPIES }, dtype = "u8" }
-  x:copy(rig.normal({ T, COPIES, c.config.d_in }, 1))
+  x:copy(core_rig.normal({ T, COPIES, c.config.d_in }, 1))
   done:data()[(T - 2) * COPIES + 4] = c.claims.steps ~= "between segment ends" and 1 or 0
-  local start, after = rig.warm(c, COPIES), nil
+  local start, after = core_rig.warm(c, COPIES), nil
   local plan = mn.plan(function(input, resets, state)
     local y
     y, after = c(input, resets, state)
@@ -37,13 +37,13 @@ local function trace(settings, threads)
   local y, parts = plan(x, done, start), {}
   y:fill(0)
   for row = 0, T - 1 do plan:rows(row, row + 1) end
-  parts[1] = rig.bytes(y)
-  for _, name in ipairs(c:state_names()) do parts[#parts + 1] = rig.bytes(after[name]) end
+  parts[1] = core_rig.bytes(y)
+  for _, name in ipairs(c:state_names()) do parts[#parts + 1] = core_rig.bytes(after[name]) end
   mn.clear_tape()
   return parts
 end
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": by rows, the same bits on one thread and on two", function()
     local threads = C.mn_threads(ctx)
     local one, two = trace(case.settings, 1), trace(case.settings, 2)

@@ -2,7 +2,7 @@
 local t = require "tests.harness"
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
-local core_keys = require "mneme.models.core_setting_docs"
+local core_setting_docs = require "mneme.models.core_setting_docs"
 local costs = require "mneme.models.costs"
 local registry = require "mneme.base.registry"
 local help = require "mneme.commands.help"
@@ -24,8 +24,8 @@ for _, name in ipairs(registry.names "cores") do
     local text, d = help.text(name, "core"):gsub("%s+", " "), core.definition(name)
     t.ok(d.doc and d.source, "a core file says what it is and where it comes from")
     for key in pairs(d.config) do
-      t.ok(core_keys[key], "core_setting_docs.lua does not explain " .. key)
-      t.ok(text:find(core_keys[key], 1, true), key)
+      t.ok(core_setting_docs[key], "core_setting_docs.lua does not explain " .. key)
+      t.ok(text:find(core_setting_docs[key], 1, true), key)
     end
     t.ok(#catalogue.comment(registry.file("cores", name, "core")) > 40, "the file opens with what it is")
   end)

@@ -6,7 +6,7 @@ local mn = require "mneme"
 local contract = require "mneme.models.contract"
 local core = require "mneme.models.core"
 local implicit_attention = require "mneme.models.implicit_attention"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local tables = require "mneme.base.tables"
 
 -- ---- decays of a script ----
@@ -40,13 +40,13 @@ end
 
 -- y, states and all gradients of a small core.
 local function results(settings)
-  local c = rig.build(settings, 1)
-  local x, done = rig.normal({ 19, 2, 5 }, 1, true), rig.done(19, 2, { { 4, 0 }, { 11 } })
-  local y, after = c(x, done, rig.warm(c, 2))
-  local all, loss = { y = rig.bytes(y) }, (y * rig.normal(y:shape(), 3)):sum()
+  local c = core_rig.build(settings, 1)
+  local x, done = core_rig.normal({ 19, 2, 5 }, 1, true), core_rig.done(19, 2, { { 4, 0 }, { 11 } })
+  local y, after = c(x, done, core_rig.warm(c, 2))
+  local all, loss = { y = core_rig.bytes(y) }, (y * core_rig.normal(y:shape(), 3)):sum()
   for name, s in pairs(after) do
-    all["state " .. name] = rig.bytes(s)
-    if not c:is_stopped(name) then loss = loss + (s * rig.normal(s:shape(), 4)):sum() end
+    all["state " .. name] = core_rig.bytes(s)
+    if not c:is_stopped(name) then loss = loss + (s * core_rig.normal(s:shape(), 4)):sum() end
   end
   loss:backward()
   all["gradient of x"] = ffi.string(x:grad_data(), 4 * x:size())
@@ -135,8 +135,8 @@ local T = 12
 
 -- Weights of every step in the last one, drawn and measured: what is read where one step's value is 1 and all others are 0.
 local function drawn_and_measured(settings)
-  local c = rig.build(settings, 1)
-  local x, copies = rig.normal({ T, 1, 5 }, 2), mn.tensor { shape = { T, T, 5 } }
+  local c = core_rig.build(settings, 1)
+  local x, copies = core_rig.normal({ T, 1, 5 }, 2), mn.tensor { shape = { T, T, 5 } }
   for step = 0, T - 1 do
     for b = 0, T - 1 do ffi.copy(copies:data() + (step * T + b) * 5, x:data() + step * 5, 4 * 5) end
   end

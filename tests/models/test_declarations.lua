@@ -6,7 +6,7 @@ local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 local shell = require "tests.support.shell"
 
 local here, n = shell.folder(), 0
@@ -66,7 +66,7 @@ t.test("a core that says nothing is measured, and the random numbers of scripts 
     local one = mn.randn(4):to_table()
     mn.manual_seed(3)
     local c = core.new(path, {})
-    t.eq(rig.reading(c) or "none", way, name)
+    t.eq(contract_rig.reading(c) or "none", way, name)
     t.eq(table.concat(mn.randn(4):to_table(), " "), table.concat(one, " "))
     local floats = c:state_floats()
     t.eq(c:describe().step.macs, 2 * floats, name)

@@ -1,13 +1,13 @@
 -- test_encoders.lua -- attention over whole sequences: every attention found, both ways and causally, against its
 -- definition; who sees whom; gradients; extremes; wrong settings.  Encoders made of them learn.
 local t = require "tests.harness"
-local naive = require "tests.support.naive_attention"
-local attention = require "mneme.models.encoder_attention"
+local naive_attention = require "tests.support.naive_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local mn = require "mneme"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 local C, ctx = engine.C, engine.ctx
 
 local B, H, N, D = 2, 2, 12, 4
@@ -27,7 +27,7 @@ local more = {                         -- further corners: name, settings
 -- Every attention, both ways and, where it can, causally: { name, settings }.
 local cases = {}
 local function add(name, settings)
-  local d = attention.definition(name)
+  local d = encoder_attention.definition(name)
   for _, causal in ipairs { false, d.config.causal ~= nil and true or nil } do
     local cfg, words = { causal = causal }, {}
     for _, set in ipairs { small, settings or {} } do
@@ -38,7 +38,7 @@ local function add(name, settings)
     end
     table.sort(words)
     cases[#cases + 1] = { name = name .. (causal and " causal " or " ") .. table.concat(words, " "), attention = name,
-                          cfg = attention.configure(name, cfg) }
+                          cfg = encoder_attention.configure(name, cfg) }
   end
 end
 for _, name in ipairs(registry.names "attentions") do add(name) end
@@ -56,15 +56,15 @@ end
 -- The attention with stirred parameters, and its inputs by name: q, k, v and extras.
 local function build(name, cfg, n, scale)
   mn.manual_seed(3)
-  local m, x = attention.new(name, cfg, { H = H, D = D, N = N }), {}
+  local m, x = encoder_attention.new(name, cfg, { H = H, D = D, N = N }), {}
   for i, p in ipairs(m:parameters()) do
-    local noise = rig.normal({ p:size() }, 40 + i):data()
+    local noise = contract_rig.normal({ p:size() }, 40 + i):data()
     for k = 0, p:size() - 1 do p:data()[k] = p:data()[k] + 0.3 * noise[k] end
   end
-  local d, names = attention.definition(name), { { "q", D }, { "k", D }, { "v", D } }
+  local d, names = encoder_attention.definition(name), { { "q", D }, { "k", D }, { "v", D } }
   for _, e in ipairs(d.extras and d.extras(cfg, { D = D }) or {}) do names[#names + 1] = e end
   for i, e in ipairs(names) do
-    x[e[1]] = rig.normal({ B, H, n or N, e[2] }, i, true)
+    x[e[1]] = contract_rig.normal({ B, H, n or N, e[2] }, i, true)
     for k = 0, scale and x[e[1]]:size() - 1 or -1 do x[e[1]]:data()[k] = x[e[1]]:data()[k] * scale end
   end
   return m, x
@@ -86,7 +86,7 @@ local function against_definition(name, cfg, n)
   for b = 1, B do
     local one = {}
     for key, tensor in pairs(x) do one[key] = tensor:to_table()[b] end
-    local want = naive[name](cfg, one, p)
+    local want = naive_attention[name](cfg, one, p)
     for h = 1, H do
       for i = 1, n or N do
         for d = 1, D do t.near(y[b][h][i][d], want[h][i][d], 2e-5 * math.max(1, math.abs(want[h][i][d])), ("row %d"):format(i - 1)) end
@@ -96,7 +96,7 @@ local function against_definition(name, cfg, n)
 end
 
 each("its definition, pair by pair", function(name, cfg)
-  t.ok(naive[name], "tests/support/naive_attention.lua has no definition of it")
+  t.ok(naive_attention[name], "tests/support/naive_attention.lua has no definition of it")
   against_definition(name, cfg)
 end)
 
@@ -151,7 +151,7 @@ end)
 
 t.test("without windows or positions, the order of tokens does not matter", function()
   for _, name in ipairs { "softmax", "linear", "performer", "rfa" } do
-    local m, x = build(name, attention.configure(name, { m = attention.definition(name).config.m and 7 or nil }))
+    local m, x = build(name, encoder_attention.configure(name, { m = encoder_attention.definition(name).config.m and 7 or nil }))
     local y, turned = quiet(m, x):to_table(), {}
     for key, tensor in pairs(x) do
       turned[key] = mn.keep(tensor)
@@ -170,7 +170,7 @@ end)
 
 local function weights(y)
   local w = mn.tensor { shape = y:shape() }
-  for k = 0, w:size() - 1 do w:data()[k] = rig.weight(k) end
+  for k = 0, w:size() - 1 do w:data()[k] = contract_rig.weight(k) end
   return w
 end
 
@@ -191,7 +191,7 @@ each("gradients are those of difference quotients", function(name, cfg)
   mn.clear_tape()
   local function loss()
     local out, total = quiet(m, x), 0
-    for k = 0, out:size() - 1 do total = total + rig.weight(k) * out:data()[k] end
+    for k = 0, out:size() - 1 do total = total + contract_rig.weight(k) * out:data()[k] end
     mn.clear_tape()
     return total
   end
@@ -201,13 +201,13 @@ each("gradients are those of difference quotients", function(name, cfg)
   for stream, key in ipairs(tables.keys(leaves)) do
     local leaf = leaves[key]
     local n, data, grad, rest = leaf:size(), leaf:data(), leaf:grad_data(), mn.keep(leaf)
-    local noise, scale = rig.normal({ n }, 60 + stream):data(), 1
+    local noise, scale = contract_rig.normal({ n }, 60 + stream):data(), 1
     for k = 0, n - 1 do scale = math.max(scale, math.abs(grad[k])) end
     for _, only in ipairs { false, (stream * 7919) % n } do
       local function direction(k) return only and (k == only and 1 or 0) or (noise[k] > 0 and 1 or -1) / math.sqrt(n) end
       local slope = 0
       for k = 0, n - 1 do slope = slope + direction(k) * grad[k] end
-      local ok, quotient = rig.agrees(function(step)
+      local ok, quotient = contract_rig.agrees(function(step)
         for k = 0, n - 1 do data[k] = rest:data()[k] + step * direction(k) end
         local value = loss()
         for k = 0, n - 1 do data[k] = rest:data()[k] end
@@ -222,7 +222,7 @@ end)
 
 -- ---- extremes ----
 
-local function finite(what, tensor) t.ok(rig.finite(tensor), what .. " is not finite") end
+local function finite(what, tensor) t.ok(contract_rig.finite(tensor), what .. " is not finite") end
 
 each("huge, tiny and equal numbers give finite results and gradients", function(name, cfg)
   for _, scale in ipairs { 1e4, 1e-6, 0 } do
@@ -236,8 +236,8 @@ each("huge, tiny and equal numbers give finite results and gradients", function(
 end)
 
 t.test("rows that see nothing are zero and have no gradient", function()
-  local q, k = rig.normal({ 1, 1, 3, D }, 1, true), rig.normal({ 1, 1, 3, D }, 2, true)
-  local ranges = attention.ranges { { { { 0, 2 } }, {}, { { 5, 4 } } } }
+  local q, k = contract_rig.normal({ 1, 1, 3, D }, 1, true), contract_rig.normal({ 1, 1, 3, D }, 2, true)
+  local ranges = encoder_attention.ranges { { { { 0, 2 } }, {}, { { 5, 4 } } } }
   local y = mn.sparse_attention { q = q, k = k, v = k, ranges = ranges }
   y:sum():backward()
   for d = 0, 2 * D - 1 do
@@ -249,22 +249,22 @@ t.test("rows that see nothing are zero and have no gradient", function()
 end)
 
 t.test("what is not seen is not computed with, whatever it holds", function()
-  local q, k = rig.normal({ 1, 1, 40, 20 }, 1), rig.normal({ 1, 1, 40, 20 }, 2)
-  local ranges = attention.ranges { { { { 0, 3 }, { 3, 7 } } } }
-  local causal = { q = q, k = k, v = k, ranges = attention.ranges { { { { 0, 40 } } } }, causal = 1 }
-  local before = rig.bytes(mn.keep(mn.sparse_attention { q = q, k = k, v = k, ranges = ranges }))
-  local early = rig.bytes(mn.keep(mn.sparse_attention(causal))):sub(1, 10 * 20 * 4)
+  local q, k = contract_rig.normal({ 1, 1, 40, 20 }, 1), contract_rig.normal({ 1, 1, 40, 20 }, 2)
+  local ranges = encoder_attention.ranges { { { { 0, 3 }, { 3, 7 } } } }
+  local causal = { q = q, k = k, v = k, ranges = encoder_attention.ranges { { { { 0, 40 } } } }, causal = 1 }
+  local before = contract_rig.bytes(mn.keep(mn.sparse_attention { q = q, k = k, v = k, ranges = ranges }))
+  local early = contract_rig.bytes(mn.keep(mn.sparse_attention(causal))):sub(1, 10 * 20 * 4)
   for i = 10 * 20, 40 * 20 - 1 do k:data()[i] = 0 / 0 end
-  t.ok(rig.bytes(mn.keep(mn.sparse_attention { q = q, k = k, v = k, ranges = ranges })) == before)
-  t.ok(rig.bytes(mn.keep(mn.sparse_attention(causal))):sub(1, 10 * 20 * 4) == early)
+  t.ok(contract_rig.bytes(mn.keep(mn.sparse_attention { q = q, k = k, v = k, ranges = ranges })) == before)
+  t.ok(contract_rig.bytes(mn.keep(mn.sparse_attention(causal))):sub(1, 10 * 20 * 4) == early)
   mn.clear_tape()
 end)
 
 t.test("sparse attention needs memory for what is there, not for pairs", function()
   local long = 8192
-  local m = attention.new("longformer", { window = 16, globals = 1 }, { H = 1, D = 8, N = long })
+  local m = encoder_attention.new("longformer", { window = 16, globals = 1 }, { H = 1, D = 8, N = long })
   local x = {}
-  for i, name in ipairs { "q", "k", "v", "q_global", "k_global", "v_global" } do x[name] = rig.normal({ 1, 1, long, 8 }, i, true) end
+  for i, name in ipairs { "q", "k", "v", "q_global", "k_global", "v_global" } do x[name] = contract_rig.normal({ 1, 1, long, 8 }, i, true) end
   mn.clear_tape()
   local y = run(m, x)
   y:sum():backward()
@@ -276,7 +276,7 @@ end)
 
 t.test("wrong settings are errors that say so", function()
   local sizes = { H = H, D = D, N = N }
-  local function says(pattern, name, cfg) t.raises(function() attention.new(name, cfg, sizes) end, pattern) end
+  local function says(pattern, name, cfg) t.raises(function() encoder_attention.new(name, cfg, sizes) end, pattern) end
   says("attention linformer has no causal form: E and F mix all positions into each key, so position t would see the future",
     "linformer", { causal = true })
   says("attention nystromformer has no causal form: a landmark is a mean over the sequence", "nystromformer", { causal = true })
@@ -290,12 +290,12 @@ t.test("wrong settings are errors that say so", function()
   says("random%[0%] is 3, expected a list", "bigbird", { random = { 3 } })
   says("unknown kernel = 'softmx'; did you mean 'softmax'", "performer", { kernel = "softmx" })
   says("unknown pinv_scale = 'all'", "nystromformer", { pinv_scale = "all" })
-  attention.new("linformer", { causal = false }, sizes)
+  encoder_attention.new("linformer", { causal = false }, sizes)
 end)
 
 t.test("lengths that do not fit are errors that say so", function()
   local function says(pattern, name, cfg, n)
-    local m, x = build(name, attention.configure(name, cfg), n)
+    local m, x = build(name, encoder_attention.configure(name, cfg), n)
     t.raises(function() run(m, x) end, pattern)
   end
   says("the sequence has 10 tokens, expected a multiple of landmarks = 4", "nystromformer", { landmarks = 4 }, 10)
@@ -305,10 +305,10 @@ t.test("lengths that do not fit are errors that say so", function()
   says("random has lists for 1 heads, expected 2", "bigbird", { block = 3, random = { { {}, {}, {}, {} } } }, 12)
   says("random%[0%] has lists for 2 blocks, expected 4", "bigbird", { block = 3, random = { { {}, {} }, {} } }, 12)
   says("random%[0%]%[1%] has block 7, expected 0 to 3", "bigbird", { block = 3, random = { { {}, { 7 }, {}, {} }, {} } }, 12)
-  local m, x = build("longformer", attention.configure("longformer", { window = 3 }))
+  local m, x = build("longformer", encoder_attention.configure("longformer", { window = 3 }))
   t.raises(function() m(x.q, x.k, x.v) end, "attention longformer: q_global is nil, expected a tensor")
-  t.raises(function() m(x.q, rig.normal({ B, H, N, D + 1 }, 1), x.v, x) end, "k is %[2,2,12,5%], expected %[2,2,12,4%]")
-  t.raises(function() m(rig.normal({ B, N, D }, 1), x.k, x.v, x) end, "q is %[2,12,4%], expected %[B,2,N,4%]")
+  t.raises(function() m(x.q, contract_rig.normal({ B, H, N, D + 1 }, 1), x.v, x) end, "k is %[2,2,12,5%], expected %[2,2,12,4%]")
+  t.raises(function() m(contract_rig.normal({ B, N, D }, 1), x.k, x.v, x) end, "q is %[2,12,4%], expected %[B,2,N,4%]")
   t.raises(function() m(3) end, "q is 3, expected a tensor")
 end)
 
@@ -318,7 +318,7 @@ end)
 local function encoder_of(name, other)
   local cfg = { attention = name, d_model = 16, n_heads = 2, d_head = 8, d_ffn = 32, n_layers = 2, max_len = 16 }
   local tiny = { k = 5, landmarks = 4, conv_kernel = 3, window = 4, globals = 1, block = 4, random_blocks = 1, chunk = 4, rho = 2, m = 16 }
-  for key, value in pairs(tiny) do if attention.definition(name).config[key] ~= nil then cfg[key] = value end end
+  for key, value in pairs(tiny) do if encoder_attention.definition(name).config[key] ~= nil then cfg[key] = value end end
   for key, value in pairs(other or {}) do cfg[key] = value end
   return cfg
 end
@@ -373,7 +373,7 @@ t.test("encoders of every attention and flow: shapes, gradients everywhere, name
   for _, name in ipairs(registry.names "attentions") do
     for _, flow in ipairs { "postnorm", "residual", "gtrxl" } do
       local enc = mn.encoder(encoder_of(name, { flow = flow, d_in = 3, positions = flow == "gtrxl" and "sinusoid" or "none" }))
-      local y = enc(rig.normal({ 2, 16, 3 }, 1))
+      local y = enc(contract_rig.normal({ 2, 16, 3 }, 1))
       t.eq(table.concat(y:shape(), ","), "2,16,16")
       finite("y", y)
       ;(y * weights(y)):sum():backward()
@@ -407,6 +407,6 @@ t.test("an encoder's wrong settings and calls are errors that say so", function(
   t.raises(function() mn.encoder { attention = "nystromformer", causal = true } end, "nystromformer has no causal form")
   local enc = mn.encoder { d_in = 3, max_len = 4, positions = "learned" }
   t.raises(function() enc(3) end, "x is 3, expected a tensor %[B,N,3%]")
-  t.raises(function() enc(rig.normal({ 1, 4, 2 }, 1)) end, "x is %[1,4,2%], expected %[B,N,3%]")
-  t.raises(function() enc(rig.normal({ 1, 5, 3 }, 1)) end, "x has 5 tokens, expected at most max_len = 4")
+  t.raises(function() enc(contract_rig.normal({ 1, 4, 2 }, 1)) end, "x is %[1,4,2%], expected %[B,N,3%]")
+  t.raises(function() enc(contract_rig.normal({ 1, 5, 3 }, 1)) end, "x has 5 tokens, expected at most max_len = 4")
 end)

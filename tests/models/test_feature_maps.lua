@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local core = require "mneme.models.core"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local mn = require "mneme"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local ops = mn.ops
 
 -- A leaf with these numbers, in order.
@@ -20,7 +20,7 @@ local function numbers(f) local a = f:data() return function(i) return a[i] end 
 
 t.test("fourier: sines and cosines in float32, for angles that have grown large too", function()
   for _, scale in ipairs { 1, 30, 1000, 1e5 } do
-    local x = rig.normal({ 200, 5 }, 1)
+    local x = core_rig.normal({ 200, 5 }, 1)
     for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] * scale end
     local y = ops.fourier(x)
     t.eq(table.concat(y:shape(), ","), "200,10")
@@ -31,7 +31,7 @@ t.test("fourier: sines and cosines in float32, for angles that have grown large 
     end
   end
   local far = filled({ 1, 4 }, { 1e30, -3e38, math.huge, -math.huge })
-  t.ok(rig.finite(mn.keep(ops.fourier(far))), "a phase that has no meaning is still a sine")
+  t.ok(core_rig.finite(mn.keep(ops.fourier(far))), "a phase that has no meaning is still a sine")
   mn.clear_tape()
 end)
 
@@ -40,7 +40,7 @@ end)
 t.test("rotary: pairs turn by (tick + t) base^(-2i/D), and a clock that never stops loses nothing", function()
   local T, B, H, D = 5, 2, 3, 6
   for _, start in ipairs { 0, 1, 1000, 16e6 } do
-    local x, tick = rig.normal({ T, B, H, D }, 3), filled({ B }, { start, start + 7 })
+    local x, tick = core_rig.normal({ T, B, H, D }, 3), filled({ B }, { start, start + 7 })
     local y, after = ops.rotary { x = x, tick = tick }
     t.eq(after:data()[1], start + 7 + T)
     local of = numbers(x)
@@ -55,21 +55,21 @@ t.test("rotary: pairs turn by (tick + t) base^(-2i/D), and a clock that never st
     end
     mn.clear_tape()
   end
-  t.raises(function() ops.rotary { x = rig.normal({ 2, 1, 1, 3 }, 1), tick = mn.tensor { shape = { 1 } } } end,
+  t.raises(function() ops.rotary { x = core_rig.normal({ 2, 1, 1, 3 }, 1), tick = mn.tensor { shape = { 1 } } } end,
     "rotary: axis 3 of x is 3, expected an even number")
 end)
 
 t.test("rotary: raw products tell distances, whatever the clock says", function()
   local settings = { "galite", feature = "identity", gate = "none", normalise = false, rotary = true, flow = "residual" }
-  local c = rig.build(settings, 1)
-  local x, late = rig.normal({ 9, 2, 5 }, 1), c:initial(2)
+  local c = core_rig.build(settings, 1)
+  local x, late = core_rig.normal({ 9, 2, 5 }, 1), c:initial(2)
   late.tick:fill(1000)
-  local y, after = rig.run(c, x)
-  t.near(rig.apart(rig.run(c, x, nil, late), y), 0, 2e-5, "shifted")
+  local y, after = core_rig.run(c, x)
+  t.near(core_rig.apart(core_rig.run(c, x, nil, late), y), 0, 2e-5, "shifted")
   t.eq(after.tick:data()[0], 9)
-  local still = rig.build(settings, 1, { rotary = false })
+  local still = core_rig.build(settings, 1, { rotary = false })
   still:load_state_dict(c:state_dict())
-  t.ok(rig.apart(rig.run(still, x), y) > 1e-2, "rotary changes nothing")
+  t.ok(core_rig.apart(core_rig.run(still, x), y) > 1e-2, "rotary changes nothing")
   t.eq(c.claims.reset, "up to tick")
 end)
 
@@ -78,7 +78,7 @@ end)
 t.test("dpfp: u * roll(u, j) to the right, also past a whole turn", function()
   local D = 3
   for _, nu in ipairs { 1, 2, 7 } do
-    local x = rig.normal({ 4, D }, 2)
+    local x = core_rig.normal({ 4, D }, 2)
     local y, of = ops.dpfp { x = x, nu = nu }, numbers(x)
     t.eq(y:shape()[2], 2 * nu * D)
     for r = 0, 3 do
@@ -92,7 +92,7 @@ t.test("dpfp: u * roll(u, j) to the right, also past a whole turn", function()
     end
     mn.clear_tape()
   end
-  t.raises(function() ops.dpfp { x = rig.normal({ 2, 3 }, 1), nu = 1.5 } end, "nu is 1.5, expected a whole number")
+  t.raises(function() ops.dpfp { x = core_rig.normal({ 2, 3 }, 1), nu = 1.5 } end, "nu is 1.5, expected a whole number")
 end)
 
 -- ---- positive random features ----
@@ -124,13 +124,13 @@ end
 
 t.test("favor: a running maximum gives what one maximum over everything gives, through jumps and resets", function()
   local T, B, H, M, V = 35, 2, 1, 4, 3
-  local zq, zk, v = rig.normal({ T, B, H, M }, 1), rig.normal({ T, B, H, M }, 2), rig.normal({ T, B, H, V }, 3)
+  local zq, zk, v = core_rig.normal({ T, B, H, M }, 1), core_rig.normal({ T, B, H, M }, 2), core_rig.normal({ T, B, H, V }, 3)
   local p = zk:data()
   for i = 0, zk:size() - 1 do      -- logits that climb by steps, so that old keys shrink and then vanish
     local now = math.floor(i / (B * H * M))
     p[i] = p[i] + (now >= 20 and 40 or now >= 10 and 12 or 0)
   end
-  local done = rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 25, 0 } })
+  local done = core_rig.done(T, B, { { 5, 0 }, { 16, 1 }, { 25, 0 } })
   local top, shrink, c = ops.running_max { z = zk, done = done }
   local y = ops.linear_attention { q = ops.favor_features { z = zq, top = ops.running_max { z = zq, of = "token" } },
     k = ops.favor_features { z = zk, top = top }, v = v, done = done, shrink = shrink, eps = 0 }
@@ -146,7 +146,7 @@ end)
 
 t.test("favor: the largest logit is a constant, and starts at minus infinity again after a reset", function()
   local z = filled({ 3, 1, 1, 2 }, { 3, 1, -5, -4, 7, 2 }, true)
-  local done = rig.done(3, 1, { { 1 } })
+  local done = core_rig.done(3, 1, { { 1 } })
   local top, shrink, c = ops.running_max { z = z, done = done, c = filled({ 1, 1 }, { 2 }) }
   for i, want in ipairs { 3, -4, 7 } do t.eq(top:data()[i - 1], want) end
   for i, want in ipairs { math.exp(-1), 0, math.exp(-11) } do t.near(shrink:data()[i - 1], want, 1e-7) end
@@ -226,18 +226,18 @@ t.test("random matrices are saved but not trained; Performer's rows are orthogon
   end
   local one, two = core.new("rfa", { n_layers = 2, m = 4 }), core.new("rfa", { n_layers = 2, m = 4 })
   local a, b = one:state_dict(), two:state_dict()
-  t.ok(rig.bytes(a["layers.0.attn.features"]) ~= rig.bytes(a["layers.1.attn.features"]), "layers share a matrix")
+  t.ok(core_rig.bytes(a["layers.0.attn.features"]) ~= core_rig.bytes(a["layers.1.attn.features"]), "layers share a matrix")
   two:load_state_dict(a)
-  t.ok(rig.bytes(a["layers.1.attn.features"]) == rig.bytes(b["layers.1.attn.features"]), "features are not loaded")
+  t.ok(core_rig.bytes(a["layers.1.attn.features"]) == core_rig.bytes(b["layers.1.attn.features"]), "features are not loaded")
 end)
 
 -- ---- learned maps ----
 
 t.test("feature=nn takes its activation, and exp stays finite", function()
   for _, act in ipairs { "relu", "elu1", "exp" } do
-    local c, seen = rig.build({ "galite", feature = "nn", nn_act = act, n_layers = 1 }, 1), {}
+    local c, seen = core_rig.build({ "galite", feature = "nn", nn_act = act, n_layers = 1 }, 1), {}
     mn.no_grad(function()
-      c(rig.normal({ 2, 1, 5 }, 1), nil, nil, function(name, p) seen[name] = mn.keep(p) return p end)
+      c(core_rig.normal({ 2, 1, 5 }, 1), nil, nil, function(name, p) seen[name] = mn.keep(p) return p end)
     end)
     local k, least, most = seen["layers.0.k"], math.huge, -math.huge
     t.eq(k:shape()[4], 8)                                      -- eta * d_head
@@ -245,10 +245,10 @@ t.test("feature=nn takes its activation, and exp stays finite", function()
     t.ok(act == "relu" and least == 0 or act ~= "relu" and least > 0, act)
     t.ok(most > 1, act)
   end
-  local c = rig.build({ "galite", feature = "nn", nn_act = "exp", flow = "postnorm", eps = 1e-5 }, 1)
-  local x = rig.normal({ 4, 1, 5 }, 1)
+  local c = core_rig.build({ "galite", feature = "nn", nn_act = "exp", flow = "postnorm", eps = 1e-5 }, 1)
+  local x = core_rig.normal({ 4, 1, 5 }, 1)
   for i = 0, x:size() - 1 do x:data()[i] = 1e4 * x:data()[i] end
-  t.ok(rig.finite(rig.run(c, x)), "exp overflows")
+  t.ok(core_rig.finite(core_rig.run(c, x)), "exp overflows")
 end)
 
 -- ---- a map of a script's ----
@@ -259,7 +259,7 @@ end
 
 t.test("a feature map of a script's needs `map` alone; each member that is wrong is named, with the user's line", function()
   mn.features.mine = { doc = "phi = a^2", map = function(a) return a:square() end }
-  local y = galite("mine")(rig.normal({ 5, 2, 8 }, 1))
+  local y = galite("mine")(core_rig.normal({ 5, 2, 8 }, 1))
   t.eq(table.concat(y:shape(), ","), "5,2,16")
   for pattern, entry in pairs {
     ["key of mn.features.mine: 'mpa'; did you mean 'map'"] = { mpa = print },
@@ -272,7 +272,7 @@ t.test("a feature map of a script's needs `map` alone; each member that is wrong
     ["mn.features.mine.map gave nothing"] = { map = function() end },
   } do
     mn.features.mine = entry
-    t.raises(function() galite("mine")(rig.normal({ 5, 2, 8 }, 1)) end, "test_feature_maps.lua:%d+: .*" .. pattern)
+    t.raises(function() galite("mine")(core_rig.normal({ 5, 2, 8 }, 1)) end, "test_feature_maps.lua:%d+: .*" .. pattern)
   end
   mn.features.mine = nil
   t.raises(function() galite "mine" end, "unknown feature = 'mine'")

@@ -211,19 +211,19 @@ t.test("one line for people", function()
 end)
 
 t.test("gradient_reach: steps in which a gradient halves, and none where it grows or stays", function()
-  local core_of = require "mneme.models.core"
-  local new = core_of.new
+  local core = require "mneme.models.core"
+  local new = core.new
   local B, d = 2, 4
   -- A core whose every output is the sum of all inputs, those k steps before the last one times keep^k.
   local function reached(keep, back)
-    core_of.new = function()
+    core.new = function()
       local weights = mn.tensor { shape = { back + 1, 1, 1 } }
       for step = 0, back do weights:data()[step] = keep ^ (back - step) end
       return setmetatable({ config = { d_in = d }, d_out = d, initial = function() return {} end },
         { __call = function(_, x) return mn.ops.cumsum { x = mn.ops.mul(x, weights), axis = 0 } end })
     end
     local ok, result = pcall(mn.measure.gradient_reach.measure, { "stub", d_in = d, remember = 5 }, back, B)
-    core_of.new = new
+    core.new = new
     t.ok(ok, result)
     return result
   end

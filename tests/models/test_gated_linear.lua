@@ -1,13 +1,13 @@
 -- test_gated_linear.lua -- the grid of the gated linear family: every combination of its axes either runs or says why
 -- not; corners keep the contract; settings that make no difference are refused; users add to the tables.
 local t = require "tests.harness"
-local combinations = require "mneme.models.gated_linear_rules"
+local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local contract = require "mneme.models.contract"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local mn = require "mneme"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 
 -- ---- the whole grid ----
 
@@ -36,12 +36,12 @@ end
 
 -- Forward and backward through a reset: everything that comes out is finite.
 local function runs(c, what)
-  local x, done = rig.normal({ 3, 2, 3 }, 1, true), rig.done(3, 2, { { 1, 0 }, { 2 } })
+  local x, done = core_rig.normal({ 3, 2, 3 }, 1, true), core_rig.done(3, 2, { { 1, 0 }, { 2 } })
   local y, after = c(x, done)
   local loss = y:sum()
   for _, name in ipairs(c:state_names()) do if not c:is_stopped(name) then loss = loss + after[name]:sum() end end
-  t.ok(rig.finite(y), what .. ": y")
-  for name, s in pairs(after) do t.ok(rig.finite(s), what .. ": " .. name) end
+  t.ok(core_rig.finite(y), what .. ": y")
+  for name, s in pairs(after) do t.ok(core_rig.finite(s), what .. ": " .. name) end
   loss:backward()
   local g = x:grad_data()
   for i = 0, x:size() - 1 do t.ok(g[i] - g[i] == 0, what .. ": gradient of x") end
@@ -104,15 +104,15 @@ t.test("the equations that help prints name the gates, the decay and the normali
           local d, cfg = core.definition "galite", {}
           for key, value in pairs(d.config) do cfg[key] = value end
           cfg.gate, cfg.decay, cfg.normalise, cfg[held[1]] = gate, decay, normalise, held[2]
-          if pcall(combinations.check, cfg, {}) then
-            local text, own = d.equations(cfg), (combinations.memory(cfg).gate or mn.gates[gate])
+          if pcall(gated_linear_rules.check, cfg, {}) then
+            local text, own = d.equations(cfg), (gated_linear_rules.memory(cfg).gate or mn.gates[gate])
             local function names(letter) return text:find("%f[%a]" .. letter .. "%f[%A]") ~= nil end
             local what = table.concat({ gate, held[2], decay, tostring(normalise), text }, " ")
             if mn.decays[decay].rest then
               t.eq(names "b", own.beta ~= nil, what)
               t.eq(names "g", own.gamma ~= nil, what)
             end
-            local kept = not combinations.memory(cfg).gate and not mn.decays[decay].rest
+            local kept = not gated_linear_rules.memory(cfg).gate and not mn.decays[decay].rest
             t.eq(text:find("keep", 1, true) ~= nil, kept, what)
             t.eq(text:find("decay=" .. decay, 1, true) ~= nil, kept, what)
             t.eq(text:find("1 - b g^T", 1, true) ~= nil, held[2] == "full" and decay == "joint", what)
@@ -158,21 +158,21 @@ t.test("what comes before a reset may be infinite or NaN", function()
   for _, settings in ipairs {
     { "galite" }, { "galite", decay = "joint" }, { "galite", gate = "mega" }, { "agalite", r = 3 }, { "performer" }, { "galite", rotary = true },
   } do
-    local c = rig.build(settings, 1)
+    local c = core_rig.build(settings, 1)
     for _, bad in ipairs { 0 / 0, math.huge } do
       for _, at in ipairs { 0, 5, 16, 18 } do
-        local x, start, done = rig.normal({ T, B, 5 }, 1), rig.warm(c, B), rig.done(T, B, { { at } })
-        local want, want_after = rig.run(c, x, done, start)
+        local x, start, done = core_rig.normal({ T, B, 5 }, 1), core_rig.warm(c, B), core_rig.done(T, B, { { at } })
+        local want, want_after = core_rig.run(c, x, done, start)
         for name, s in pairs(start) do if not c:is_constant(name) then s:fill(bad) end end
-        local got, after = rig.run(c, x, done, start)
+        local got, after = core_rig.run(c, x, done, start)
         local what = ("%s, %g before a reset at %d"):format(settings[1], bad, at)
-        t.near(rig.apart(rig.rows(got, at, T), rig.rows(want, at, T)), 0, 1e-6, what)
-        for name in pairs(c.states) do t.near(rig.apart(after[name], want_after[name]), 0, 1e-6, what .. ", " .. name) end
+        t.near(core_rig.apart(core_rig.rows(got, at, T), core_rig.rows(want, at, T)), 0, 1e-6, what)
+        for name in pairs(c.states) do t.near(core_rig.apart(after[name], want_after[name]), 0, 1e-6, what .. ", " .. name) end
         local steps, state = {}, start
-        for i = 0, T - 1 do steps[i], state = rig.run(c, rig.rows(x, i, i + 1), rig.rows(done, i, i + 1), state) end
-        t.near(rig.apart(steps[T - 1], rig.rows(want, T - 1, T)), 0, 1e-5, what .. ", step by step")
+        for i = 0, T - 1 do steps[i], state = core_rig.run(c, core_rig.rows(x, i, i + 1), core_rig.rows(done, i, i + 1), state) end
+        t.near(core_rig.apart(steps[T - 1], core_rig.rows(want, T - 1, T)), 0, 1e-5, what .. ", step by step")
         for _, p in ipairs(c:parameters()) do p:zero_grad() end
-        local free = rig.normal({ T, B, 5 }, 1, true)
+        local free = core_rig.normal({ T, B, 5 }, 1, true)
         local y = c(free, done, start)
         mn.ops.slice({ x = y, axis = 0, from = at }):sum():backward()
         mn.clear_tape()

@@ -5,12 +5,12 @@ local t = require "tests.harness"
 local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
-local naive = require "tests.support.naive_weights"
+local naive_weights = require "tests.support.naive_weights"
 local stepper = require "mneme.insight.episodes.stepper"
 local implicit_attention = require "mneme.models.implicit_attention"
 local frames = require "mneme.insight.episodes.frames"
-local rig = require "mneme.models.contract_rig"
-local shares = require "mneme.insight.view.attention_history"
+local contract_rig = require "mneme.models.contract_rig"
+local attention_history = require "mneme.insight.view.attention_history"
 
 -- ---- softmax: the weights of the definition ----
 
@@ -39,7 +39,7 @@ local function live(c, rows)
     return y, after
   end)
   local _, after = plan(x, done, state)
-  local inputs, flags = rig.normal({ T, B, c.config.d_in }, 1), rig.done(T, B, resets)
+  local inputs, flags = contract_rig.normal({ T, B, c.config.d_in }, 1), contract_rig.done(T, B, resets)
   local start, row = {}, 0
   for step = 0, T - 1 do
     local n = B * c.config.d_in
@@ -122,13 +122,13 @@ local softmax_cores = {
 for _, case in ipairs(softmax_cores) do
   local spec, rows = case[1], case.rows
   t.test(("weights of %s, %d rows at a time%s, are those of its definition"):format(spec[1], rows, spec.sees and ", sees=" .. spec.sees or ""), function()
-    local run = live(rig.build(spec), rows)
+    local run = live(contract_rig.build(spec), rows)
     for step = 0, T - 1 do
       for b = 0, B - 1 do
         for layer = 0, 1 do
           for head = 0, 1 do
             local what, sum = ("%s step %d copy %d layer %d head %d"):format(spec[1], step, b, layer, head), 0
-            local got, want = by_steps(told(run, step, b, layer, head)), by_steps(softmax(naive[spec[1]](run, step, b, layer, head)))
+            local got, want = by_steps(told(run, step, b, layer, head)), by_steps(softmax(naive_weights[spec[1]](run, step, b, layer, head)))
             for key, w in pairs(want) do
               t.near(got[key] or 0, w, 2e-5, what .. " key " .. key)
               got[key], sum = nil, sum + (got[key] or 0)
@@ -243,7 +243,7 @@ t.test("every core shows weights that add up, or says why none belong to a step"
     local frame = frame_of({ name }, 9)
     local reads, problem, layers, heads = frame.reads, implicit_attention.problem(frame), implicit_attention.size(frame)
     t.ok(reads, name .. " does not say how it reads its memory (see learn_recall.lua)")
-    t.ok(reads ~= "softmax" or naive[name], name .. ": its definition is missing in naive_weights.lua")
+    t.ok(reads ~= "softmax" or naive_weights[name], name .. ": its definition is missing in naive_weights.lua")
     if problem then
       kinds.reasons = kinds.reasons + 1
       t.ok(problem:find "^no weight belongs to a step" or problem:find "^nothing is read", name .. ": " .. problem)
@@ -410,10 +410,10 @@ t.test("shares are the weights of each step as they were then, whichever is aske
   for i = 3, 12 do
     for _, row in ipairs(rows) do
       local w, n = implicit_attention.weights(shown[i], row.layer, row.head)
-      local sum, share = 0, shares.of(shown[12], i, row.layer, row.head)
+      local sum, share = 0, attention_history.of(shown[12], i, row.layer, row.head)
       for j = 0, n - 1 do sum = sum + math.abs(w[j]) end
       for j = 0, n - 1 do t.near(share[j], math.abs(w[j]) / sum, 1e-6) end
-      t.eq(shares.of(shown[i], i, row.layer, row.head), share, "kept")
+      t.eq(attention_history.of(shown[i], i, row.layer, row.head), share, "kept")
     end
   end
 end)

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local mn = require "mneme"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 local nn = mn.nn
@@ -34,7 +34,7 @@ for name, make in pairs { a2c = mn.a2c, ppo = mn.ppo } do
         policy = stream[1], value = stream[2] }
       local l = make(settings, mn.env("tmaze", { corridor = 4, num_envs = 3, time_limit = 11 }), a)
       l:begin()
-      return rig.trained(l, 4)
+      return learner_rig.trained(l, 4)
     end
     t.ok(trained(true) == trained(false), "other bits")
   end)
@@ -48,7 +48,7 @@ t.test("one head of one's own, or a function, stands beside the usual other", fu
     local a = agent(parts)
     local l = mn.a2c({ num_steps = 8 }, mn.env("tmaze", { corridor = 4, num_envs = 3, time_limit = 11 }), a)
     l:begin()
-    rig.trained(l, 2)
+    learner_rig.trained(l, 2)
     local logits, values = a(mn.tensor { shape = { 4, 3, 16 } })
     t.eq(table.concat(logits:shape(), ","), "4,3,4", what)
     t.eq(table.concat(values:shape(), ","), "4,3", what)
@@ -103,7 +103,7 @@ return mn.learner(cfg, env, agent):train()
   fine "run own.lua resume=torn steps=40000"
   local function last(run) return safetensors.load(dir .. "/" .. run .. "/checkpoints/step-40192.safetensors").tensors end
   local torn = last "torn"
-  for name, tensor in pairs(last "whole") do t.ok(rig.bytes(tensor) == rig.bytes(torn[name]), name) end
+  for name, tensor in pairs(last "whole") do t.ok(learner_rig.bytes(tensor) == learner_rig.bytes(torn[name]), name) end
   local evaluated = tonumber(fine("eval whole episodes=200"):match "success (%S+)")
   t.ok(math.abs(evaluated - score) < 0.1, ("trained to %g, evaluated at %g"):format(score, evaluated))
   fine "view whole out=there.png"

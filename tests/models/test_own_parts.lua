@@ -206,19 +206,19 @@ t.test("mn.core.block holds any memory in each frame: a sequence equals its step
 end)
 
 t.test("a gate of [T,B,H] has one value a head, as one of [T,B,H,1]", function()
-  local arrays = require "mneme.models.state_arrays"
+  local state_arrays = require "mneme.models.state_arrays"
   local ffi = require "ffi"
   for _, shape in ipairs { { 4 }, { 4, 1 } } do
     local gate = { shape = shape, values = ffi.new("float[4]", { 0.1, 0.2, 0.3, 0.4 }) }
-    t.eq(arrays.count(gate, 4), 4)
+    t.eq(state_arrays.count(gate, 4), 4)
     for head = 0, 3 do
-      local rows, cols, values = arrays.slice(gate, head, 4)
+      local rows, cols, values = state_arrays.slice(gate, head, 4)
       t.eq(rows * cols, 1)
       t.near(values[0], 0.1 * (head + 1), 1e-7)
     end
   end
-  t.eq(arrays.count({ shape = { 8 } }, 4), 1, "8 units are no heads")
-  t.eq(arrays.count({ shape = { 4 } }, 1), 1)
+  t.eq(state_arrays.count({ shape = { 8 } }, 4), 1, "8 units are no heads")
+  t.eq(state_arrays.count({ shape = { 4 } }, 1), 1)
 end)
 
 t.test("what an environment cannot be is said, with the ways out", function()

@@ -1,9 +1,9 @@
 -- test_sparse_transformers.lua -- the cores longformer, bigbird and longshort: each is the attention of its name run causally,
 -- episode by episode; what happens beyond their context, and where clocks run out of digits.
 local t = require "tests.harness"
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local mn = require "mneme"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 
 local B = 2
 
@@ -21,7 +21,7 @@ local function of_episode(probes, from, to)
   mn.no_grad(function()
     for key, p in pairs(probes) do
       local part = mn.slice { x = p, axis = 0, from = from, to = to }
-      x[key] = mn.keep(attention.by_copy(part))
+      x[key] = mn.keep(encoder_attention.by_copy(part))
     end
   end)
   return x
@@ -45,7 +45,7 @@ for i, form in ipairs(forms) do
     local done = {}
     for k, at in ipairs(resets) do done[k] = { at } end
     mn.no_grad(function()
-      c(rig.normal({ T, B, 5 }, 1), rig.done(T, B, done), c:initial(B), function(key, p)
+      c(contract_rig.normal({ T, B, 5 }, 1), contract_rig.done(T, B, done), c:initial(B), function(key, p)
         if p:shape()[1] == T then probes[key:match "[^.]+$"] = mn.keep(p) end
         return p
       end)
@@ -53,9 +53,9 @@ for i, form in ipairs(forms) do
     resets[#resets + 1] = T
     for k = 1, #resets - 1 do
       local x = of_episode(probes, resets[k], resets[k + 1])
-      local m = attention.new(name, cfg, { H = 2, D = 4, N = T })
+      local m = encoder_attention.new(name, cfg, { H = 2, D = 4, N = T })
       local y = mn.keep(m(x.q, x.k, x.v, x))
-      t.near(rig.apart(y, x.retrieved), 0, 2e-6, ("episode of %d steps"):format(resets[k + 1] - resets[k]))
+      t.near(contract_rig.apart(y, x.retrieved), 0, 2e-6, ("episode of %d steps"):format(resets[k + 1] - resets[k]))
     end
     mn.clear_tape()
   end)
@@ -65,16 +65,16 @@ t.test("an episode beyond its context: bigbird begins anew, longshort drops its 
   local T, context = 40, 8
   local function outputs(name, keys, done)
     local c = small(name, keys, context)
-    return (rig.run(c, rig.normal({ T, B, 5 }, 1), done and rig.done(T, B, done)))
+    return (contract_rig.run(c, contract_rig.normal({ T, B, 5 }, 1), done and contract_rig.done(T, B, done)))
   end
   local bird = { block = 4, random_blocks = 1 }
   local every = { { 8 }, { 16 }, { 24 }, { 32 } }
-  t.ok(rig.bytes(outputs("bigbird", bird)) == rig.bytes(outputs("bigbird", bird, every)))
+  t.ok(contract_rig.bytes(outputs("bigbird", bird)) == contract_rig.bytes(outputs("bigbird", bird, every)))
   local ls = { window = 2, chunk = 4, rho = 1 }
   local y, all = outputs("longshort", ls), outputs("longshort", { window = 2, chunk = 4, rho = 1, context = 40 })
-  t.eq(rig.apart(rig.rows(y, 0, 12), rig.rows(all, 0, 12)), 0)
-  t.ok(rig.apart(rig.rows(y, 12, T), rig.rows(all, 12, T)) > 1e-3)
-  t.ok(rig.finite(y))
+  t.eq(contract_rig.apart(contract_rig.rows(y, 0, 12), contract_rig.rows(all, 0, 12)), 0)
+  t.ok(contract_rig.apart(contract_rig.rows(y, 12, T), contract_rig.rows(all, 12, T)) > 1e-3)
+  t.ok(contract_rig.finite(y))
   mn.clear_tape()
 end)
 
@@ -87,17 +87,17 @@ local clocks = {               -- settings, context, and what positions may go b
 
 t.test("a clock that would run out of a float's digits goes back, and nobody notices", function()
   for _, case in ipairs(clocks) do
-    local c, x = small(case[1], case[2], case[3]), rig.normal({ 40, B, 5 }, 1)
-    local _, warm = rig.run(c, rig.normal({ 60, B, 5 }, 9), nil, c:initial(B))
-    local y, after = rig.run(c, x, nil, warm)
+    local c, x = small(case[1], case[2], case[3]), contract_rig.normal({ 40, B, 5 }, 1)
+    local _, warm = contract_rig.run(c, contract_rig.normal({ 60, B, 5 }, 9), nil, c:initial(B))
+    local y, after = contract_rig.run(c, x, nil, warm)
     local high = 2 ^ 23 - 20
     warm.tick:fill(high - (high - 60) % case[4])
-    local y2, after2 = rig.run(c, x, nil, warm)
-    t.ok(rig.bytes(y) == rig.bytes(y2), case[1])
+    local y2, after2 = contract_rig.run(c, x, nil, warm)
+    t.ok(contract_rig.bytes(y) == contract_rig.bytes(y2), case[1])
     t.ok(after2.tick:data()[0] < 2 ^ 23)
     for name, s in pairs(after) do
       if name == "tick" then t.eq((after2.tick:data()[0] - s:data()[0]) % case[4], 0)
-      else t.ok(rig.bytes(s) == rig.bytes(after2[name]), case[1] .. " " .. name) end
+      else t.ok(contract_rig.bytes(s) == contract_rig.bytes(after2[name]), case[1] .. " " .. name) end
     end
     mn.clear_tape()
   end
@@ -106,11 +106,11 @@ end)
 t.test("a clock that no episode could have gives finite numbers", function()
   for _, case in ipairs { clocks[1], clocks[2], { "bigbird", { block = 4 }, 24 } } do
     local c = small(case[1], case[2], case[3])
-    local _, warm = rig.run(c, rig.normal({ 30, B, 5 }, 9), nil, c:initial(B))
+    local _, warm = contract_rig.run(c, contract_rig.normal({ 30, B, 5 }, 9), nil, c:initial(B))
     for _, bad in ipairs { 0 / 0, -5, 1e30, -1 / 0, 1 / 0, 2 ^ 23, 0.5 } do
       warm.tick:fill(bad)
-      local y, after = rig.run(c, rig.normal({ 20, B, 5 }, 1), nil, warm)
-      t.ok(rig.finite(y) and rig.finite(after.tick), case[1] .. " " .. bad)
+      local y, after = contract_rig.run(c, contract_rig.normal({ 20, B, 5 }, 1), nil, warm)
+      t.ok(contract_rig.finite(y) and contract_rig.finite(after.tick), case[1] .. " " .. bad)
     end
   end
   mn.clear_tape()

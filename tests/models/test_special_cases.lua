@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local core = require "mneme.models.core"
 local mn = require "mneme"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 
 local T, B, H, V = 19, 2, 2, 4
 
@@ -48,7 +48,7 @@ t.test("without gates and normaliser what is read is a plain sum over the episod
     { "galite", gate = "none", feature = "rfa", normalise = false, query = "double" },
     { "agalite", gate = "none", form = "cossin", r = T, normalise = false },
   } do
-    local c, x, done = rig.build(settings, 1), rig.normal({ T, B, 5 }, 1), rig.done(T, B, { { 7, 1 } })
+    local c, x, done = core_rig.build(settings, 1), core_rig.normal({ T, B, 5 }, 1), core_rig.done(T, B, { { 7, 1 } })
     local seen = inside(c, x, done)
     for now = 0, T - 1 do for b = 0, B - 1 do for h = 0, H - 1 do
       local at, want = (now * B + b) * H + h, {}
@@ -72,11 +72,11 @@ t.test("gates fixed to 1 by a probe: only the present is remembered, and what is
     { "galite", feature = "elu1", gate = "elementwise", eps = 0 }, { "gated_linear", eps = 0 },
     { "agalite", feature = "outer_elu1", form = "cossin", r = 5, eps = 0 }, { "agalite_paper", feature = "outer_elu1", eps = 0 },
   } do
-    local c = rig.build(settings, 1)
-    local seen = inside(c, rig.normal({ T, B, 5 }, 1), nil, ones)
-    t.near(rig.apart(seen.retrieved, seen.v), 0, 1e-5, settings[1])
+    local c = core_rig.build(settings, 1)
+    local seen = inside(c, core_rig.normal({ T, B, 5 }, 1), nil, ones)
+    t.near(core_rig.apart(seen.retrieved, seen.v), 0, 1e-5, settings[1])
     settings.normalise, settings.eps = false, nil
-    seen = inside(rig.build(settings, 1), rig.normal({ T, B, 5 }, 1), nil, ones)
+    seen = inside(core_rig.build(settings, 1), core_rig.normal({ T, B, 5 }, 1), nil, ones)
     for at = 0, T * B * H - 1 do
       local w = dot(phi(seen, "q", at), phi(seen, "k", at))
       for d = 0, V - 1 do
@@ -87,8 +87,8 @@ t.test("gates fixed to 1 by a probe: only the present is remembered, and what is
 end)
 
 t.test("agalite_paper, r=1: every wave is 1, and what is read is a gated average of values, whatever the query", function()
-  local c, x = rig.build({ "agalite_paper", feature = "outer_elu1", eps = 0 }, 1), rig.normal({ T, B, 5 }, 1)
-  local done = rig.done(T, B, { { 4, 0 }, { 16 } })
+  local c, x = core_rig.build({ "agalite_paper", feature = "outer_elu1", eps = 0 }, 1), core_rig.normal({ T, B, 5 }, 1)
+  local done = core_rig.done(T, B, { { 4, 0 }, { 16 } })
   local seen, kept = inside(c, x, done), {}
   local beta, v, y = seen.beta:data(), seen.v:data(), seen.retrieved:data()
   for now = 0, T - 1 do for i = 0, B * H * V - 1 do
@@ -98,18 +98,18 @@ t.test("agalite_paper, r=1: every wave is 1, and what is read is a gated average
     t.near(y[at], kept[i], 1e-5, "step " .. now)
   end end
   local other = inside(c, x, done, function(name, p) return name == "q" and p * 3 or nil end)
-  t.near(rig.apart(other.retrieved, seen.retrieved), 0, 1e-5, "another query")
+  t.near(core_rig.apart(other.retrieved, seen.retrieved), 0, 1e-5, "another query")
 end)
 
 t.test("a scalar gate is an outer gate whose numbers are all the same, up to what it writes twice", function()
-  local one = rig.build({ "galite", gate = "scalar", feature = "elu1" }, 1)
-  local x, done = rig.normal({ T, B, 5 }, 1), rig.done(T, B, { { 6 } })
+  local one = core_rig.build({ "galite", gate = "scalar", feature = "elu1" }, 1)
+  local x, done = core_rig.normal({ T, B, 5 }, 1), core_rig.done(T, B, { { 6 } })
   local seen = inside(one, x, done)
   local g = seen.beta                           -- the key gate alone, elementwise, does the same
   local gamma = mn.tensor { shape = { T, B, H, V } }
   for i = 0, gamma:size() - 1 do gamma:data()[i] = g:data()[math.floor(i / V)] end
   local y = mn.ops.linear_attention { q = seen.q, k = seen.k, v = seen.v, gamma = gamma, done = done, eps = one.config.eps }
-  t.near(rig.apart(mn.keep(y), seen.retrieved), 0, 1e-6, "scalar")
+  t.near(core_rig.apart(mn.keep(y), seen.retrieved), 0, 1e-6, "scalar")
   mn.clear_tape()
 end)
 
@@ -125,10 +125,10 @@ end
 local function sizes_after(name, steps, normalise)
   mn.manual_seed(3)
   local c = core.new(name, { d_in = 4, d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, flow = "residual", normalise = normalise })
-  local y, after = c(rig.normal({ steps, 1, 4 }, 1))
+  local y, after = c(core_rig.normal({ steps, 1, 4 }, 1))
   local state = norm(after["layers.0.C"]:data(), after["layers.0.C"]:size())
   local last = mn.ops.slice { x = y, axis = 0, from = steps - 1 }
-  ;(last * rig.normal({ 1, 1, 16 }, 5)):sum():backward()
+  ;(last * core_rig.normal({ 1, 1, 16 }, 5)):sum():backward()
   local square = 0
   for key, p in pairs(c:named_parameters()) do
     if key:find "attn" then square = square + norm(p:grad_data(), p:size()) ^ 2 end

@@ -2,7 +2,7 @@
 -- published settings of eps and the like, over inputs of any size, endless episodes, resets out of ruined states.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
@@ -16,11 +16,11 @@ local function build(settings, more)
     if key:find "eps$" and settings[key] == nil then config[key] = defaults[key] end
   end
   for key, value in pairs(more or {}) do if defaults[key] ~= nil then config[key] = value end end
-  return rig.build(settings, 1, config)
+  return core_rig.build(settings, 1, config)
 end
 
 local function all_finite(tensors, what)
-  for name, x in pairs(tensors) do t.ok(rig.finite(x), ("%s: %s is not finite"):format(what, name)) end
+  for name, x in pairs(tensors) do t.ok(core_rig.finite(x), ("%s: %s is not finite"):format(what, name)) end
 end
 
 -- ---- inputs ----
@@ -43,7 +43,7 @@ local function survives(c, x, done, what)
     local y, after = c(x, done, c:initial(B))
     local results = { y = mn.keep(y) }
     for name, s in pairs(after) do results[name] = mn.keep(s) end
-    ;(y * rig.normal(y:shape(), 9)):sum():backward()
+    ;(y * core_rig.normal(y:shape(), 9)):sum():backward()
     mn.clear_tape()
     for name, p in pairs(c:named_parameters()) do
       local g = mn.tensor { shape = p:shape() }
@@ -57,15 +57,15 @@ local function survives(c, x, done, what)
   else t.ok(type(problem) == "table" and problem.message, ("%s: %s"):format(what, tostring(problem))) end
 end
 
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": finite for inputs of any size", function()
     local c = build(case.settings)
-    local everywhere = rig.done(T, B)
+    local everywhere = core_rig.done(T, B)
     everywhere:fill(1)
     for _, kind in ipairs(kinds) do
-      local x = rig.normal({ T, B, c.config.d_in }, 1)
+      local x = core_rig.normal({ T, B, c.config.d_in }, 1)
       kind[2](x)
-      survives(c, x, rig.done(T, B, { { 0, 0 }, { 9, 1 }, { 16 }, { 17, 0 } }), kind[1])
+      survives(c, x, core_rig.done(T, B, { { 0, 0 }, { 9, 1 }, { 16 }, { 17, 0 } }), kind[1])
       survives(c, x, everywhere, kind[1] .. ", done everywhere")
     end
   end)
@@ -74,24 +74,24 @@ end
 -- ---- states that are ruined ----
 
 -- A reset is a choice, not a product: 0 * NaN would be NaN.
-for _, case in ipairs(rig.cases()) do
+for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": a reset forgets infinities and NaNs", function()
     local c = build(case.settings)
     if next(c.states) == nil then return end
-    local x = rig.normal({ T, B, c.config.d_in }, 1)
+    local x = core_rig.normal({ T, B, c.config.d_in }, 1)
     for _, ruin in ipairs { 1 / 0, -1 / 0, 0 / 0 } do
       for _, k in ipairs { 0, c.config.segment or 5, 16 } do
         local function run(value)
           local state = c:initial(B)
           for name, s in pairs(state) do if not c:is_constant(name) then s:fill(value) end end
-          return rig.run(c, x, rig.done(T, B, { { k } }), state)
+          return core_rig.run(c, x, core_rig.done(T, B, { { k } }), state)
         end
         local y, after = run(ruin)
         local want, want_after = run(0)
         local function same(got, value, what)
-          t.ok(rig.apart(got, value) < 1e-6, ("%s after a reset at %d from %g"):format(what, k, ruin))
+          t.ok(core_rig.apart(got, value) < 1e-6, ("%s after a reset at %d from %g"):format(what, k, ruin))
         end
-        same(rig.rows(y, k, T), rig.rows(want, k, T), "y")
+        same(core_rig.rows(y, k, T), core_rig.rows(want, k, T), "y")
         for name, s in pairs(want_after) do same(after[name], s, "state " .. name) end
       end
     end
@@ -107,15 +107,15 @@ for _, name in ipairs(registry.names "cores") do
     local c = build({ name }, { n_layers = 1 })
     local state, resets = c:initial(1), 0
     for part = 1, STEPS / PART do
-      local x, done = rig.normal({ PART, 1, c.config.d_in }, part), rig.done(PART, 1)
+      local x, done = core_rig.normal({ PART, 1, c.config.d_in }, part), core_rig.done(PART, 1)
       if part % 3 == 0 then             -- an episode of up to 3000 steps ends somewhere; where segments end, there
         local at = part * 7919 % PART
         done:data()[at - at % (c.config.segment or 1)] = 1
         resets = resets + 1
       end
       local y
-      y, state = rig.run(c, x, done, state)
-      t.ok(rig.finite(y), ("y after %d steps"):format(part * PART))
+      y, state = core_rig.run(c, x, done, state)
+      t.ok(core_rig.finite(y), ("y after %d steps"):format(part * PART))
     end
     all_finite(state, "at the end")
     t.eq(resets, STEPS / PART / 3)
@@ -169,9 +169,9 @@ for _, case in ipairs {
     for part = 1, PARTS do
       local out = { run(part) }
       for i = 0, out[1]:size() - 1 do most = math.max(most, math.abs(out[1]:data()[i])) end
-      t.ok(rig.finite(out[1]), ("y after %d steps"):format(part * L))
+      t.ok(core_rig.finite(out[1]), ("y after %d steps"):format(part * L))
       for i, name in ipairs(case[2]) do
-        t.ok(rig.finite(out[i + 1]), name)
+        t.ok(core_rig.finite(out[i + 1]), name)
         args[name] = out[i + 1]
       end
     end
@@ -182,8 +182,8 @@ end
 
 t.test("a normaliser of exactly zero reads nothing", function()
   for _, op in ipairs { "linear_attention", "joint_gate_attention", "low_rank_attention", "agalite" } do
-    local args = { eps = 0, q = rig.normal({ 20, 1, 1, 3 }, 1, true), k = mn.tensor { shape = { 20, 1, 1, 3 }, grad = true },
-                   v = rig.normal({ 20, 1, 1, 2 }, 3, true) }
+    local args = { eps = 0, q = core_rig.normal({ 20, 1, 1, 3 }, 1, true), k = mn.tensor { shape = { 20, 1, 1, 3 }, grad = true },
+                   v = core_rig.normal({ 20, 1, 1, 2 }, 3, true) }
     if op == "agalite" then args.tick = mn.tensor { shape = { 1 } } end
     local function half(n) return filled(function() return 0.5 end, 20, 1, 1, n) end
     if op == "joint_gate_attention" then args.beta, args.gamma = half(2), half(3) end

@@ -5,7 +5,7 @@ local annotations = require "mneme.commands.annotations"
 local api = require "mneme.commands.api"
 local files = require "mneme.base.files"
 local lua_samples = require "tests.support.lua_samples"
-local methods_of = require "tests.support.methods"
+local methods = require "tests.support.methods"
 local mn = require "mneme"
 local public_objects = require "tests.support.public_objects"
 local shell = require "tests.support.shell"
@@ -85,7 +85,7 @@ t.test("annotations: every method and field of every class, and no other", funct
     local object = objects[name] or objects[of_no_object[name]]
     if not object and of_no_object[name] == nil then wrong[#wrong + 1] = "tests/support/public_objects.lua makes no " .. name end
     if object then
-      local real = methods_of(object)
+      local real = methods(object)
       for method in pairs(objects[name] and real or {}) do
         if not of_class(name, "methods", method) then wrong[#wrong + 1] = ("%s:%s has no annotation"):format(name, method) end
       end
@@ -139,7 +139,7 @@ t.test("annotations: what returns something says so, and nothing else does", fun
   end
   for _, class in ipairs(api.classes()) do
     local object = objects[class.name] or objects[of_no_object[class.name]]
-    local real = object and methods_of(object) or {}
+    local real = object and methods(object) or {}
     for _, m in ipairs(class.methods) do if real[m.name] then look(class.name .. ":" .. m.name, real[m.name], m.comment) end end
     if class.call and object then look(class.name .. "()", getmetatable(object).__call, class.call.comment) end
   end

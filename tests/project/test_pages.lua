@@ -46,22 +46,22 @@ end)
 
 -- What may follow a command, as a set; a command that is not here may be followed by anything.
 local function following()
-  local find, catalogue, after = require "mneme.base.registry", require "mneme.base.catalogue", {}
+  local registry, catalogue, after = require "mneme.base.registry", require "mneme.base.catalogue", {}
   local function set(command, ...)
     after[command] = after[command] or {}
     for _, list in ipairs { ... } do
       for _, name in ipairs(list) do after[command][name] = true end
     end
   end
-  local experiments, envs = find.names "experiments", {}
+  local experiments, envs = registry.names "experiments", {}
   for i, name in ipairs(catalogue.names "envs") do envs[i] = name:gsub("%-v%d+$", "") end
   set("run", experiments)
   set("sweep", experiments)
   set("report", experiments)
   set("play", envs)
-  set("view", find.names "scenes")
+  set("view", registry.names "scenes")
   set("list", catalogue.kinds, { "costs", "runs" })
-  set("bench", find.benchmarks())
+  set("bench", registry.benchmarks())
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "commands", "man" }, envs)
   set("help", require("mneme.commands.help").names())
   return after
@@ -89,10 +89,10 @@ t.test("docs: every command, experiment, environment and topic that a page names
 end)
 
 t.test("docs/how-memory-works.md: every memory is explained, with the costs that it has", function()
-  local find, core = require "mneme.base.registry", require "mneme.models.core"
+  local registry, core = require "mneme.base.registry", require "mneme.models.core"
   local page = files.read(root .. "docs/how-memory-works.md")
   local told, costs = page:match "^(.-)\n## What each costs\n(.*)$"
-  for _, name in ipairs(find.names "cores") do
+  for _, name in ipairs(registry.names "cores") do
     local about = require("mneme.tensor.nn").dry(core.new, name):describe()
     t.ok(told:find("`" .. name .. "`", 1, true), name .. " is not explained")
     local state, formula, step = costs:match("\n| `" .. name .. "` | ([%d,]+) | `([^`]+)` | `([^`]+)` |")

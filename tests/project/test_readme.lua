@@ -95,15 +95,15 @@ t.test("README: every folder and picture that it names is there", function()
 end)
 
 t.test("README, docs: every experiment and environment has its place", function()
-  local find, env = require "mneme.base.registry", require "mneme.envs.env"
+  local registry, envs = require "mneme.base.registry", require "mneme.envs.env"
   local environments, count = files.read(root .. "/docs/environments.md"), 0
-  for _, e in ipairs(env.list()) do
+  for _, e in ipairs(envs.list()) do
     count = count + 1
     t.ok(environments:find("\n| `" .. e.name .. "` |", 1, true), "docs/environments.md has no row of " .. e.name)
   end
   t.eq(tonumber(readme:match "; (%d+) environments"), count)
   local asked = readme:match "\n## Try\n(.-)\n## Install\n" .. "\n" .. files.read(root .. "/docs/results/README.md"):match "\n## All studies\n(.-)\n## "
-  local experiments = find.names "experiments"
+  local experiments = registry.names "experiments"
   for _, name in ipairs(experiments) do
     t.ok(name == "demo" or asked:find("\n| `" .. name .. "` |", 1, true), "no table of the README or of the results has " .. name)
   end
@@ -113,10 +113,10 @@ t.test("README, docs: every experiment and environment has its place", function(
 end)
 
 t.test("README: as many memories and attentions as it says", function()
-  local find = require "mneme.base.registry"
-  t.eq(tonumber(readme:match "%[(%d+) memories%]"), #find.names "cores")
-  t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #find.names "cores")
-  t.eq(#find.names "attentions", 9)
+  local registry = require "mneme.base.registry"
+  t.eq(tonumber(readme:match "%[(%d+) memories%]"), #registry.names "cores")
+  t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #registry.names "cores")
+  t.eq(#registry.names "attentions", 9)
 end)
 
 os.execute("rm -rf '" .. dir .. "'")

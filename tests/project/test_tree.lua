@@ -4,9 +4,9 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local find = require "mneme.base.registry"
+local registry = require "mneme.base.registry"
 
-local root = find.root == "" and "./" or find.root
+local root = registry.root == "" and "./" or registry.root
 local LUA_LINES, C_LINES, COLUMNS = 500, 700, 160
 
 local function output(line)

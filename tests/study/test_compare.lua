@@ -7,8 +7,8 @@ local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local outcome = require "mneme.runs.outcome"
-local plain = require "mneme.lab.reports.plain_runs"
-local settings = require "mneme.lab.study.settings_diff"
+local plain_runs = require "mneme.lab.reports.plain_runs"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local shell = require "tests.support.shell"
 local terminal = require "mneme.base.terminal"
 
@@ -37,9 +37,9 @@ local b = { run("b1", 1, 0.3, { config = { lr = 0.5 } }), run("b2", 2, 0.5, { co
 local core = run("core", 1, 0.6, { config = { core = { name = "gru", d_model = 16 } } })
 
 t.test("settings with dotted keys, parted into equal and other", function()
-  local p = settings.flat { lr = 1, core = { name = "gru", eta = 4 }, sizes = json.array { 1, 2 } }
+  local p = settings_diff.flat { lr = 1, core = { name = "gru", eta = 4 }, sizes = json.array { 1, 2 } }
   t.eq(p.core, "gru") t.eq(p["core.eta"], 4) t.eq(p.sizes, "1,2") t.eq(p.lr, 1)
-  local same, other = settings.divide { p, settings.flat { lr = 1, core = { name = "gru" } } }
+  local same, other = settings_diff.divide { p, settings_diff.flat { lr = 1, core = { name = "gru" } } }
   t.eq(table.concat(same, " "), "core lr") t.eq(table.concat(other, " "), "core.eta sizes")
 end)
 
@@ -75,9 +75,9 @@ end)
 t.test("a report on runs calls the last hundred episodes so only where all runs recorded them", function()
   local paths = { run("hundred1", 1, 0.96), run("hundred2", 2, 0.99) }
   local function numbers()
-    local study, list = plain.study(paths), {}
+    local study, list = plain_runs.study(paths), {}
     for i, r in ipairs(study.runs) do list[i] = r.metrics.score end
-    return plain.spec(study).metrics.score[1] .. ": " .. table.concat(list, " ")
+    return plain_runs.spec(study).metrics.score[1] .. ": " .. table.concat(list, " ")
   end
   t.eq(numbers(), "success, since the last log line: 0.96 0.99")
   outcome.write(paths[1], "stop_score", 50, { score = 0.975, mean_return = 0.5 })
@@ -234,7 +234,7 @@ end)
 t.test("runs are called by the settings that somebody gave, where these name them apart", function()
   local function names(...)
     local seen = {}
-    for i, r in ipairs(plain.study { ... }.runs) do seen[i] = r.labels.run end
+    for i, r in ipairs(plain_runs.study { ... }.runs) do seen[i] = r.labels.run end
     return table.concat(seen, "; ")
   end
   local function given(name, lr, wide, by_hand)
@@ -266,7 +266,7 @@ t.test("a default that was typed is no difference: of every learner, core, envir
     for key, value in pairs(typed.values) do all[typed.dotted and what .. "." .. key or key] = value == true and 1 or value == false and 0 or value end
     info.config = { [what] = not typed.dotted and typed.name or { name = typed.name } }
     local list = { { flat = flat, info = info }, { flat = all, info = info } }
-    settings.fill(list)
+    settings_diff.fill(list)
     for key, value in pairs(all) do t.eq(json.encode { flat[key] }, json.encode { value }, ("%s=%s: %s"):format(what, typed.name, key)) end
   end
   for name, defaults in pairs(learners.defaults()) do
@@ -284,7 +284,7 @@ t.test("a default that was typed is no difference: of every learner, core, envir
   local equal, text = require("mneme.commands.diff").runs(one, other)
   t.ok(equal and not text:find "gamma", text)
   local labels = {}
-  for i, r in ipairs(plain.study({ one, other }).runs) do labels[i] = r.labels.run end
+  for i, r in ipairs(plain_runs.study({ one, other }).runs) do labels[i] = r.labels.run end
   t.eq(labels[2], labels[1] .. " #2", "the same settings and seed once more")
   for _, path in ipairs { one, other } do files.remove_folder(path) end
 end)
@@ -299,11 +299,11 @@ t.test("runs of one study are called as its points are", function()
     files.write(at .. "/metrics.jsonl", { json.encode { step = 10, ["charts/score"] = 0.5 }, "\n" })
   end
   folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
-  local list = plain.study { folder.run_path(path, runs[1].name), folder.run_path(path, runs[2].name) }.runs
+  local list = plain_runs.study { folder.run_path(path, runs[1].name), folder.run_path(path, runs[2].name) }.runs
   t.eq(list[1].labels.run, "floor")
   t.eq(list[2].labels.run, "hgate")
   files.remove_folder(folder.run_path(path, runs[2].name))        -- a point that has not begun gives its name to no other
-  list = plain.study({ path }).runs
+  list = plain_runs.study({ path }).runs
   t.eq(#list, 1)
   t.ok(list[1].labels.run:find "floor", list[1].labels.run)
   files.remove_folder(path)
@@ -317,7 +317,7 @@ t.test("runs whose settings differ are no seeds of each other, however long thei
   list[3] = run("long3", 3, 0.5, { config = long })
   list[4] = run("plain", 4, 0.5, { config = { corridor = 9, hidden = 8, gamma = 0.9, lambda = 0.9, max_norm = 1, value_coef = 1, zeta = 2 } })
   local seen, n = {}, 0
-  for _, r in ipairs(plain.study(list).runs) do
+  for _, r in ipairs(plain_runs.study(list).runs) do
     if not seen[r.labels.run] then n = n + 1 end
     seen[r.labels.run] = (seen[r.labels.run] or 0) + 1
   end

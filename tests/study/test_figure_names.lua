@@ -5,25 +5,25 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 local text = require "mneme.insight.figures.text"
 
-local function color(style) return look.line(style).color end
+local function color(style) return figure_style.line(style).color end
 
 t.test("every memory of the library has a line of its own, in a figure of any two and in one of all", function()
   local names = registry.names "cores"
-  local all, seen = look.styles(names), {}
+  local all, seen = figure_style.styles(names), {}
   for i, name in ipairs(names) do
-    t.ok(look.is_memory(name), name .. " is not in the list of insight/figures/style.lua: append it")
-    local line = look.line(all[name])
+    t.ok(figure_style.is_memory(name), name .. " is not in the list of insight/figures/style.lua: append it")
+    local line = figure_style.line(all[name])
     local drawn = ("%s %s"):format(line.color, line.dash or "-")
     t.ok(not seen[drawn], ("%s is drawn like %s"):format(name, tostring(seen[drawn])))
     seen[drawn] = name
     local other = names[i % #names + 1]
-    t.eq(look.styles({ other, name })[name], all[name])
-    t.eq(look.styles({ name, "a memory of mine" })[name], all[name])
+    t.eq(figure_style.styles({ other, name })[name], all[name])
+    t.eq(figure_style.styles({ name, "a memory of mine" })[name], all[name])
   end
 end)
 
@@ -31,10 +31,10 @@ t.test("your own memory has the colour of its name in every figure, and never th
   local known = registry.names "cores"
   for n = 1, 40 do
     local mine = "mine" .. n
-    local alone = color(look.styles({ mine }, true)[mine])
+    local alone = color(figure_style.styles({ mine }, true)[mine])
     for first = 1, #known, 5 do
       local names = { mine, "mine" .. n + 1, "mine" .. n + 2, unpack(known, first, math.min(#known, first + 9)) }
-      local styles, seen = look.styles(names), {}
+      local styles, seen = figure_style.styles(names), {}
       t.eq(color(styles[mine]), alone, mine)
       for _, name in ipairs(names) do
         t.ok(not seen[styles[name]], name .. " is drawn like " .. tostring(seen[styles[name]]))
@@ -45,13 +45,13 @@ t.test("your own memory has the colour of its name in every figure, and never th
 end)
 
 t.test("settings of a memory share its colour; those of a single memory, and what is no memory, are numbered", function()
-  local styles = look.styles { "gru", "gru chrono", "lstm", "lstm chrono", "gtrxl 256" }
+  local styles = figure_style.styles { "gru", "gru chrono", "lstm", "lstm chrono", "gtrxl 256" }
   t.eq(color(styles["gru chrono"]), color(styles.gru))
   t.eq(color(styles["lstm chrono"]), color(styles.lstm))
-  t.eq(color(styles["gtrxl 256"]), color(look.styles({ "gtrxl", "gru" }).gtrxl))
-  t.ok(styles["gru chrono"] ~= styles.gru and styles.gru == look.styles({ "gru", "lstm" }).gru)
-  t.eq(look.styles({ "galite, r=1", "galite, r=2" })["galite, r=2"], 2)
-  t.eq(look.styles({ "elu1", "no map" })["no map"], 2)
+  t.eq(color(styles["gtrxl 256"]), color(figure_style.styles({ "gtrxl", "gru" }).gtrxl))
+  t.ok(styles["gru chrono"] ~= styles.gru and styles.gru == figure_style.styles({ "gru", "lstm" }).gru)
+  t.eq(figure_style.styles({ "galite, r=1", "galite, r=2" })["galite, r=2"], 2)
+  t.eq(figure_style.styles({ "elu1", "no map" })["no map"], 2)
 end)
 
 -- What an SVG draws by name: lines as groups of class "row" with a title.
@@ -67,7 +67,7 @@ t.test("in all figures of docs a memory has its colour", function()
     for _, name in ipairs(files.list(shell.root .. "/" .. folder)) do
       for _, item in ipairs(name:find "%.svg$" and drawn((files.read(("%s/%s/%s"):format(shell.root, folder, name)))) or {}) do
         local plain = item[1]
-        local style = look.is_memory(plain) and look.styles({ plain, plain:find "gru" and "lstm" or "gru" })[plain]
+        local style = figure_style.is_memory(plain) and figure_style.styles({ plain, plain:find "gru" and "lstm" or "gru" })[plain]
         if style then
           n = n + 1
           t.eq("c" .. item[2], color(style), ("%s, %s"):format(name, plain))
@@ -113,7 +113,7 @@ t.test("a share has one colour: in the window's light page, in a figure, on the 
   local last = math.huge
   local light = select(2, require("mneme.insight.view.episode_data").colours())[1][2]
   for i = 0, 8 do
-    local shade = look.shade(i / 8)
+    local shade = figure_style.shade(i / 8)
     t.eq(light[i + 1], shade)
     local pixels = painter:paint({ draw = function(view) view:heat({ x = 0, y = 0, w = 20, h = 20 }, 1, 1, ffi.new("float[1]", i), 0, 8) end }, {}, 20, 20)
     local at = ffi.cast("uint8_t *", pixels) + 4 * (10 * 20 + 10)

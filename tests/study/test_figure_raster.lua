@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local figures = require "mneme.insight.figures"
 local export = require "mneme.insight.figures.export"
 local files = require "mneme.base.files"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -54,7 +54,7 @@ end
 
 -- What the link of a page saves: the drawing with the page's style sheet in it.
 local function saved(fig)
-  return (figures.svg(fig):gsub("\n", function() return "\n<style>" .. look.css() .. "</style>\n" end, 1))
+  return (figures.svg(fig):gsub("\n", function() return "\n<style>" .. figure_style.css() .. "</style>\n" end, 1))
 end
 
 for program in pairs(programs) do

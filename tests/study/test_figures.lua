@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local scale = require "mneme.insight.figures.scale"
 local shell = require "tests.support.shell"
 local text = require "mneme.insight.figures.text"
@@ -240,25 +240,25 @@ end)
 
 t.test("numbers as people write them", function()
   for v, s in pairs { [0] = "0", [5e6] = "5M", [0.95] = "0.95", [1234] = "1234", [12345] = "12.3k", [999999] = "1M", [1e-5] = "1e-5",
-    [-0.5] = "-0.5", [1.7e15] = "1.7P", [3e9] = "3G", [0.1234567] = "0.123" } do t.eq(numbers.short(v), s) end
+    [-0.5] = "-0.5", [1.7e15] = "1.7P", [3e9] = "3G", [0.1234567] = "0.123" } do t.eq(format.short(v), s) end
   for v, s in pairs { [0] = "0", [2e-5] = "20 µs", [0.5] = "500 ms", [90] = "90 s", [7200] = "2 h", [300] = "5 min" } do
-    t.eq(numbers.short(v, "s"), s)
+    t.eq(format.short(v, "s"), s)
   end
-  t.eq(numbers.short(50, "%"), "50 %")
-  t.eq(numbers.short(1.776e20), "1.78e20")
-  for v, s in pairs { [1.25] = "1.25", [1.78e11] = "178 billion", [2.5e6] = "2.5 million", [1.776e20] = "1.8e20" } do t.eq(numbers.times(v), s) end
-  for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(numbers.short(v), s) end
-  t.eq(numbers.short(0.9996, "s"), "1000 ms") t.eq(numbers.resource("peak_mib", 1010), "1010 MiB") t.eq(numbers.resource("peak_mib", 1.5 * 1024), "1.5 GiB")
-  t.eq(numbers.resource("peak_mib", 1000.4 * 1024), "1000 GiB")
-  t.eq(table.concat(numbers.row({ 0.99999, 0.9999925, 1 }, 2.5e-6), " "), "0.99999 0.9999925 1")
-  t.eq(table.concat(numbers.row({ 1200000, 1200005, 1200010 }, 5), " "), "1.2M 1.200005M 1.20001M")
-  t.eq(numbers.short(131072, "KiB"), "128 MiB") t.eq(numbers.short(4096, "KiB"), "4096 KiB") t.eq(numbers.short(-1e4 * 1024, "MiB"), "-9.77 TiB")
-  t.eq(table.concat(numbers.row({ 0, 1e6, 2e6 }, 1e6), " "), "0 1M 2M")
-  t.eq(table.concat(numbers.row({ 0, 0.25, 0.5 }, 0.25), " "), "0 0.25 0.50")
-  t.eq(table.concat(numbers.row({ 0, 3600, 7200 }, 3600, "s"), " "), "0 1 h 2 h")
-  t.eq(table.concat(numbers.alike { 0.98, 0.0003, 0.5 }, " "), "0.98 0.00 0.50")
-  t.eq(numbers.exact(5013504), "5013504")
-  t.near(tonumber(numbers.exact(1 / 3)), 1 / 3, 1e-7)
+  t.eq(format.short(50, "%"), "50 %")
+  t.eq(format.short(1.776e20), "1.78e20")
+  for v, s in pairs { [1.25] = "1.25", [1.78e11] = "178 billion", [2.5e6] = "2.5 million", [1.776e20] = "1.8e20" } do t.eq(format.times(v), s) end
+  for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(format.short(v), s) end
+  t.eq(format.short(0.9996, "s"), "1000 ms") t.eq(format.resource("peak_mib", 1010), "1010 MiB") t.eq(format.resource("peak_mib", 1.5 * 1024), "1.5 GiB")
+  t.eq(format.resource("peak_mib", 1000.4 * 1024), "1000 GiB")
+  t.eq(table.concat(format.row({ 0.99999, 0.9999925, 1 }, 2.5e-6), " "), "0.99999 0.9999925 1")
+  t.eq(table.concat(format.row({ 1200000, 1200005, 1200010 }, 5), " "), "1.2M 1.200005M 1.20001M")
+  t.eq(format.short(131072, "KiB"), "128 MiB") t.eq(format.short(4096, "KiB"), "4096 KiB") t.eq(format.short(-1e4 * 1024, "MiB"), "-9.77 TiB")
+  t.eq(table.concat(format.row({ 0, 1e6, 2e6 }, 1e6), " "), "0 1M 2M")
+  t.eq(table.concat(format.row({ 0, 0.25, 0.5 }, 0.25), " "), "0 0.25 0.50")
+  t.eq(table.concat(format.row({ 0, 3600, 7200 }, 3600, "s"), " "), "0 1 h 2 h")
+  t.eq(table.concat(format.alike { 0.98, 0.0003, 0.5 }, " "), "0.98 0.00 0.50")
+  t.eq(format.exact(5013504), "5013504")
+  t.near(tonumber(format.exact(1 / 3)), 1 / 3, 1e-7)
 end)
 
 t.test("scales: round ticks that span the range, decades, and ranges of one value", function()

@@ -1,6 +1,6 @@
 -- test_findings.lua -- docs/findings.md says what the runs in docs/results say: seeds that solve a task, means and ratios, worked out again.
 local t = require "tests.harness"
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local files = require "mneme.base.files"
 
 local page = (files.read "docs/findings.md"):gsub("%s+", " ")
@@ -10,7 +10,7 @@ local kept = {}
 local function runs(name, of)
   if not kept[name] then
     kept[name] = {}
-    for run, record in pairs(archive.lines("docs/results/" .. name .. ".jsonl")) do
+    for run, record in pairs(result_archive.lines("docs/results/" .. name .. ".jsonl")) do
       local settings = run:match "^(.*),seed=%d+$"
       kept[name][settings] = kept[name][settings] or {}
       table.insert(kept[name][settings], record.metrics)

@@ -7,9 +7,9 @@ local registry = require "mneme.base.registry"
 local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local prose = require "mneme.lab.study.report_texts"
+local report_texts = require "mneme.lab.study.report_texts"
 local shell = require "tests.support.shell"
-local words = require "mneme.lab.reports.report_strings"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +47,7 @@ t.test("what ten thousand runs took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.lab.reports.report_method").resources(out, { runs = runs }, words)
+  require("mneme.lab.reports.report_method").resources(out, { runs = runs }, report_strings)
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -125,11 +125,11 @@ t.test("numbers with a range: the interval of a value is within it, that of a di
 end)
 
 t.test("numbers with one end: an interval is cut off there, and nothing else changes", function()
-  local seeds, positive, list = require "mneme.lab.study.aggregate", { 0, math.huge }, { 1, 2, 30 }
-  local mean, low, high = seeds.interval(list, "mean", positive)
+  local aggregate, positive, list = require "mneme.lab.study.aggregate", { 0, math.huge }, { 1, 2, 30 }
+  local mean, low, high = aggregate.interval(list, "mean", positive)
   local of_student, below, above = mn.stats.t_interval(list)
   t.eq(mean, of_student) t.ok(below < 0) t.eq(low, 0) t.eq(high, above)
-  low = select(2, seeds.interval({ -1, 2, 30 }, "mean", positive))                    -- not within it: the study is wrong about that
+  low = select(2, aggregate.interval({ -1, 2, 30 }, "mean", positive))                    -- not within it: the study is wrong about that
   t.ok(low < 0, low)
   local of = { gru = { 3, 4, 5 }, lstm = { 1, 2, 2 } }
   for _, test in ipairs { { "better" }, { "at_least", value = 2 }, { "ratio", at_least = 1.2 } } do
@@ -209,11 +209,11 @@ t.test("what cannot be tested or written is refused where it is declared", funct
     "b has size and a has not")
   refused("a.core is a list", { text = "", test = { "at_least", metric = "m", a = list, value = 1 } })
   refused("unknown key of claim x", { id = "x", text = "", sauce = "" })
-  t.raises(function() prose.check { scpoe = "" } end, "did you mean 'scope'")
-  t.raises(function() prose.check { scope = 3 } end, "a text or a list")
-  t.raises(function() prose.check { hyperparameters = { { "lr", sourze = "" } } } end, "unknown key")
+  t.raises(function() report_texts.check { scpoe = "" } end, "did you mean 'scope'")
+  t.raises(function() report_texts.check { scope = 3 } end, "a text or a list")
+  t.raises(function() report_texts.check { hyperparameters = { { "lr", sourze = "" } } } end, "unknown key")
   local function cited(entries, key, value, quick)
-    return (prose.source({ hyperparameters = entries }, key, value or 1, function(_, small) return { [key] = small and quick or not small and 1 } end))
+    return (report_texts.source({ hyperparameters = entries }, key, value or 1, function(_, small) return { [key] = small and quick or not small and 1 } end))
   end
   t.eq(cited({ { "lr, core.eta", source = "paper" }, { "core", source = "ours" } }, "core.eta"), "paper")
   t.eq(cited({ { "core", source = "ours" } }, "core.gate"), "ours")
@@ -337,29 +337,31 @@ t.test("an unfinished study says so on top, and names what failed", function()
 end)
 
 t.test("published values beside ours; was it replicable, from the verdicts of others' claims", function()
-  local blocks, front, results = require "mneme.lab.reports.page.blocks", require "mneme.lab.reports.report_front", require "mneme.lab.reports.report_results"
+  local blocks, report_front, report_results = require "mneme.lab.reports.page.blocks", require "mneme.lab.reports.report_front",
+    require "mneme.lab.reports.report_results"
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
-  results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
+  report_results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
     { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" },
-    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, "Where they stand.", words)
+    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, "Where they stand.", report_strings)
   t.eq(page.blocks[2].text, "Where they stand.")
   local rows = page.blocks[3].rows
   t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
   t.eq(rows[4][3][1], "–", "our runs do not say how many steps they made")
   for _, r in ipairs(study.runs) do r.metrics.steps = 5e8 end
   page = blocks.new ""
-  results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, nil, words)
+  report_results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, nil,
+    report_strings)
   t.eq(page.blocks[2].rows[1][3][1], "0.2 after 500M steps")
   local function said(list)
     local judged = {}
     for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end
-    return front.replicable(judged, "layers: 1", words)
+    return report_front.replicable(judged, "layers: 1", report_strings)
   end
   t.eq(said { "own" }, nil)
   t.eq(said { "holds", "holds" }, "Was it replicable? Yes: 2 of the 2 published claims hold here (layers: 1, seeds: 4 to 5).")
   t.eq(said { "fails" }, "Was it replicable? No: the published claim does not hold here (layers: 1, seeds: 4).")
   t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
-  local function of_others(source) return front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", words) ~= nil end
+  local function of_others(source) return report_front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", report_strings) ~= nil end
   for _, source in ipairs { "paper, section 3", "paper's comparison", "the paper, table 1", "authors' reply", "Tay et al. 2021", "Lambert, in press", "POPGym",
     "J. Lambert, personal communication", "O'Reilly, chapter 2", "Œuvres, 3", "Craftax, pull request 54" } do
     t.ok(of_others(source), source)
@@ -437,8 +439,9 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   t.ok(html:find("<b>hidden</b>", 1, true), "hidden differs from the default")
   t.ok(not html:find("<b>entropy_coef</b>", 1, true), "published values of the core are no difference")
   t.ok(html:find("small values (quick=1)", 1, true))
-  local unwritten = html:match(words.unwritten:match "^[^:]*" .. ": ([^.]*)%.")
-  t.ok(unwritten and unwritten:find(words.easy, 1, true) and not unwritten:find(words.objective, 1, true), "a section that the program fills is written")
+  local unwritten = html:match(report_strings.unwritten:match "^[^:]*" .. ": ([^.]*)%.")
+  t.ok(unwritten and unwritten:find(report_strings.easy, 1, true) and not unwritten:find(report_strings.objective, 1, true),
+    "a section that the program fills is written")
   t.ok(html:find('id="objective"', 1, true))
   t.ok(html:find('<th scope="row">guessing</th><td>score</td><td class="number">0.5</td>', 1, true))
   local result = json.decode((files.read(here .. "/runs/remember/runs/core=gru,corridor=4,seed=1/result.json")))

@@ -4,13 +4,13 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local folder = require "mneme.lab.study.folder"
-local prose = require "mneme.lab.study.report_texts"
+local report_texts = require "mneme.lab.study.report_texts"
 local report = require "mneme.lab.reports.report"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
 local sweep = require "mneme.lab.study.sweep"
-local words = require "mneme.lab.reports.report_strings"
-local written = require "mneme.lab.reports.report_markdown"
+local report_strings = require "mneme.lab.reports.report_strings"
+local report_markdown = require "mneme.lab.reports.report_markdown"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -21,19 +21,19 @@ local function write(name, text)
 end
 
 t.test("headings or keys, paragraphs or lists, sources", function()
-  local r = written.read(("# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## what WAS hard\n\n- first,\n  longer\n- second\n\n" ..
+  local r = report_markdown.read(("# Title\n\nnot told\n\n## Scope\n\nOne.\n\nTwo `x`.\n\n## what WAS hard\n\n- first,\n  longer\n- second\n\n" ..
     "## Hyperparameters\n\n- lr, gamma: paper: table 3\n- optimiser (Adam (eps 1e-8)): released code,\n  its default\n\n## easy\n## Set-up\r\nhere\r\n"),
     "a.md")
   t.eq(r.scope, "One.\n\nTwo `x`.") t.eq(r.hard[1], "first, longer") t.eq(r.hard[2], "second") t.eq(r.easy, nil) t.eq(r.setup, "here")
   t.eq(r.hyperparameters[1][1], "lr, gamma") t.eq(r.hyperparameters[1].source, "paper: table 3")
   t.eq(r.hyperparameters[2].value, "Adam (eps 1e-8)") t.eq(r.hyperparameters[2].source, "released code, its default")
-  prose.check(r)
+  report_texts.check(r)
 end)
 
 t.test("what is no such text is refused, with its line", function()
-  local function refused(text, what) t.raises(function() written.read(text, "b.md") end, what) end
+  local function refused(text, what) t.raises(function() report_markdown.read(text, "b.md") end, what) end
   refused("\n## Scoop\n", "b.md:2: unknown heading of a report: 'Scoop'.*known: .*scope") refused("## Scope\na\n## scope\nb\n", "written twice")
-  t.eq(written.read("## Scope\n\n    a  b\n      c\n", "c.md").scope, "    a  b\n      c", "a text may begin with an indented block")
+  t.eq(report_markdown.read("## Scope\n\n    a  b\n      c\n", "c.md").scope, "    a  b\n      c", "a text may begin with an indented block")
   refused("## Hyperparameters\n\n- lr\n", "expected '%- lr, gamma: where they come from'") refused("## Hyperparameters\nnone\n", "'none'")
 end)
 
@@ -41,17 +41,18 @@ t.test("a study's own words, then those beside it, then those of its experiment"
   write("study.md", "## Scope\nbeside\n\n## Data\nbeside\n\n## Hyperparameters\n- lr: beside\n")
   write("env.md", "## Data\nof the environment\n\n## Model\nof the environment\n\n## Hyperparameters\n- lr, gamma: of the environment\n")
   local function beside(name, own) return { path = name, text = (files.read(path(name))), own = own } end
-  local r = written.of({ report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, { beside("study.md", true), beside("env.md", false) })
+  local r = report_markdown.of({ report = { scope = "own", hyperparameters = { { "steps", source = "own" } } } }, { beside("study.md", true),
+    beside("env.md", false) })
   t.eq(r.scope, "own") t.eq(r.data, "beside") t.eq(r.model, "of the environment")
   local function cited(key, of_study, of_experiment)
-    return prose.source(r, key, 1, function(entry) return { [key] = entry.inherited and of_experiment or of_study } end)
+    return report_texts.source(r, key, 1, function(entry) return { [key] = entry.inherited and of_experiment or of_study } end)
   end
   t.eq(cited("lr", 1, 1), "beside") t.eq(cited("gamma", 2, 1), "of the environment") t.eq(cited("steps", 1, 2), "own")
   t.eq(cited("lr", 2, 1), "of the environment") t.eq(cited("lr", 2, 2), nil) t.eq(cited("gamma", 1, 2), nil)
-  t.eq(#written.of({}, {}).hyperparameters, 0)
+  t.eq(#report_markdown.of({}, {}).hyperparameters, 0)
   local elsewhere = beside("env.md", false)
   elsewhere.elsewhere = true
-  r = written.of({}, { elsewhere })
+  r = report_markdown.of({}, { elsewhere })
   t.eq(r.data, "of the environment") t.eq(r.model, nil, "what its authors write of theirs") t.eq(#r.hyperparameters, 1)
   local declared = require "mneme.lab.study.declared"
   write("far.lua", 'return require("mneme").study { title = "far", of = "tmaze", axes = { core = { "gru" } } }')
@@ -95,10 +96,10 @@ t.test("every study has a report: nothing lived; runs missing, failed, without n
       folder.add_means(study, source.spec)
       local ok, page = pcall(report.html, study, source)
       t.ok(ok, ("%s, %s: %s"):format(name, table.concat(statuses, " "), tostring(page)))
-      t.ok(page:find("</html>", 1, true) and page:find(words.scope, 1, true), name)
+      t.ok(page:find("</html>", 1, true) and page:find(report_strings.scope, 1, true), name)
       if #statuses == 1 then
         source.report, source.spec.report = nil, nil
-        t.ok(report.html(study, source):find(words.unwritten:match "^[^:]*", 1, true), name)
+        t.ok(report.html(study, source):find(report_strings.unwritten:match "^[^:]*", 1, true), name)
       end
     end
   end
@@ -188,7 +189,7 @@ t.test("every study here says what a reviewer asks for, and where every setting 
     "probe", "memory_capacity", "gradient_blowup", "state_growth", "params_memory_ops", "table1_complexity", "fig12_latency", "memory_maze_fps",
     "xformers_scaling", "char_lm", "recall", "memory_maze", "mystery_path", "listops_scale" } do
     local source = report.source("experiments/" .. name .. ".lua")
-    for _, key in ipairs(prose.texts) do
+    for _, key in ipairs(report_texts.texts) do
       local found_elsewhere = key == "model" or key == "objective" or key == "beyond" or key == "discussion" or key == "published_values"
       t.ok(found_elsewhere or source.report[key], ("%s: nothing of %s"):format(name, key))
     end
@@ -196,7 +197,7 @@ t.test("every study here says what a reviewer asks for, and where every setting 
       local common = key:find "^run$" or key:find "^resume$" or key:find "^view$" or key:find "^seed$" or key:find "^threads$" or key:find "^device$"
         or key:find "^debug$" or key:find "^profile$" or key:find "^quick$" or key:find "^full$" or key == "precision" or key == "emulate"
         or key:find "_every$" or key == "keep_checkpoints" or key == "where" or key == "from" or key == "size" and type(source.defaults.size) == "string"
-      local cited = common or prose.source(source.report, key, source.defaults[key], function(_, quick) return not quick and source.defaults or nil end)
+      local cited = common or report_texts.source(source.report, key, source.defaults[key], function(_, quick) return not quick and source.defaults or nil end)
       t.ok(cited, ("%s: nobody says where %s comes from"):format(name, key))
     end
   end

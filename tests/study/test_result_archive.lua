@@ -6,7 +6,7 @@ local denominators = require "mneme.insight.measure.denominators"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
-local kept = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local mn = require "mneme"
 local report_episode = require "mneme.lab.reports.report_episode"
 local stepper = require "mneme.insight.episodes.stepper"
@@ -117,16 +117,16 @@ end)
 
 t.test("a file grows by the runs that are done, and keeps those it has", function()
   t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
-  t.eq(kept.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
+  t.eq(result_archive.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
   local study, lines = folder.load(path "second"), {}
   for line in files.read(path "kept.jsonl"):gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line).run end
   t.eq(table.concat(lines, " "), "a=1,seed=1 a=1,seed=3 a=2,seed=1 a=2,seed=3")
-  kept.write(path "again.jsonl", study, {})
+  result_archive.write(path "again.jsonl", study, {})
   local before = files.read(path "again.jsonl")
-  kept.write(path "again.jsonl", study, {})
+  result_archive.write(path "again.jsonl", study, {})
   t.eq(files.read(path "again.jsonl"), before)
   files.remove(folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
-  t.eq(kept.write(path "open.jsonl", folder.load(path "third"), {}), 1)
+  t.eq(result_archive.write(path "open.jsonl", folder.load(path "third"), {}), 1)
   folder.write_result(folder.run_path(path "third", "a=1,seed=3"), { status = "failed", exit = 3, error = "a NaN", seed = 3 })
   local status, said = mneme(("report %s export=%s"):format(path "third", path "failed.jsonl"))
   t.eq(status, 0, said) t.ok(said:find("failed.jsonl: 1 runs without the 1 that failed", 1, true), said)
@@ -205,9 +205,9 @@ t.test("what most runs have stands once: any records come back as they were, in 
     bytes = bytes + #lines[i] + 1
   end
   local at = write("random.jsonl", table.concat(lines, "\n") .. "\n")
-  local before = kept.lines(at)
-  kept.write(at, { path = path "nothing", info = { script = "marked.lua" }, runs = {} }, {})
-  local after, n = kept.lines(at), 0
+  local before = result_archive.lines(at)
+  result_archive.write(at, { path = path "nothing", info = { script = "marked.lua" }, runs = {} }, {})
+  local after, n = result_archive.lines(at), 0
   for name, entry in pairs(before) do n = n + 1 t.eq(json.encode(after[name]), json.encode(entry), name) end
   t.eq(n, 60)
   t.ok(#files.read(at) < 0.7 * bytes, ("%d of %d bytes"):format(#files.read(at), bytes))
@@ -225,7 +225,7 @@ t.test("other settings, damaged files and other studies are refused", function()
   end
   status, said = sweep(("run=%s import=%s"):format(path "fourth", path "nowhere.jsonl"))
   t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
-  t.raises(function() kept.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
+  t.raises(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
     "holds runs of else")
   status, said = sweep(("seeds=7..7 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "0 of the 4 runs", said) t.eq(marks(), 2)
@@ -293,7 +293,7 @@ t.test("each long curve becomes a hundred points, the last among them", function
   os.execute(("cp -r '%s' '%s'"):format(path "whole", path "long"))
   local study = folder.load(path "long")
   files.write(study.runs[1].path .. "/metrics.jsonl", rows)
-  kept.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
+  result_archive.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
   local curves = json.decode((files.read(path "long.jsonl"):gsub("\n", ""))).curves
   local n, count = #curves.step, { ["charts/score"] = 0, ["charts/SPS"] = 0 }
   for name in pairs(count) do

@@ -6,11 +6,11 @@ local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
-local select_runs = require "mneme.lab.study.select"
+local select = require "mneme.lab.study.select"
 local shell = require "tests.support.shell"
 local space = require "mneme.lab.search.space"
 local sweep = require "mneme.lab.study.sweep"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local here = shell.folder()
 local function path(name) return here .. "/" .. name end
@@ -62,20 +62,21 @@ t.test("every setting of every experiment: each way to write a value gives that 
       local v = entry.default
       for _, text in ipairs((type(v) == "number" or type(v) == "boolean") and spellings(v) or {}) do
         local cfg = {}
-        values.set(cfg, survey.schema, key, text)
+        setting_types.set(cfg, survey.schema, key, text)
         t.eq(cfg[key], v, name .. " " .. key .. "=" .. text)
-        t.eq(values.key(text, v), values.key(v, v), key .. "=" .. text)
-        t.ok(values.same(text, v))
+        t.eq(setting_types.key(text, v), setting_types.key(v, v), key .. "=" .. text)
+        t.ok(setting_types.same(text, v))
         count = count + 1
       end
-      if type(v) == "number" then t.ok(values.key(("%.17g"):format(v + 1), v) ~= values.key(v, v) or v + 1 == v) end
+      if type(v) == "number" then t.ok(setting_types.key(("%.17g"):format(v + 1), v) ~= setting_types.key(v, v) or v + 1 == v) end
     end
   end
   t.ok(count > 1000, "settings of " .. count .. " ways")
-  t.eq(values.key("1", "text"), "1")
-  t.ok(values.key("1.0", "text") ~= values.key("1", "text"), "of a text every letter counts")
-  t.eq(values.key("1, 2.0", { 1, 2 }), values.key("1,2", { 1, 2 }))
-  t.eq(values.key("1e5", values.like({ size = { default = "script" } }, "size")), values.key("100000", values.like({ size = { default = "script" } }, "size")))
+  t.eq(setting_types.key("1", "text"), "1")
+  t.ok(setting_types.key("1.0", "text") ~= setting_types.key("1", "text"), "of a text every letter counts")
+  t.eq(setting_types.key("1, 2.0", { 1, 2 }), setting_types.key("1,2", { 1, 2 }))
+  t.eq(setting_types.key("1e5", setting_types.like({ size = { default = "script" } }, "size")), setting_types.key("100000",
+    setting_types.like({ size = { default = "script" } }, "size")))
 end)
 
 t.test("a sweep refuses a value that is there twice, in any writing, and takes blanks after commas", function()
@@ -111,14 +112,14 @@ end)
 
 t.test("what no double holds is refused: as a setting, an option, a value of a list, an end of a range", function()
   for _, text in ipairs { "1e-400", "1e400", "-1e400", ".1e-330", "0.0000001e-330" } do
-    t.raises(function() values.parse("lr", text, 0.1) end, "lr=.*expected .*number of at")
+    t.raises(function() setting_types.parse("lr", text, 0.1) end, "lr=.*expected .*number of at")
     local cfg, schema = { core = { "gru" } }, { core = { default = { "gru" } }, list = { default = { 1 } } }
-    t.raises(function() values.set(cfg, schema, "core.eta", text) end, "core.eta=.*number of at")
-    t.raises(function() values.set(cfg, schema, "list", "1," .. text) end, "list=")
+    t.raises(function() setting_types.set(cfg, schema, "core.eta", text) end, "core.eta=.*number of at")
+    t.raises(function() setting_types.set(cfg, schema, "list", "1," .. text) end, "list=")
     t.raises(function() space.new { lr = text:gsub("^%-", "") .. "..5" } end, "is too ")
   end
   for text, n in pairs { ["0"] = 0, ["0e-400"] = 0, ["-0.0"] = 0, ["5e-324"] = 5e-324, ["1.7e308"] = 1.7e308, ["0x10"] = 16 } do
-    t.eq(values.parse("lr", text, 0.1), n, text)
+    t.eq(setting_types.parse("lr", text, 0.1), n, text)
   end
 end)
 
@@ -174,11 +175,11 @@ t.test("claims, figures and references know a value in any writing", function()
       end
     end
     t.eq(claims.judge(swept, spec.claims, spec.metrics)[1].n, 5, written)
-    local pick = select_runs.pick(swept, { "bars", y = "score", by = "a", where = { a = { 0.001 } } })
+    local pick = select.pick(swept, { "bars", y = "score", by = "a", where = { a = { 0.001 } } })
     t.eq(#pick.runs, 5, written)
     t.eq(#pick.swapped, 0)
   end
-  t.eq(select_runs.number("300k", "steps"), 300000)
+  t.eq(select.number("300k", "steps"), 300000)
   t.ok(grid.is(grid.value("s", "1"), "1"))
   t.ok(not grid.is(grid.value("s", "1"), "1.0"))
 end)

@@ -350,12 +350,12 @@ t.test("what is 0 has no place on a logarithmic axis, and the note says so", fun
 end)
 
 t.test("series of seeds that were asked at other places: those that all have, not a grid between them", function()
-  local seeds, of = require "mneme.lab.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
+  local aggregate, of = require "mneme.lab.study.aggregate", { { x = { 0, 2, 4, 6 }, y = { 1, 2, 3, 4 } }, { x = { 0, 4, 5 }, y = { 3, 5, 9 } } }
   local runs = { { name = "seed=1", seed = 1, status = "done" }, { name = "seed=2", seed = 2, status = "done" } }
-  local line, n = seeds.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  local line, n = aggregate.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   near_all(line.x, { 0, 4 }) near_all(line.y, { 2, 4 }) t.eq(n, 2)
   of[2] = { x = { 1, 3, 5 }, y = { 3, 5, 9 } }                                   -- none: as curves
-  line = seeds.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
+  line = aggregate.line("a", runs, function(c) return of[c.seed] end, { statistic = "mean", rule = "linear" }, {})
   t.ok(#line.x > 2 and line.x[1] == 1 and line.x[#line.x] == 5)
 end)
 

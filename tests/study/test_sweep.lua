@@ -377,14 +377,14 @@ t.test("an estimate comes first: runs are tried for a moment, and leave nothing 
 end)
 
 t.test("an estimate counts no more processes than there are runs, and one of a thing", function()
-  local estimate, pool = require "mneme.lab.study.estimate", require "mneme.lab.study.process_pool"
+  local estimate, process_pool = require "mneme.lab.study.estimate", require "mneme.lab.study.process_pool"
   t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 1 }, 1, 8), "1 run in 1 process: about 1:00, up to 9 MiB each (1 kind was tried)")
   t.eq(estimate.text({ seconds = 60, peak_mib = 9, tried = 2 }, 5, 3), "5 runs in 3 processes: about 1:00, up to 9 MiB each (2 kinds were tried)")
   t.eq(estimate.text({ tried = 1 }, 1, 8), "1 run: how long it takes is not known before")
-  t.eq(pool.seconds(60, 1, 8, 60), 60)
-  t.eq(pool.seconds(70, 2, 8, 60), 60)
-  t.eq(pool.seconds(600, 10, 4, 60), 150)
-  t.eq(pool.seconds(0, 0, 4, 0), 0)
+  t.eq(process_pool.seconds(60, 1, 8, 60), 60)
+  t.eq(process_pool.seconds(70, 2, 8, 60), 60)
+  t.eq(process_pool.seconds(600, 10, 4, 60), 150)
+  t.eq(process_pool.seconds(0, 0, 4, 0), 0)
 end)
 
 t.test("what a run does before and after its training counts as its own, and is estimated", function()

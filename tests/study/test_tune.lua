@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
-local journal = require "mneme.lab.study.tuning_journal"
+local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
@@ -67,7 +67,7 @@ t.test("each memory has the same trials, the best run with fresh seeds, and the 
   t.eq(count(trials.gru), 10)
   t.eq(count(trials.lstm), 10)
   t.eq(count(fresh.gru), 3 * 2)                            -- two picks and the script's own
-  local tuned = journal.tuned(path "a")
+  local tuned = tuning_journal.tuned(path "a")
   for _, point in ipairs(tuned.points) do
     t.eq(point.trials, 10)
     t.eq(point.picks[1].values.kind, "plain", "what fails is not picked")
@@ -103,7 +103,7 @@ t.test("killed at every run, with and without the run itself, it proposes and pi
     t.eq(status, 0, said)
     t.ok(killed > (itself == "" and 20 or 8), killed .. " times killed")
     t.eq(proposals("killed" .. itself), reference)
-    t.eq(json.encode(journal.tuned(path("killed" .. itself)).points), json.encode(journal.tuned(path "a").points))
+    t.eq(json.encode(tuning_journal.tuned(path("killed" .. itself)).points), json.encode(tuning_journal.tuned(path "a").points))
     files.remove_folder(path "killing")
   end
   os.remove(path "marks")
@@ -174,7 +174,7 @@ end)
 t.test("low may be good", function()
   local said, status = mneme "tune toy.lua core=gru lr=1e-5..1:log budget=12 by=other minimise=1 fresh=0 estimate=0 run=low"
   t.eq(status, 0, said)
-  t.ok(tonumber(journal.tuned(path "low").points[1].picks[1].values.lr) < 1e-4, said)
+  t.ok(tonumber(tuning_journal.tuned(path "low").points[1].picks[1].values.lr) < 1e-4, said)
 end)
 
 t.test("a study that tunes: trials first, then its own seeds with what was picked", function()
@@ -182,7 +182,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
     tune = { lr = "1e-5..1:log", budget = "10x20", quick = { budget = "5" } }, metrics = { score = { "score", solved = 0.4 } },]])) })
   local said, status = mneme "sweep tuned.lua estimate=0"
   t.eq(status, 0, said)
-  local tuned, scores = journal.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
+  local tuned, scores = tuning_journal.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
   for _, run in ipairs(folder.load(path "runs/tuned").runs) do
     t.ok(run.seed <= 2)
     local point = tuned.points[run.labels.core == "gru" and 1 or 2]
@@ -211,7 +211,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
   t.ok(said:find "the study tunes lr", said)
   said, status = mneme "tune tuned.lua quick=1 run=small estimate=0"
   t.eq(status, 0, said)
-  t.eq(journal.tuned(path "small").trials, 5)
+  t.eq(tuning_journal.tuned(path "small").trials, 5)
   t.ok(said:find("mneme sweep tuned.lua", 1, true), said)
 end)
 
@@ -225,7 +225,7 @@ t.test("a file of a study that tunes has its picks: imported, nothing is tuned a
   said, status = mneme "sweep tuned.lua run=taken seeds=3 estimate=0"
   t.eq(status, 0, said)
   t.eq(#marks(), 2)
-  local tuned = journal.tuned(path "taken")
+  local tuned = tuning_journal.tuned(path "taken")
   for _, run in ipairs(folder.load(path "taken").runs) do
     t.eq(run:info().config.lr, tonumber(tuned.points[run.labels.core == "gru" and 1 or 2].picks[1].values.lr))
   end

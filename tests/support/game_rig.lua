@@ -3,9 +3,9 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local stepping = require "tests.support.env_rig"
+local env_rig = require "tests.support.env_rig"
 
-local C, rig = engine.C, stepping.rig
+local C, rig = engine.C, env_rig.rig
 local LEVELS = { "easy", "medium", "hard" }
 
 -- ---- the rules: rules[name](cards, level) deals from cards.value, cards.query; cards may be filled as the game goes on.

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local tensor = require "mneme.tensor.tensor"
-local hints = require "tests.support.op_hints"
+local op_hints = require "tests.support.op_hints"
 local C = engine.C
 
 local M = { list = {} }
@@ -183,7 +183,7 @@ local own_tests = { recur = true, custom_gradient = true }
 function M.each(f)
   for op = 0, C.mn_op_count() - 1 do
     local name = ffi.string(C.mn_op_name(op))
-    if not own_tests[name] then f(name, with_types(name, hints[name] or default_cases(tensor.signatures[name])), op) end
+    if not own_tests[name] then f(name, with_types(name, op_hints[name] or default_cases(tensor.signatures[name])), op) end
   end
 end
 

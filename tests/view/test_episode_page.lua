@@ -6,7 +6,7 @@ local t = require "tests.harness"
 local mn = require "mneme"
 local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.insight.view.episode_data"
 local episode_page = require "mneme.insight.view.episode_page"
@@ -32,7 +32,7 @@ local function shown_of(env, core, at, name)
       return stepper.fresh { env = env, core = core, seed = 3, seeded = true }
     end
     local made, about = mn.env(env[1], { corridor = env.corridor, num_envs = 1 }), { seed = 3, seeded = true }
-    return stepper.new(made, mn.agent { env = made, core = rig.fresh({ core }, 3, { d_in = 16 }), hidden = 8 }, about)
+    return stepper.new(made, mn.agent { env = made, core = contract_rig.fresh({ core }, 3, { d_in = 16 }), hidden = 8 }, about)
   end
   local shown = viewer.new({ { source = open(), open = open, scene = scene.load(name or scene.for_env(env[1])) } }, { controls = false })
   shown.measure = function() return false end               -- its other episodes are not needed
@@ -170,7 +170,7 @@ end)
 
 t.test("painter.js paints two courses of an episode, and every core's", function()
   for _, core in ipairs(registry.names "cores") do
-    local has_state = next(rig.fresh({ core }, 3, { d_in = 16 }).states) ~= nil
+    local has_state = next(contract_rig.fresh({ core }, 3, { d_in = 16 }).states) ~= nil
     local data = check(shown_of({ "tmaze", corridor = 8 }, core, has_state and 2 or nil, "memory"), { most = 3, width = 800, height = 500 }, { core })
     t.eq(data.steps[1]:find(" | ", 1, true) ~= nil, has_state, core)
   end

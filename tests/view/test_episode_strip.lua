@@ -9,7 +9,7 @@ local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local scene = require "mneme.insight.view.scene"
 local stepper = require "mneme.insight.episodes.stepper"
 local viewer_rig = require "tests.support.viewer_rig"
-local keys = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 
 local rig, find_spot, spot_of_key, view = viewer_rig.new, viewer_rig.find_spot, viewer_rig.spot_of_key, viewer_rig.painter.view
 
@@ -54,7 +54,7 @@ t.test("the strip: sixteen episodes by their outcome, as they are when played; a
     r.paint()
     r.click(find_spot(function(what) return what.start == list[i].start end))
     t.eq(r.frame().episode, list[i].episode) t.eq(r.frame().step, 0)
-    r.press(keys.END)
+    r.press(action_keys.END)
     for _, key in ipairs { "score", "ret", "length" } do t.eq(r.frame().outcome[key], list[i].outcome[key]) end
   end
   local at = 0
@@ -86,7 +86,7 @@ t.test("f after the last known failure plays on until there is one", function()
     r.rest()
     local frame = r.frame()
     t.ok(frame.episode > last.episode)
-    r.press(keys.END)
+    r.press(action_keys.END)
     t.ok(r.frame().outcome.score < 1)
   end
 end)
@@ -107,7 +107,7 @@ t.test("two episodes of one agent side by side: one clock, shared axes, their di
   t.eq(b.truth.cue, a.truth.cue, "of those that ended otherwise one that begins alike")
   r.rest()
   r.paint()
-  for _ = 1, 3 do r.press(keys.RIGHT) end
+  for _ = 1, 3 do r.press(action_keys.RIGHT) end
   t.eq(r.frame().step, 3) t.eq(r.v:frame(2).step, 3)
   local span = mn.ui.step_heatmap.span(r.frame())
   t.eq(span, math.max(10, list[a.episode + 1].outcome.length, list[b.episode + 1].outcome.length))
@@ -121,7 +121,7 @@ end)
 
 t.test("an intervention is counted over a hundred episodes, as the command counts it", function()
   local r = idle()
-  r.press(keys.RIGHT)
+  r.press(action_keys.RIGHT)
   local spec = { kind = "erase", what = "layers.1" }
   t.ok(r.v:intervene({ text = "it", specs = { spec } }, nil, r.clock))
   t.ok(r.v.effect.job:text():find "^counting over 100 episodes: 0")
@@ -156,7 +156,7 @@ end)
 t.test("every panel explains itself where the pointer is on its title; a click into a chart goes to that step", function()
   for _, name in ipairs { "tmaze", "mind", "memory", "training", "world" } do
     local r = idle(name)
-    r.press(keys.RIGHT)
+    r.press(action_keys.RIGHT)
     r.paint()
     t.ok(#view.panels >= 4, name)
     for k, box in ipairs(view.panels) do
@@ -211,7 +211,8 @@ t.test("every button of the bar is on the page, at any size and scale", function
     view.scale = size[3]
     viewer_rig.painter:paint(what, frame, size[1], size[2])
     view.scale = 1
-    for _, key in ipairs { keys.HOME, keys.LEFT, " ", keys.RIGHT, keys.PAGE_DOWN, "f", "+", "-", "l", "j", "k", "i", "b", "v", "s", "w", "t", "h" } do
+    for _, key in ipairs { action_keys.HOME, action_keys.LEFT, " ", action_keys.RIGHT, action_keys.PAGE_DOWN, "f", "+", "-", "l", "j", "k", "i", "b", "v",
+      "s", "w", "t", "h" } do
       local _, _, spot = spot_of_key(key)
       t.ok(spot.x >= 0 and spot.x + spot.w <= size[1] and spot.y >= 0 and spot.y + spot.h <= size[2], key .. " at " .. size[1])
     end

@@ -6,7 +6,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local rig = require "tests.support.scene_rig"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 
 local C, painter = engine.C, scene.painter()
@@ -74,7 +74,7 @@ for _, name in ipairs(scene.list()) do
   scenes[name .. ".png"] = true
   t.test("scene " .. name .. " looks as it did, and a missing panel would be seen", function()
     local what, path = scene.load(name), registry.root .. "tests/golden/" .. name .. ".png"
-    local frame = rig.frame(what, LIFE)
+    local frame = scene_rig.frame(what, LIFE)
     local now = means(what, frame)
     if os.getenv "MNEME_GOLDEN" == "keep" then engine.check(C.mn_image_write(engine.ctx, path, now, COLUMNS, ROWS)) end
     t.ok(files.is_file(path), path .. " is missing: make golden")

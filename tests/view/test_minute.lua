@@ -3,7 +3,7 @@
 -- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME records the walk with ffmpeg, at the pace of a person.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local display = require "tests.support.xvfb"
+local xvfb = require "tests.support.xvfb"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 local parsed = require "tests.support.parsed"
@@ -55,7 +55,7 @@ local function walk_of(screen, at, twin)
   local function pause(seconds) if record then os.execute("sleep " .. seconds) end end
   function walk.alike(what)
     twin.settle()
-    display.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
+    xvfb.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
     pause(1)
   end
   local function move(x, y)
@@ -102,7 +102,7 @@ local function film()
 end
 
 t.test("a minute: a failure, where its cue was lost, the cell's counterfactual and its effect, another checkpoint, a video (Xvfb)", function()
-  local screen, missing = display.start(W, H)
+  local screen, missing = xvfb.start(W, H)
   if not screen then t.skip(missing) end
   local run = recorded_run
   if not run then
@@ -187,10 +187,10 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     screen:keys "v"
     os.execute(record and "sleep 2" or "sleep 0.3")
     screen:keys "v"
-    display.wait("the video", function() return (shell.run(folder, "ls mneme-*.mp4 mneme-*.gif 2>/dev/null") or ""):find "mneme" end)
+    xvfb.wait("the video", function() return (shell.run(folder, "ls mneme-*.mp4 mneme-*.gif 2>/dev/null") or ""):find "mneme" end)
     cut()
     screen:close(at)
-    display.wait("the program to end", function() return files.is_file(folder .. "/status") end)
+    xvfb.wait("the program to end", function() return files.is_file(folder .. "/status") end)
     t.eq(files.read(folder .. "/status"), "0\n")
   end)
   screen:stop()

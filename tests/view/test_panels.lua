@@ -2,7 +2,7 @@
 -- (What a memory reads: test_implicit_attention.lua.)
 local t = require "tests.harness"
 local metrics_reader = require "mneme.runs.metrics_reader"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local mn = require "mneme"
 local stepper = require "mneme.insight.episodes.stepper"
 local frames = require "mneme.insight.episodes.frames"
@@ -43,7 +43,7 @@ t.test("gradient norms: means of their logarithms, a line for each part, the thr
       i * 10, i % 3 == 0 and 100 or 10)
   end
   put("metrics.jsonl", table.concat(log))
-  local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = frames.new():add(fake.new {}:next()) })
+  local frame = setmetatable({ run = folder, selection = { layer = 1 } }, { __index = frames.new():add(random_stepper.new {}:next()) })
   local signals, now, options = scene.panels.signals, nil, nil
   scene.panels.signals = function(_, _, n, o) now, options = n, o end
   local function draw() scene.panels.gradients({}, nil, frame) end
@@ -73,7 +73,7 @@ end)
 -- ---- what was seen ----
 
 t.test("places and outcomes are those of the frames before, however far one steps back", function()
-  local source, film, shown = fake.new { corridor = 4 }, frames.new(), {}
+  local source, film, shown = random_stepper.new { corridor = 4 }, frames.new(), {}
   local steps, ends = 0, 0
   while ends < 3 do
     local now = source:next()
@@ -93,7 +93,7 @@ t.test("places and outcomes are those of the frames before, however far one step
 end)
 
 t.test("of a training that is seen now and then, steps that were seen keep what was seen", function()
-  local source, film = fake.new { corridor = 20 }, frames.new()
+  local source, film = random_stepper.new { corridor = 20 }, frames.new()
   local function told(n)
     local history = {}
     for i = 1, n do history[i] = { step = i - 1, value = i, x = i, gates = {} } end
@@ -235,7 +235,7 @@ end)
 t.test("visits: cells are as wide as high, whatever places an environment has; of a corridor a strip", function()
   local floats = require("ffi").typeof "float[?]"
   local film, view = frames.new(), scene.painter().view
-  local frame, box, heat = film:add(fake.new { corridor = 4 }:next()), nil, nil
+  local frame, box, heat = film:add(random_stepper.new { corridor = 4 }:next()), nil, nil
   heat, view.heat = view.heat, function(self, place, rows, cols, ...)
     if cols > 1 and rows * cols ~= 32 then box = { w = place.w / cols, h = place.h / rows, rows = rows } end
     return heat(self, place, rows, cols, ...)

@@ -4,12 +4,12 @@ local lfs = require "lfs"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
-local keyboard = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 local games = require "mneme.insight.view.game"
 local arguments = require "mneme.commands.arguments"
 local play = require "mneme.commands.play"
 local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
-local rig = require "tests.support.scene_rig"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local trajectory = require "mneme.insight.episodes.trajectory"
 local window = require "mneme.insight.view.window"
@@ -29,13 +29,13 @@ local function command(...)
   return table.concat(lines, "\n")
 end
 
-local function key(word) return assert(keyboard.key(word), word) end
+local function key(word) return assert(action_keys.key(word), word) end
 
 for _, e in ipairs(envs.list()) do
   t.test(e.name .. ": every action has a key of its own, and can be played", function()
     local env = envs.new(e.name, { num_envs = 1 })
     local names = env.action_space:by_keys()
-    local action_of, labels, typed = keyboard.divide(names)
+    local action_of, labels, typed = action_keys.divide(names)
     local reached = {}
     for _, action in pairs(action_of) do reached[action] = true end
     for i = 1, #names do
@@ -57,19 +57,19 @@ for _, e in ipairs(envs.list()) do
 end
 
 t.test("keys: usual names, numbers for the rest, typed numbers where there are many", function()
-  local action_of, labels = keyboard.divide { "noop", "forward", "left", "right", "forward_left", "forward_right", "dance" }
+  local action_of, labels = action_keys.divide { "noop", "forward", "left", "right", "forward_left", "forward_right", "dance" }
   t.eq(action_of[key "space"], 0)
   t.eq(action_of[key "up"], 1) t.eq(action_of[key "w"], 1)
   t.eq(action_of[key "q"], 4) t.eq(action_of[key "e"], 5)
   t.eq(action_of[key "1"], 6)
   t.eq(labels[2], "↑ w")
-  action_of = keyboard.divide { "left", "turn_left", "west" }                -- one pair of keys, three actions
+  action_of = action_keys.divide { "left", "turn_left", "west" }                -- one pair of keys, three actions
   t.eq(action_of[key "left"], 0) t.eq(action_of[key "1"], 1) t.eq(action_of[key "2"], 2)
-  action_of = keyboard.divide { "0", "1", "2" }
+  action_of = action_keys.divide { "0", "1", "2" }
   t.eq(action_of[key "0"], 0) t.eq(action_of[key "2"], 2)
   local many = {}
   for i = 0, 51 do many[i + 1] = "card " .. i end
-  local _, numbers, typed = keyboard.divide(many)
+  local _, numbers, typed = action_keys.divide(many)
   t.ok(typed and numbers[52] == "51")
   local env = envs.new { observation = { 1 }, actions = many, num_envs = 1, reset = function() return { 0 } end,
     step = function(_, action) return { action }, action end }
@@ -81,16 +81,16 @@ end)
 
 t.test("a gamepad: the arrows' actions by its directions, others by A, B, X, Y, L, R", function()
   local actions = { "noop", "forward", "left", "right", "jump", "duck" }
-  local action_of = keyboard.divide(actions)
-  local labels = keyboard.add_pad(#actions, action_of)
+  local action_of = action_keys.divide(actions)
+  local labels = action_keys.add_pad(#actions, action_of)
   t.eq(table.concat(labels, ","), "pad A,↑,←,→,pad B,pad X")
   t.eq(action_of[key "pad_a"], 0) t.eq(action_of[key "pad_b"], 4) t.eq(action_of[key "pad_x"], 5)
   t.eq(action_of[key "up"], 1) t.eq(action_of[key "pad_y"], nil)
-  action_of = keyboard.divide { "0", "1", "2", "3", "4", "5", "6", "7" }
-  labels = keyboard.add_pad(8, action_of)
+  action_of = action_keys.divide { "0", "1", "2", "3", "4", "5", "6", "7" }
+  labels = action_keys.add_pad(8, action_of)
   t.eq(table.concat(labels, ","), "pad A,pad B,pad X,pad Y,pad L,pad R,,")
   t.eq(action_of[key "pad_r"], 5) t.eq(action_of[key "pad_start"], nil)
-  for word in ("up 7 space pad_l"):gmatch "%S+" do t.eq(keyboard.is_pad(key(word)), word == "pad_l") end
+  for word in ("up 7 space pad_l"):gmatch "%S+" do t.eq(action_keys.is_pad(key(word)), word == "pad_l") end
 end)
 
 t.test("the page names the keys of what was used last; start begins anew", function()
@@ -113,7 +113,7 @@ t.test("a click on an action does it; one anywhere after the end goes on", funct
   local function click(name, button)
     local what, frame = game:page()
     painter:paint(what, frame, 1280, 800)
-    local x, y = rig.place_of(painter.view, name)
+    local x, y = scene_rig.place_of(painter.view, name)
     game:pointer("move", x, y)
     game:pointer("press", x, y, button or 1)
     game:pointer("release", x, y, button or 1)

@@ -6,13 +6,13 @@ local envs = require "mneme.envs.env"
 local games = require "mneme.insight.view.game"
 local ghost = require "mneme.insight.episodes.ghost"
 local json = require "mneme.base.json"
-local keyboard = require "mneme.insight.view.action_keys"
-local rig = require "tests.support.scene_rig"
+local action_keys = require "mneme.insight.view.action_keys"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local stepper = require "mneme.insight.episodes.stepper"
 
-local TAB = keyboard.TAB
+local TAB = action_keys.TAB
 local painter = scene.painter()
 
 -- The pixels of a picture in its own units.
@@ -119,7 +119,7 @@ for _, e in ipairs(envs.list()) do
     local game = games.new(envs.new(e.name, { num_envs = 1 }), { scene = scene.load "world" })
     local what, frame = game:page()
     painter:draw(what, frame, 1280, 800)
-    t.ok(rig.place_of(painter.view, rules:match "^%S+ %S+ %S+", true), "the page does not say: " .. rules)
+    t.ok(scene_rig.place_of(painter.view, rules:match "^%S+ %S+ %S+", true), "the page does not say: " .. rules)
   end)
 end
 

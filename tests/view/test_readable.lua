@@ -9,7 +9,7 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local game = require "mneme.insight.view.game"
 local mn = require "mneme"
-local rig = require "tests.support.scene_rig"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 
 local C, LINE = engine.C, 3
@@ -18,7 +18,7 @@ local sizes = { { 480, 320 }, { 640, 480 }, { 1280, 800 } }
 local painter = scene.painter()
 
 local function check(what, page, w, h)
-  local boxes, cards = rig.text_boxes(page), page.view.cards
+  local boxes, cards = scene_rig.text_boxes(page), page.view.cards
   t.ok(#boxes > 3, what .. ": hardly any text")
   for i, a in ipairs(boxes) do
     local high = (a.y1 - a.y0) / 0.8
@@ -51,7 +51,7 @@ end
 local titles = { world = true, maze = true, corridor = true, board = true, cards = true }
 local function check_path(what, page)
   local world
-  for _, box in ipairs(rig.text_boxes(page)) do
+  for _, box in ipairs(scene_rig.text_boxes(page)) do
     for _, card in ipairs(titles[box.text] and page.view.cards or {}) do
       if box.x0 >= card.x and box.x1 <= card.x + card.w and box.y0 >= card.y and box.y1 <= card.y + 40 * page.view.unit then world = card end
     end
@@ -62,7 +62,7 @@ local function check_path(what, page)
     local s = shapes[i]
     local inside_world = s.kind == LINE and bit.rshift(s.color, 8) == warm and s.x >= world.x and s.x < world.x + world.w and s.y >= world.y
       and s.y < world.y + world.h
-    for _, b in ipairs(inside_world and rig.text_boxes(page) or {}) do
+    for _, b in ipairs(inside_world and scene_rig.text_boxes(page) or {}) do
       for k = 0, 20 do
         local x, y = s.x + k / 20 * (s.w - s.x), s.y + k / 20 * (s.h - s.y)
         local inside = #b.text == 1 and x > b.x0 and x < b.x1 and y > b.y0 and y < b.y1
@@ -75,13 +75,13 @@ end
 -- The panel of the policy names the action taken, or its beginning, however many there are.
 local function check_policy(what, page, now)
   local name, card = now.actions[now.action + 1], nil
-  for _, box in ipairs(rig.text_boxes(page)) do
+  for _, box in ipairs(scene_rig.text_boxes(page)) do
     for _, one in ipairs(box.text == "policy" and page.view.cards or {}) do
       if box.x0 >= one.x and box.x1 <= one.x + one.w and box.y0 >= one.y and box.y1 <= one.y + 40 * page.view.unit then card = one end
     end
   end
   local named = not card
-  for _, box in ipairs(card and rig.text_boxes(page) or {}) do
+  for _, box in ipairs(card and scene_rig.text_boxes(page) or {}) do
     local start = box.text:gsub("…$", "")
     named = named or box.y0 > card.y + 24 * page.view.unit and box.x0 >= card.x and box.x1 <= card.x + card.w and name:sub(1, #start) == start
   end
@@ -90,7 +90,7 @@ end
 
 for _, env in ipairs(envs.list()) do
   t.test(env.name .. ": every text can be read, in every scene and size", function()
-    local frame, film = rig.frame({ env = { env.name }, core = { "agalite" } }, 30)
+    local frame, film = scene_rig.frame({ env = { env.name }, core = { "agalite" } }, 30)
     local ended = film:finish({ score = 0.25, ret = -11.5, length = 1021 }, 1)
     for _, name in ipairs(scene.suiting(env.name .. "-v0")) do
       local what = scene.load(name)
@@ -107,7 +107,8 @@ for _, env in ipairs(envs.list()) do
     if not frame.agent.observation_space.codes then return end
     local seen = words_of(frame.seen)
     painter:draw({ draw = function(view) mn.scene.panels.observation(view, { x = 0, y = 0, w = 600, h = 600 }, frame) end }, frame, 600, 600)
-    for _, box in ipairs(rig.text_boxes(painter)) do t.ok(box.text == "observation" or seen[box.text], box.text .. " is not of the environment's drawing") end
+    for _, box in ipairs(scene_rig.text_boxes(painter)) do t.ok(box.text == "observation" or seen[box.text],
+      box.text .. " is not of the environment's drawing") end
   end)
 end
 
@@ -115,7 +116,7 @@ t.test("a text that would lie over another one, leave its card or be tiny is lef
   local function page(draw)
     painter:draw({ draw = draw }, {}, 400, 300)
     local list = {}
-    for i, box in ipairs(rig.text_boxes(painter)) do list[i] = box.text end
+    for i, box in ipairs(scene_rig.text_boxes(painter)) do list[i] = box.text end
     return table.concat(list, " ")
   end
   t.eq(page(function(view)
@@ -140,7 +141,7 @@ t.test("in a game, a click on what is named like an action takes it", function()
   for _, name in ipairs { "7", "51", "0" } do
     local what, frame = played:page()
     by:draw(what, frame, 1280, 800)
-    local list, place = rig.text_boxes(by), nil
+    local list, place = scene_rig.text_boxes(by), nil
     for _, box in ipairs(list) do if box.text == name and (not place or box.x0 < place.x0) then place = box end end
     t.ok(place, "no card is numbered " .. name)
     local spot = by.view:spot_at((place.x0 + place.x1) / 2, (place.y0 + place.y1) / 2)

@@ -6,12 +6,12 @@ local files = require "mneme.base.files"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local state_arrays = require "mneme.models.state_arrays"
 local frames = require "mneme.insight.episodes.frames"
-local rig = require "tests.support.scene_rig"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local parsed = require "tests.support.parsed"
@@ -26,7 +26,7 @@ local painter = scene.painter()
 
 -- The nth frame of a random agent with a core of this kind.
 local function frame_of(core, n, corridor)
-  local stepper, film = fake.new { core = core, corridor = corridor }, frames.new()
+  local stepper, film = random_stepper.new { core = core, corridor = corridor }, frames.new()
   for _ = 1, n - 1 do film:add(stepper:next()) end
   return film:add(stepper:next()), film
 end
@@ -41,7 +41,7 @@ local sizes = { { 640, 480 }, { 800, 600 }, { 1280, 800 }, { 1920, 1080 } }
 local looks = { painter, scene.painter(nil, { theme = "light" }), scene.painter(nil, { scale = 2 }) }
 local big = { { 1600, 1200 }, { 3840, 2160 } }                      -- 800x600 and 1920x1080 of a fine screen
 
-local text_boxes = rig.text_boxes
+local text_boxes = scene_rig.text_boxes
 
 local function check_page(name, by, w, h)
   local boxes = text_boxes(by)
@@ -83,7 +83,7 @@ for _, name in ipairs(scene.list()) do
   end
 
   t.test(("scene %s on its own environment: fits, dark and light, on coarse and fine screens"):format(name), function()
-    local frame, film = rig.frame(what, 60)
+    local frame, film = scene_rig.frame(what, 60)
     local ended = film:finish({ score = 0.25, ret = -11.5, length = 1021 }, 1)
     for i, by in ipairs(looks) do
       for _, size in ipairs(by.view.scale == 2 and big or { sizes[2], sizes[4] }) do
@@ -96,7 +96,7 @@ for _, name in ipairs(scene.list()) do
   end)
 
   t.test("scene " .. name .. ": fits with a layer, a head, a step chosen; what is not there is not", function()
-    local frame, w, h = rig.frame(what, 60), nil, nil
+    local frame, w, h = scene_rig.frame(what, 60), nil, nil
     local function page(by, size, selection)
       w, h = size[1], size[2]
       local chosen = setmetatable({ selection = selection }, { __index = frame })
@@ -121,7 +121,7 @@ for _, name in ipairs(scene.list()) do
 
   t.test("scene " .. name .. ": shows what changes", function()
     local first, film = frame_of("agalite", 1)
-    local stepper = fake.new {}
+    local stepper = random_stepper.new {}
     stepper:next()
     local second = film:add(stepper:next())
     t.ok(paint(what, first, 800, 600) ~= paint(what, second, 800, 600))
@@ -149,7 +149,7 @@ end)
 
 t.test("steps ago of a long episode: spans grow, their numbers and the axis' name stand clear of each other", function()
   for _, n in ipairs { 30, 300 } do
-    local frame = rig.frame({ core = { "galite" }, env = { "tmaze", corridor = 250 } }, n)
+    local frame = scene_rig.frame({ core = { "galite" }, env = { "tmaze", corridor = 250 } }, n)
     t.eq(#frame.history, n, "the episode goes on")
     local ago = setmetatable({ selection = { ago = true } }, { __index = frame })
     for _, size in ipairs { sizes[2], sizes[3] } do
@@ -168,7 +168,7 @@ t.test("steps ago of a long episode: spans grow, their numbers and the axis' nam
 end)
 
 t.test("numbers that are not finite do not stop the picture", function()
-  local stepper, film = fake.new {}, frames.new()
+  local stepper, film = random_stepper.new {}, frames.new()
   for _, bad in ipairs { 0 / 0, math.huge, -math.huge } do
     local now = stepper:next()
     now.value, now.policy, now.reward = bad, { bad, bad, bad, bad }, bad
@@ -380,7 +380,7 @@ end
 
 local function export(name, more)
   local o = view.prepare(parsed(view, { "x", "out=" .. path(name), "size=480x320" }))
-  local shown = viewer.new({ { source = fake.new { corridor = 4 }, scene = more or what } }, { controls = false })
+  local shown = viewer.new({ { source = random_stepper.new { corridor = 4 }, scene = more or what } }, { controls = false })
   return view.export(shown, o), path(name)
 end
 

@@ -44,14 +44,14 @@ end)
 
 -- A file of some random steps in two copies' second one.
 local function trajectory_file(steps, fields)
-  local stepping = require "tests.support.env_rig"
-  local r = stepping.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
+  local env_rig = require "tests.support.env_rig"
+  local r = env_rig.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
   r.env:reset_raw(r.obs, 3)
   local rec = require("mneme.insight.episodes.trajectory_writer").new(r.env, 1, { fields = fields, about = { title = "a walk" } })
   rec:begin(r.obs + r.size)
   for k = 1, steps do
     if fields then rec:internals { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
-    stepping.step(r)
+    env_rig.step(r)
     rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, r.obs + r.size)
   end
   rec:write(path "walk.mnt")

@@ -2,7 +2,7 @@
 -- compare, record; each also by a click on its button.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local mn = require "mneme"
 local stepper = require "mneme.insight.episodes.stepper"
 local scene = require "mneme.insight.view.scene"
@@ -31,11 +31,12 @@ local function track(seed)
   end }
 end
 
-local keys = require "mneme.insight.view.action_keys"
-local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN, ESCAPE = keys.LEFT, keys.RIGHT, keys.HOME, keys.END, keys.PAGE_UP, keys.PAGE_DOWN, keys.ESCAPE
+local action_keys = require "mneme.insight.view.action_keys"
+local LEFT, RIGHT, HOME, END, PAGE_UP, PAGE_DOWN, ESCAPE = action_keys.LEFT, action_keys.RIGHT, action_keys.HOME, action_keys.END, action_keys.PAGE_UP,
+  action_keys.PAGE_DOWN, action_keys.ESCAPE
 
 t.test("keys: play, step, step back, speed, help, quit", function()
-  local r = rig { { source = fake.new { corridor = 4 }, scene = scene.load "tmaze" } }
+  local r = rig { { source = random_stepper.new { corridor = 4 }, scene = scene.load "tmaze" } }
   r.v:tick(0)
   t.eq(r.v.at, 1)
   r.press " "
@@ -320,10 +321,10 @@ t.test("two agents in the same worlds side by side", function()
 end)
 
 t.test("when training ends, r plays the trained agent", function()
-  local state, snapshots = "running", fake.new { corridor = 4 }
+  local state, snapshots = "running", random_stepper.new { corridor = 4 }
   local source = { live = true, state = function() return state end, next = function() return snapshots:next() end,
     next_env = function() snapshots:next_env() end }
-  local r = rig { { source = source, scene = scene.load "tmaze", open = function() return fake.new { corridor = 5 } end } }
+  local r = rig { { source = source, scene = scene.load "tmaze", open = function() return random_stepper.new { corridor = 5 } end } }
   r.v:tick(1)
   t.eq(r.frame().status.speed, "live")
   r.press "n"

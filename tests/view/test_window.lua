@@ -3,14 +3,14 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
-local display = require "tests.support.xvfb"
+local xvfb = require "tests.support.xvfb"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
-local fake = require "tests.support.random_stepper"
+local random_stepper = require "tests.support.random_stepper"
 local files = require "mneme.base.files"
 local games = require "mneme.insight.view.game"
 local frames = require "mneme.insight.episodes.frames"
-local rig = require "tests.support.scene_rig"
+local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local parsed = require "tests.support.parsed"
@@ -142,7 +142,7 @@ end
 
 local function shows_what_was_painted()
   local shown = open(800, 600)
-  local pixels = painter:paint(scene.load "tmaze", frames.new():add(fake.new():next()), 800, 600)
+  local pixels = painter:paint(scene.load "tmaze", frames.new():add(random_stepper.new():next()), 800, 600)
   local back = ffi.new("uint8_t[?]", 800 * 600 * 4)
   engine.check(lib.mn_window_show(shown, pixels, 800, 600))
   engine.check(lib.mn_window_read(shown, back, 800, 600))
@@ -167,7 +167,7 @@ local function without_screen(name, f)
 end
 local function on_screen(name, f)
   t.test(name .. " (Xvfb)", function()
-    local screen, missing = display.start(1400, 900)
+    local screen, missing = xvfb.start(1400, 900)
     if not screen then t.skip(missing) end
     local ok, why = pcall(f, screen)
     close_all()
@@ -215,7 +215,7 @@ on_screen("keys come as typed, the pointer in pixels, moves as one", function(sc
   engine.check(lib.mn_window_size(shown, size))
   t.eq(size[0], 900) t.eq(size[1], 700)
   screen:keys "F11"                                    -- the way back is the window manager's, and there is none
-  display.wait("F11 to fill the screen", function()
+  xvfb.wait("F11 to fill the screen", function()
     t.eq(#keys_of(events(shown)), 0, "F11 is the window's own")
     engine.check(lib.mn_window_size(shown, size))
     return size[0] == 1400 and size[1] == 900
@@ -314,7 +314,7 @@ end)
 local function start(words)
   os.execute(("cd '%s'; rm -f status; { '%s' %s >said 2>&1; echo $? >status; } &"):format(folder, shell.program, words))
   return function()
-    local status = display.wait(words .. " to end", function()
+    local status = xvfb.wait(words .. " to end", function()
       return files.is_file(folder .. "/status") and files.read(folder .. "/status"):match "%d+"
     end)
     return tonumber(status), files.read(folder .. "/said")
@@ -328,7 +328,7 @@ local function corner(screen, at)
 end
 local function page_is(screen, at, theme)
   local want = bit.tohex(canvas.themes[theme].page):upper()
-  display.wait("a page on " .. theme .. " ground", function() return corner(screen, at) == want end)
+  xvfb.wait("a page on " .. theme .. " ground", function() return corner(screen, at) == want end)
 end
 
 -- How much of two pictures is the same, 0..1, below the header, which tells the time.
@@ -355,7 +355,7 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
   shown:forward()
   local what, frame = shown:page()
   painter:paint(what, frame, 1280, 800)
-  local pause, light, scrub = { rig.place_of(painter.view, "pause") }, { rig.place_of(painter.view, "light") }, nil
+  local pause, light, scrub = { scene_rig.place_of(painter.view, "pause") }, { scene_rig.place_of(painter.view, "light") }, nil
   for i = 1, painter.view.n_spots do scrub = painter.view.spots[i].what.scrub and painter.view.spots[i] or scrub end
   local wait = start "view there"
   local at = screen:window "Mneme"
@@ -365,7 +365,7 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
   page_is(screen, at, "light")
   screen:click(at, unpack(pause))
   local function looks(name, like)
-    display.wait(name, function() return like(screen:picture(at)) end)
+    xvfb.wait(name, function() return like(screen:picture(at)) end)
     return screen:picture(at)
   end
   screen:keys "Home"
@@ -386,7 +386,7 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
   screen:keys "h"
   looks("the help to go", function(now) return likeness(first, now, at) > 0.99 end)
   screen:keys "s"
-  local picture = display.wait("the saved picture", function()
+  local picture = xvfb.wait("the saved picture", function()
     return shell.run(folder, "ls mneme-*.png 2>/dev/null"):match "[^\n]+%.png"
   end)
   local saved, w, h = read_png(folder .. "/" .. picture)
@@ -416,7 +416,7 @@ on_screen("mneme play: clicks on actions are steps, Esc ends it", function(scree
   local turn, what, frame = game.env:truth(0).cue == 0 and "up" or "down", game:page()
   painter:paint(what, frame, 1280, 800)
   local place = {}                                 -- where each action is clicked: the same page, drawn here
-  for _, name in ipairs(game.env.action_space.names) do place[name] = { rig.place_of(painter.view, name) } end
+  for _, name in ipairs(game.env.action_space.names) do place[name] = { scene_rig.place_of(painter.view, name) } end
   local wait = start("play " .. words)
   local at = screen:window "Mneme"
   page_is(screen, at, "dark")
@@ -446,7 +446,7 @@ for _, walk in ipairs {
       for key in words:gmatch "%S+" do game:key(keys[key] or key:byte()) end
       local what, frame = game:page()
       local page = ffi.string(painter:paint(what, frame, 1280, 800), 1280 * 800 * 4)
-      display.wait("the page after " .. words, function() return likeness(page, screen:picture(at), at) > 0.999 end)
+      xvfb.wait("the page after " .. words, function() return likeness(page, screen:picture(at), at) > 0.999 end)
     end
     both(walk.keys)
     local truth = game.env:truth(0)

@@ -1,8 +1,8 @@
 -- bigbird.lua -- blocks of tokens that attend to their neighbours, random blocks and global blocks.  Global blocks attend to
 -- everything.  `random` lists, for every head and block, further blocks that it attends to; without it, `random_blocks`
 -- of them are drawn for each, the same for the same seed.
-local attention = require "mneme.models.encoder_attention"
-local bigbird = require "mneme.models.bigbird_blocks"
+local encoder_attention = require "mneme.models.encoder_attention"
+local bigbird_blocks = require "mneme.models.bigbird_blocks"
 local errors = require "mneme.base.errors"
 local ops = require("mneme.tensor.tensor").ops
 
@@ -10,21 +10,21 @@ return {
   doc = "blocks that attend to their neighbours, random blocks and global blocks",
   source = "Zaheer et al. 2020, section 2",
   config = { block = 64, global_blocks = { 0 }, random = {}, random_blocks = 0, seed = 1, causal = false },
-  check = bigbird.check,
+  check = bigbird_blocks.check,
   build = function(cfg, sizes)
     local b = cfg.block
-    local ranges = attention.by_length(function(N)
+    local ranges = encoder_attention.by_length(function(N)
       local rows = {}
-      for h, blocks in ipairs(bigbird.seen(cfg, sizes.H, N / b)) do
+      for h, blocks in ipairs(bigbird_blocks.seen(cfg, sizes.H, N / b)) do
         rows[h] = {}
         for i, list in ipairs(blocks) do
           rows[h][i] = {}
           for r, run in ipairs(list) do rows[h][i][r] = { run[1] * b, run[2] * b } end
         end
       end
-      return attention.ranges(rows)
+      return encoder_attention.ranges(rows)
     end)
-    return attention.plain(function(q, k, v)
+    return encoder_attention.plain(function(q, k, v)
       local N = q:shape()[3]
       if N % b ~= 0 then
         errors.raise(("attention bigbird: the sequence has %d tokens, expected a multiple of block = %d"):format(N, b))

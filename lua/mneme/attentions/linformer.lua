@@ -1,6 +1,6 @@
 -- linformer.lua -- keys and values are projected along the sequence to length k, by learned matrices E and F [k,N]:
 --   y = softmax(q (E k)^T / sqrt(dh)) (F v).  A shorter sequence uses the first columns, as if zeros followed it.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -23,7 +23,7 @@ return {
     local function mixed(m, x)
       local s = x:shape()
       if s[3] < sizes.N then m = ops.slice { x = m, axis = 1, from = 0, to = s[3] } end
-      return attention.turned(ops.matmul(attention.turned(x), attention.turned(m)))
+      return encoder_attention.turned(ops.matmul(encoder_attention.turned(x), encoder_attention.turned(m)))
     end
     return nn.module({ leaves = leaves, named = named }, function(_, q, k, v)
       local N = q:shape()[3]
@@ -31,7 +31,7 @@ return {
         errors.raise(("attention linformer: the sequence has %d tokens, expected at most %d, as e and f have columns"):format(N, sizes.N))
       end
       local keys, values = mixed(e, k), mixed(f, v)
-      local scores = ops.matmul(q * sizes.D ^ -0.5, attention.turned(keys))
+      local scores = ops.matmul(q * sizes.D ^ -0.5, encoder_attention.turned(keys))
       return ops.matmul(ops.softmax(scores), values)
     end)
   end,

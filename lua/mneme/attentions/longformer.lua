@@ -1,7 +1,7 @@
 -- longformer.lua -- a sliding window, and global positions with separate projections.  A token attends to its window and
 -- to the first g positions, in one softmax; those g attend to everything.  Row i >= g attends to j with |i-j| <= (window/2)*dilation, causal
 -- 0 <= i-j < window*dilation, and i-j a multiple of dilation.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local ops = require("mneme.tensor.tensor").ops
 
 -- What rows g .. N-1 see.
@@ -14,7 +14,7 @@ local function window_ranges(cfg, N)
     if from < g then from = from + math.ceil((g - from) / s) * s end     -- the first g are seen anyway
     rows[#rows + 1] = { { from, math.floor((i + ahead - from) / s) + 1, s }, g > 0 and { 0, g } or nil }
   end
-  return attention.ranges { rows }
+  return encoder_attention.ranges { rows }
 end
 
 return {
@@ -27,10 +27,10 @@ return {
   end,
   build = function(cfg)
     local g = cfg.globals
-    local windows = attention.by_length(function(N) return window_ranges(cfg, N) end)
-    local whole = attention.by_length(function(N) return attention.ranges { { { { 0, N } } } } end)
+    local windows = encoder_attention.by_length(function(N) return window_ranges(cfg, N) end)
+    local whole = encoder_attention.by_length(function(N) return encoder_attention.ranges { { { { 0, N } } } } end)
     local function rows(x, from, to) return ops.slice { x = x, axis = 2, from = from, to = to } end
-    return attention.plain(function(q, k, v, extras)
+    return encoder_attention.plain(function(q, k, v, extras)
       local N = q:shape()[3]
       local first, rest
       if g > 0 then       -- causally, only the first keys are before them

@@ -3,7 +3,7 @@
 -- k and v = LN_l of the projections over all heads.  Without causal, tokens form groups of w and attend to their group and
 -- max(w/2, 1) more on each side; with causal, every full chunk of c tokens is compressed to rho keys; a token attends to
 -- those of earlier chunks and to the w tokens up to its own.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local nn = require "mneme.tensor.nn"
 local ops = require("mneme.tensor.tensor").ops
 
@@ -16,7 +16,7 @@ local function both_ways(cfg, N)
     local to = math.min(math.floor(i / w) * w + w + more, N)
     rows[i + 1] = { { 0, cfg.rho }, { cfg.rho + from, to - from } }
   end
-  return attention.ranges { rows }
+  return encoder_attention.ranges { rows }
 end
 
 local function causal(cfg, N)
@@ -25,7 +25,7 @@ local function causal(cfg, N)
     local from = math.max(i - cfg.window + 1, 0)
     rows[i + 1] = { { 0, math.floor(i / c) * cfg.rho }, { short + from, i - from + 1 } }
   end
-  return attention.ranges { rows }
+  return encoder_attention.ranges { rows }
 end
 
 -- LayerNorm over all heads together: x [B,H,N,D].
@@ -43,7 +43,7 @@ return {
   build = function(cfg, sizes)
     local width, rho, c = sizes.H * sizes.D, cfg.rho, cfg.chunk
     local long, short = nn.layer_norm(width, cfg.ln_eps), nn.layer_norm(width, cfg.ln_eps)
-    local ranges = attention.by_length(function(N) return (cfg.causal and causal or both_ways)(cfg, N) end)
+    local ranges = encoder_attention.by_length(function(N) return (cfg.causal and causal or both_ways)(cfg, N) end)
     -- P^T x: over all positions [B,H,rho,D], or inside every full chunk, one after another.
     local function compressed(P, x, s, whole)
       if not whole then return merged(short, ops.matmul(P, x)) end
@@ -60,7 +60,7 @@ return {
         if whole * c < s[3] then p = ops.slice { x = p, axis = 2, from = 0, to = whole * c } end
         p = ops.reshape(p, { d0 = s[1], d1 = s[2], d2 = whole, d3 = c, d4 = rho })
       end
-      local P = ops.softmax(attention.turned(p))
+      local P = ops.softmax(encoder_attention.turned(p))
       local keys = ops.concat(compressed(P, k, s, whole), k, { axis = 2 })
       local values = ops.concat(compressed(P, v, s, whole), v, { axis = 2 })
       return ops.sparse_attention { q = q, k = keys, v = values, ranges = ranges(s[3]) }

@@ -1,7 +1,7 @@
 -- nystromformer.lua -- softmax attention interpolated from landmarks, the means of N/m neighbours each:
 --   y = F1 pinv(A) (F3 v),  F1 = softmax(q kl^T),  A = softmax(ql kl^T),  F3 = softmax(ql k^T),  q, k times dh^(-1/4).
 -- The pseudo-inverse is iterated: Z = Z/4 (13 - AZ (15 - AZ (7 - AZ))), from A^T / (its largest column sum).
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -17,7 +17,7 @@ local function largest_sum(A, scale)
 end
 
 local function pinv(A, cfg, eye)
-  local Z = ops.div(attention.turned(A), largest_sum(A, cfg.pinv_scale))
+  local Z = ops.div(encoder_attention.turned(A), largest_sum(A, cfg.pinv_scale))
   for _ = 1, cfg.iterations do
     local AZ = ops.matmul(A, Z)
     local inner = eye * 15 - ops.matmul(AZ, eye * 7 - AZ)
@@ -47,7 +47,7 @@ return {
     local function landmarks(x, s)
       return (ops.mean { x = ops.reshape(x, { d0 = s[1], d1 = s[2], d2 = m, d3 = s[3] / m, d4 = s[4] }), axis = 3 })
     end
-    local function look(q, k) return ops.softmax(ops.matmul(q, attention.turned(k))) end
+    local function look(q, k) return ops.softmax(ops.matmul(q, encoder_attention.turned(k))) end
     return nn.module({ leaves = leaves, named = named }, function(_, q, k, v)
       local s = q:shape()
       if s[3] % m ~= 0 then

@@ -4,8 +4,8 @@ local ffi = require "ffi"
 local bit = require "bit"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local labels = require "mneme.base.canvas_labels"
-local numbers = require "mneme.base.format"
+local canvas_labels = require "mneme.base.canvas_labels"
+local format = require "mneme.base.format"
 local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 
@@ -64,7 +64,7 @@ function methods:clear(width, height)
   self.n_spots, self.n_tips, self.unfinished, self.about = 0, 0, false, nil
   self.panels, self.noting, self.full = {}, false, nil
   self.width, self.height = width, height
-  labels.clear(self)
+  canvas_labels.clear(self)
   self.unit = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
 end
@@ -92,7 +92,7 @@ end
 ---@param color integer? 0xRRGGBBAA; nil: the theme's text colour
 function methods:rect(x, y, w, h, color)
   add(self, RECT, color, x, y, w, h)
-  if self.n_labels and w > 40 and h > 14 and (color or 255) % 256 == 255 then labels.cover(self, x, y, w, h) end
+  if self.n_labels and w > 40 and h > 14 and (color or 255) % 256 == 255 then canvas_labels.cover(self, x, y, w, h) end
 end
 
 ---A filled disc.
@@ -159,7 +159,7 @@ end
 ---@return number
 function methods:text_width(text, size)
   check_text(text)
-  return self.raster:text_width(text, labels.height(self, size) or size * self.unit)
+  return self.raster:text_width(text, canvas_labels.height(self, size) or size * self.unit)
 end
 
 ---Write a text on one line; not where it cannot be read, lies over another one, or leaves its card.
@@ -174,11 +174,11 @@ function methods:text(text, x, y, size, color, align, room)
   check_text(text)
   local high = size * self.unit
   if self.raster then
-    high = labels.height(self, size)
+    high = canvas_labels.height(self, size)
     if room then text = self:fit(text, size, room) end
     local wide = self:text_width(text, size)
     x = align == "right" and x - wide or align == "center" and x - wide / 2 or x
-    if not high or text == "" or not labels.fits(self, x, y, wide, high) then return end
+    if not high or text == "" or not canvas_labels.fits(self, x, y, wide, high) then return end
   end
   C.mn_canvas_text(shapes_of(self), color or self.theme.text, x, y, high, text)
 end
@@ -262,8 +262,8 @@ local bounds = ffi.new "float[4]"
 ---@return function place (x, y) of it -> x, y on this page, and the scale
 function methods:append(other, box)
   local from = C.mn_canvas_count(shapes_of(self))
-  engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h, labels.least(self)))
-  labels.appended(self, from)
+  engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h, canvas_labels.least(self)))
+  canvas_labels.appended(self, from)
   C.mn_canvas_bounds(other, bounds)
   local x0, y0 = bounds[0], bounds[1]
   local w, h = math.max(bounds[2] - x0, 1e-6), math.max(bounds[3] - y0, 1e-6)
@@ -276,7 +276,7 @@ end
 ---@param other ffi.cdata*
 ---@param place function as append returned it
 ---@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
-function methods:letters(other, place) return labels.letters(other, place) end          -- luacheck: no self
+function methods:letters(other, place) return canvas_labels.letters(other, place) end          -- luacheck: no self
 
 ---Make a box clickable.
 ---@param box table { x, y, w, h }
@@ -323,7 +323,7 @@ end
 ---A number as a reader wants it: "−0.413", "1.2M".
 ---@param x number
 ---@return string
-function canvas.number(x) return x ~= x and "NaN" or (numbers.short(x):gsub("^-", "−")) end
+function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-", "−")) end
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
 ---@param box table { x, y, w, h }
@@ -347,7 +347,7 @@ function methods:tip_at(x, y)
     if x >= tip.x and x < tip.x + tip.w and y >= tip.y and y < tip.y + tip.h then
       local text = tip.text
       if type(text) == "table" then
-        text = labels.of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols), canvas.number)
+        text = canvas_labels.of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols), canvas.number)
       end
       if text then return text end
     end
@@ -371,7 +371,7 @@ end
 ---@param x number pixels to the right
 ---@param y number pixels down
 function methods:magnify(scale, x, y)
-  labels.clear(self)
+  canvas_labels.clear(self)
   engine.check(C.mn_canvas_magnify(shapes_of(self), scale, x, y))
   for list, n in pairs { [self.spots] = self.n_spots, [self.tips] = self.n_tips } do
     for i = 1, n do
@@ -464,13 +464,13 @@ function methods:say(box, text) self:paragraph(text, box.x, box.y + 16 * self.un
 ---@return function place (x, y) in data -> x, y on the page
 function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   local u, size, gutter = self.unit, 11, 0
-  x0, x1 = labels.widened(x0, x1)
-  y0, y1 = labels.widened(y0, y1)
-  local y_step = labels.nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
-  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
-  local x_step = labels.nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
+  x0, x1 = canvas_labels.widened(x0, x1)
+  y0, y1 = canvas_labels.widened(y0, y1)
+  local y_step = canvas_labels.nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
+  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = canvas_labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
+  local x_step = canvas_labels.nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
-    gutter = math.max(gutter, self:text_width(labels.tick_text(value, y_step), size))
+    gutter = math.max(gutter, self:text_width(canvas_labels.tick_text(value, y_step), size))
   end
   local left, right = box.x + gutter + 8 * u, box.x + box.w - 8 * u
   local low = box.h < 56 * u                        -- no room for words besides the curve: the title and the note have to do
@@ -483,11 +483,11 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     local _, y = place(x0, value)
     self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and self.theme.line or self.theme.grid)
-    self:text(labels.tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
+    self:text(canvas_labels.tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
   end
   local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
-    local x, text = place(value, y0), labels.tick_text(value, x_step)
+    local x, text = place(value, y0), canvas_labels.tick_text(value, x_step)
     self:line(x, top, x, bottom, self.theme.grid)
     if not low and x + self:text_width(text, size) / 2 < clear then self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center") end
   end

@@ -114,7 +114,8 @@ function source_files.only_named(list)
     local key, value = require("mneme.base.setting_types").pair(word)
     for part in (value or word):gmatch "[^,{}%s\"']+" do
       local python = part:match "^gym:(.*%.py):"
-      if python or part:find "%.lua$" then source_files.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key or true end
+      if python or part:find "%.lua$" then source_files.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key
+        or true end
     end
   end
 end

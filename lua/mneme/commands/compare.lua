@@ -13,19 +13,19 @@ local integrity = lazy "mneme.lab.reports.integrity"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local outcome = lazy "mneme.runs.outcome"
-local numbers = require "mneme.base.format"
-local plain = lazy "mneme.lab.reports.plain_runs"
+local format = require "mneme.base.format"
+local plain_runs = lazy "mneme.lab.reports.plain_runs"
 local report = lazy "mneme.lab.reports.report"
 local mixed_code = lazy "mneme.lab.study.mixed_code"
 local resources = lazy "mneme.runs.resources"
-local run = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.folder"
 local run_sources = lazy "mneme.runs.run_sources"
 local aggregate = lazy "mneme.lab.study.aggregate"
-local settings = lazy "mneme.lab.study.settings_diff"
+local settings_diff = lazy "mneme.lab.study.settings_diff"
 local starts = require("mneme.runs.folder").starts
 local stats = lazy "mneme.stats"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local options = require "mneme.commands.options"
 local columns = require("mneme.base.layout").table
 
@@ -66,8 +66,8 @@ end
 
 local function load_run(path, name, together)
   local ended = outcome.read(path)
-  local info = run.read_info(path)
-  local flat = settings.flat(info.config)
+  local info = run_folder.read_info(path)
+  local flat = settings_diff.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
   for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
@@ -102,19 +102,19 @@ end
 local function join(flat, more)
   for key, value in pairs(more) do
     if flat[key] == nil then flat[key] = value
-    elseif values.show(flat[key]) ~= values.show(value) then flat[key] = "several" end
+    elseif setting_types.show(flat[key]) ~= setting_types.show(value) then flat[key] = "several" end
   end
 end
 
 -- Runs with equal settings and other seeds stand together, as do those of one run of a study's grid; the same seed again
 -- begins a new group.  An empty text is no value.
 local function group(list)
-  local groups, by_key, apart = {}, {}, settings.idle "seed"
-  settings.fill(list)
+  local groups, by_key, apart = {}, {}, settings_diff.idle "seed"
+  settings_diff.fill(list)
   for _, r in ipairs(list) do
     local mine, same = nil, {}
     for _, key in ipairs(tables.keys(r.flat)) do
-      if apart[key] or r.flat[key] == "" then r.flat[key] = nil else same[#same + 1] = key .. "=" .. values.show(r.flat[key]) end
+      if apart[key] or r.flat[key] == "" then r.flat[key] = nil else same[#same + 1] = key .. "=" .. setting_types.show(r.flat[key]) end
     end
     r.key = r.key or table.concat(same, "\n")
     for _, g in ipairs(by_key[r.key] or {}) do
@@ -169,8 +169,8 @@ local function finals(g, name)
 end
 
 local function with_interval(estimate, low, high)
-  local s = numbers.short(estimate)
-  return low and ("%s (%s to %s)"):format(s, numbers.short(low), numbers.short(high)) or s
+  local s = format.short(estimate)
+  return low and ("%s (%s to %s)"):format(s, format.short(low), format.short(high)) or s
 end
 
 -- Scores and accuracies are within 0..1, and so are their intervals.
@@ -245,7 +245,8 @@ local function solved(groups)
     if #list < #g.runs then list, by = finals(g, "charts/score"), ", by the score since the last log line" end
     local fresh = finals(g, FRESH)
     if #fresh > 0 and threshold then by = by .. ("; fresh episodes give as much in %d of %d"):format(stats.solved(fresh, threshold)) end
-    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(values.show(threshold), aggregate.solved(list, threshold, true), by) } end
+    if threshold and #list > 0 then rows[#rows + 1] = { g.letter, ("%s: %s%s"):format(setting_types.show(threshold), aggregate.solved(list, threshold,
+      true), by) } end
   end
   return rows
 end
@@ -309,8 +310,8 @@ local function sparks(groups, name)
     end
     rows[i] = { g.letter, table.concat(signs), texts[i] }
   end
-  local between = low <= high and (", between %s and %s"):format(numbers.short(low), numbers.short(high)) or ""
-  return ("%s, from step %s to %s%s\n"):format(name, numbers.short(from), numbers.short(to), between) .. columns(rows)
+  local between = low <= high and (", between %s and %s"):format(format.short(low), format.short(high)) or ""
+  return ("%s, from step %s to %s%s\n"):format(name, format.short(from), format.short(to), between) .. columns(rows)
 end
 
 -- ---- the whole ----
@@ -324,7 +325,7 @@ local function took(groups)
   return beside(groups, names, function(g, name)
     local list, key = {}, key_of[name]
     for _, r in ipairs(g.runs) do list[#list + 1] = tonumber(r.used[key]) end
-    return #list > 0 and numbers.resource(key, stats.mean(list)) or "–"
+    return #list > 0 and format.resource(key, stats.mean(list)) or "–"
   end)
 end
 
@@ -351,17 +352,17 @@ function compare.text(paths, o)
   o = o or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
   local groups, envs = group(list), {}
-  for _, r in ipairs(list) do envs[values.show(r.env)] = true end
+  for _, r in ipairs(list) do envs[setting_types.show(r.env)] = true end
   local names = names_of(groups, o.all)
   if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
   local by = choose(o, names, groups)
   out[1] = heads(groups)
   local flats = {}
   for i, g in ipairs(groups) do flats[i] = g.flat end
-  local _, differ = settings.divide(flats)
+  local _, differ = settings_diff.divide(flats)
   local function add(title, text) out[#out + 1] = "\n" .. title .. "\n" .. text end
   if #differ > 0 then
-    add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or values.show(g.flat[key]) end))
+    add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or setting_types.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
   local runs, unsound = {}, {}
   for i, r in ipairs(list) do runs[i] = { name = r.path:match "[^/]*$", info = r.info } end
@@ -403,11 +404,11 @@ end
 
 -- The curve as a figure, or all of it as a page.  Returns the exit status.
 local function draw(o, paths, by)
-  local study, path = plain.study(paths), o.out
+  local study, path = plain_runs.study(paths), o.out
   if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
   else
-    local spec = plain.spec(study)
-    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain.AXIS, title = plain.about(spec, by) .. " while learning" })
+    local spec = plain_runs.spec(study)
+    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain_runs.AXIS, title = plain_runs.about(spec, by) .. " while learning" })
     if not fig then errors.fail(path .. ": these runs have no curve") end
     local left = {}
     export.write_or_svg(fig, path, export.options(o), left)

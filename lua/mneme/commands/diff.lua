@@ -1,7 +1,7 @@
 -- diff.lua -- `mneme diff`: find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
-local settings = lazy "mneme.lab.study.settings_diff"
+local settings_diff = lazy "mneme.lab.study.settings_diff"
 local lfs = require "lfs"
 local checkpoints = lazy "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
@@ -11,7 +11,7 @@ local state_arrays = lazy "mneme.models.state_arrays"
 local next_step = require("mneme.base.terminal").next_step
 local json = require "mneme.base.json"
 local trajectory_replay = lazy "mneme.insight.episodes.trajectory_replay"
-local run = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.folder"
 local safetensors = lazy "mneme.tensor.safetensors"
 local trajectory = lazy "mneme.insight.episodes.trajectory"
 local columns = require("mneme.base.layout").table
@@ -228,8 +228,8 @@ function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
     local list = {}
-    for i, info in ipairs { run.read_info(a), run.read_info(b) } do list[i] = { info = info, flat = settings.flat(info.config) } end
-    settings.fill(list)
+    for i, info in ipairs { run_folder.read_info(a), run_folder.read_info(b) } do list[i] = { info = info, flat = settings_diff.flat(info.config) } end
+    settings_diff.fill(list)
     compare_tables(rows, "", list[1].flat, list[2].flat)
     if #rows > 0 then say(out, "their settings differ:", rows) end
   end

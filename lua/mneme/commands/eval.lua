@@ -9,7 +9,7 @@ local fresh_episodes = lazy "mneme.insight.episodes.fresh_episodes"
 local core = lazy "mneme.models.core"
 local validation = lazy "mneme.learn.validation"
 local rebuild = lazy "mneme.learn.rebuild"
-local reader = lazy "mneme.models.encoder_core"
+local encoder_core = lazy "mneme.models.encoder_core"
 local run_sources = lazy "mneme.runs.run_sources"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
 local sequence_model = lazy "mneme.models.sequence_model"
@@ -17,7 +17,7 @@ local dataset = lazy "mneme.envs.dataset"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local outcome = lazy "mneme.runs.outcome"
 local outcomes_table = lazy "mneme.lab.reports.outcomes_table"
 local next_step = require("mneme.base.terminal").next_step
@@ -127,7 +127,7 @@ function eval.load(folder, settings, best)
     errors.usage(("%s was trained on a text with other tokens"):format(folder),
       "evaluate on the text of the run, or train on this one")
   end
-  local encoder = not about.own_words and about.core.name == reader.name and require("mneme.models.encoder").new(about.core.config) or nil
+  local encoder = not about.own_words and about.core.name == encoder_core.name and require("mneme.models.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those without effect.
   local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
     core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
@@ -204,7 +204,7 @@ function eval.run(o)
   if draw then print("        " .. draw) end
   local ended = outcome.read(o.folder)
   if ended and ended.ended == "stop_score" and ended.results.score then
-    print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, numbers.grouped(ended.step)))
+    print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, format.grouped(ended.step)))
   end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)

@@ -14,7 +14,7 @@ local modules = lazy "mneme.tensor.module"
 local layout = setmetatable({}, { __index = function(_, name) return modules.torch_layout()[name] end })
 local safetensors = lazy "mneme.tensor.safetensors"
 local stepper = lazy "mneme.insight.episodes.stepper"
-local stored = lazy "mneme.learn.stored_parameters"
+local stored_parameters = lazy "mneme.learn.stored_parameters"
 local tables = require "mneme.base.tables"
 local trajectory = lazy "mneme.insight.episodes.trajectory"
 
@@ -88,8 +88,8 @@ end
 
 local function export_run(o)
   local run = run_folder.load(o.from)
-  local checkpoint = stored.checkpoint(o.from, o)
-  local dict, info = stored.of(checkpoint), run.info
+  local checkpoint = stored_parameters.checkpoint(o.from, o)
+  local dict, info = stored_parameters.of(checkpoint), run.info
   local module, about
   if info.sequence_task then
     local _, model = require("mneme.commands.eval").load(o.from, {}, false)

@@ -3,11 +3,11 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local api = lazy "mneme.commands.api"
-local attention = lazy "mneme.models.encoder_attention"
+local encoder_attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
 local commands = require("mneme.commands.options").commands
 local core = lazy "mneme.models.core"
-local core_settings = lazy "mneme.models.core_setting_docs"
+local core_setting_docs = lazy "mneme.models.core_setting_docs"
 local nn = lazy "mneme.tensor.nn"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -24,10 +24,10 @@ local layout = require "mneme.base.layout"
 local learner_settings = require "mneme.runs.learner_settings"
 local learners = lazy "mneme.learn.learners"
 local setting_topics = lazy "mneme.commands.setting_topics"
-local datasets = lazy "mneme.envs.dataset"
+local dataset = lazy "mneme.envs.dataset"
 local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local columns = layout.columns
@@ -55,12 +55,12 @@ local usual = {
 -- What a setting means in most scripts, in every learner, data set or core; nil: nothing is known about it.
 local function usual_meaning(key)
   if usual[key] or learner_settings.keys[key] then return usual[key] or learner_settings.keys[key][1] end
-  if datasets.common_about[key] then return datasets.common_about[key][1] end
+  if dataset.common_about[key] then return dataset.common_about[key][1] end
   for _, name in ipairs(registry.names "datasets") do
-    local ok, d = pcall(datasets.definition, name)
+    local ok, d = pcall(dataset.definition, name)
     if ok and (d.about or {})[key] then return d.about[key][1] end
   end
-  return core_settings[key]
+  return core_setting_docs[key]
 end
 
 local kinds_of = { core = "cores", experiment = "experiments", environment = "envs", learner = "learners", scene = "scenes", op = "ops" }
@@ -70,7 +70,7 @@ local kinds_of = { core = "cores", experiment = "experiments", environment = "en
 ---@param name string
 ---@return string?
 function help.meaning(kind, name)
-  if kind == "core setting" then return core_settings[name] end
+  if kind == "core setting" then return core_setting_docs[name] end
   if kind == "command" then return (commands.find(name) or {}).doc end
   for _, thing in ipairs(kinds_of[kind] and catalogue.list(kinds_of[kind]) or {}) do
     if thing.name:gsub("%-v%d+$", "") == name then return thing.doc end
@@ -85,9 +85,9 @@ local function setting_row(key, entry, default)
   local doc = about[1] or usual_meaning(key) or ""
   if about.choices then doc = doc .. " (" .. table.concat(about.choices, " ") .. ")"
   elseif about.range and about.range[2] < 2 ^ 24 then
-    doc = ("%s (%s..%s)"):format(doc, values.show(about.range[1]), values.show(about.range[2]))
+    doc = ("%s (%s..%s)"):format(doc, setting_types.show(about.range[1]), setting_types.show(about.range[2]))
   end
-  return { key, default or values.show(entry.default), (doc:gsub("^ ", "")) }
+  return { key, default or setting_types.show(entry.default), (doc:gsub("^ ", "")) }
 end
 
 -- The learner that was chosen, or that a script names: its own defaults of what the script leaves out.  And the settings that
@@ -100,7 +100,7 @@ local function learner_rows(script, schema, chosen)
   local defaults = all[chosen] or learners.find(chosen).defaults
   for _, key in ipairs(tables.keys(schema)) do
     local of_learner = learner_settings.keys[key] ~= nil
-    if schema[key].of_learner and defaults[key] ~= nil then rows[#rows + 1] = setting_row(key, schema[key], values.show(defaults[key])) end
+    if schema[key].of_learner and defaults[key] ~= nil then rows[#rows + 1] = setting_row(key, schema[key], setting_types.show(defaults[key])) end
     if explicit and of_learner and not schema[key].of_learner and defaults[key] == nil then others[key] = true end
   end
   return rows, chosen, others
@@ -109,11 +109,11 @@ end
 -- The settings of the chosen environment, as the command line has them; "" where the script has no such setting.
 local function env_settings_text(entry)
   local rows = {}
-  for _, env in ipairs(entry and values.is_named(entry.default) and catalogue.list "envs" or {}) do
+  for _, env in ipairs(entry and setting_types.is_named(entry.default) and catalogue.list "envs" or {}) do
     if env.name:gsub("%-v%d+$", "") == entry.default[1] or env.name == entry.default[1] then
       for key, rule in ffi.string(C.mn_env_params(env.index)):gmatch "([%w_]+)=(%S+)" do
         local given, default, range = entry.default[key], rule:match "^([^%[]*)%[(.*)%]$"
-        rows[#rows + 1] = { "env." .. key, given ~= nil and values.show(given) or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
+        rows[#rows + 1] = { "env." .. key, given ~= nil and setting_types.show(given) or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
       end
       rows[#rows + 1] = { "env.time_limit", "", "steps after which an episode is cut" }
     end
@@ -181,18 +181,19 @@ local function file_of(kind, name, word) return name:find "%.lua$" and name or r
 ---@param name string
 ---@param words string[]? key=value, or core.key=value
 local function core_text(name, words)
-  local d, keys, rows, cfg = core.definition(name), core_settings, {}, { core = { name } }
+  local d, keys, rows, cfg = core.definition(name), core_setting_docs, {}, { core = { name } }
   for _, word in ipairs(words or {}) do
     local key, text = word:match "^([^=]*)=(.*)$"
-    values.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
+    setting_types.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
   end
   local built = nn.dry(core.new, cfg.core)
   for _, key in ipairs(tables.keys(d.config)) do
     local known = core.known_words(d, key)
-    rows[#rows + 1] = { key, values.show(built.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") }
+    rows[#rows + 1] = { key, setting_types.show(built.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")"
+      or "") }
   end
   local about, layers = built:describe(), built:half_lives()
-  local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], values.show(d.preset[2])) or ""
+  local base = d.preset and ("a setting of %s: %s\n"):format(d.preset[1], setting_types.show(d.preset[2])) or ""
   local equations = type(d.equations) == "function" and d.equations(built.config) or d.equations
   return table.concat { ("mn.core(\"%s\") -- %s\n%s\n%s\n"):format(name, d.doc or "", d.source or "", base),
     prose(file_of("cores", name, "core")), equations and "\n" .. equations .. "\n" or "",
@@ -203,16 +204,16 @@ local function core_text(name, words)
 end
 
 local function attention_text(name)
-  local d, keys, rows = attention.definition(name), core_settings, {}
-  for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, values.show(d.config[key]), keys[key] or "" } end
+  local d, keys, rows = encoder_attention.definition(name), core_setting_docs, {}
+  for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, setting_types.show(d.config[key]), keys[key] or "" } end
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
     prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
 end
 
 local function dataset_text(name)
-  local d, rows = datasets.definition(name), {}
-  for _, list in ipairs { { d.config, d.about or {} }, { datasets.common, datasets.common_about } } do
+  local d, rows = dataset.definition(name), {}
+  for _, list in ipairs { { d.config, d.about or {} }, { dataset.common, dataset.common_about } } do
     for _, key in ipairs(tables.keys(list[1])) do
       rows[#rows + 1] = setting_row(key, { default = list[1][key], about = list[2][key] or {} })
     end

@@ -13,7 +13,7 @@ local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local stats = lazy "mneme.stats"
 local columns = require("mneme.base.layout").table
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local C = engine.C
 
 local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
@@ -109,7 +109,7 @@ local function words_of_map(o)
   local each = 0
   for _, item in ipairs(o.all) do if item[2] == "each" and (item[1] == "erase" or item[1] == "at") then each = each + 1 end end
   if each == 1 then errors.usage("intervene: each is for both, every part at every step", "erase=each at=each") end
-  return each > 1 and values.without(o.words, "erase", "at") or nil
+  return each > 1 and setting_types.without(o.words, "erase", "at") or nil
 end
 
 ---@return integer status

@@ -3,7 +3,7 @@ local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
 local layout = lazy "mneme.base.layout"
 local run_sources = lazy "mneme.runs.run_sources"
@@ -53,13 +53,13 @@ local function number_words(option)
   lo = lo or option.type ~= "number" and 0 or nil
   local what = option.type == "number" and "a number" or "a whole number"
   if not lo then return what end
-  return what .. ((hi or math.huge) >= 2 ^ 53 and " of at least %s" or " from %s to %s"):format(values.show(lo), values.show(hi or 0))
+  return what .. ((hi or math.huge) >= 2 ^ 53 and " of at least %s" or " from %s to %s"):format(setting_types.show(lo), setting_types.show(hi or 0))
     .. (option.multiple and ", divisible by " .. option.multiple or "")
 end
 
 local function number(text, option)
   if text == option.also then return text end
-  local n, beyond = values.number(text)
+  local n, beyond = setting_types.number(text)
   local lo, hi = unpack(option.range or {})
   if not n or beyond or n - n ~= 0 or n < (lo or option.type == "whole" and 0 or -math.huge) or n > (hi or option.type == "whole" and 2 ^ 53 or math.huge)
     or option.type ~= "number" and n % 1 ~= 0 or option.multiple and n % option.multiple ~= 0 then return nil, number_words(option) end
@@ -96,7 +96,7 @@ end
 
 function types.wholes(text, option)
   local list = {}
-  for i, item in ipairs(values.items(text)) do
+  for i, item in ipairs(setting_types.items(text)) do
     list[i] = number(item, option)
     if not list[i] then return nil, number_words(option):gsub("a whole number", "whole numbers") .. ", with commas between" end
   end
@@ -280,10 +280,10 @@ local of_type = { switch = "1", folder = "FOLDER", run = "RUN", size = "1280x800
 function options.example(option)
   if option.example then return option.example end
   if option.type == "switch" then return option.default == true and "0" or "1" end
-  if option.default ~= nil and type(option.default) ~= "table" then return values.show(option.default) end
+  if option.default ~= nil and type(option.default) ~= "table" then return setting_types.show(option.default) end
   if option.choices then return option.choices[1] end
   if option.type == "file" then return "FILE" .. (option.endings and "." .. option.endings[1] or "") end
-  return of_type[option.type] or values.show((option.range or {})[1] or 1)
+  return of_type[option.type] or setting_types.show((option.range or {})[1] or 1)
 end
 
 -- What it means, which values it takes, and what is done without it.
@@ -291,10 +291,11 @@ local function meaning_of(option)
   local more = {}
   if option.choices then more[1] = table.concat(option.choices, " ")
   elseif option.endings then more[1] = "." .. table.concat(option.endings, " .")
-  elseif (option.range or {})[2] and option.range[2] < 2 ^ 24 then more[1] = ("%s..%s"):format(values.show(option.range[1]), values.show(option.range[2])) end
+  elseif (option.range or {})[2] and option.range[2] < 2 ^ 24 then more[1] = ("%s..%s"):format(setting_types.show(option.range[1]),
+    setting_types.show(option.range[2])) end
   if option.unless then more[#more + 1] = "default: " .. option.unless
   elseif option.default ~= nil and type(option.default) ~= "boolean" and type(option.default) ~= "table" then
-    more[#more + 1] = "default " .. values.show(option.default)
+    more[#more + 1] = "default " .. setting_types.show(option.default)
   elseif option.default == true then more[#more + 1] = "default 1" end
   if option.with then more[#more + 1] = ("with %s="):format(option.with) end
   return option[2] .. (more[1] and " (" .. table.concat(more, "; ") .. ")" or "")

@@ -8,7 +8,7 @@ local game = lazy "mneme.insight.view.game"
 local ghost = lazy "mneme.insight.episodes.ghost"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
-local keyboard = lazy "mneme.insight.view.action_keys"
+local action_keys = lazy "mneme.insight.view.action_keys"
 local scene = lazy "mneme.insight.view.scene"
 local single = lazy "mneme.envs.single"
 local stepper = lazy "mneme.insight.episodes.stepper"
@@ -22,7 +22,7 @@ local function read_keys(text)
   local list = {}
   for word in text:gmatch "[^,%s]+" do
     local times, name = word:match "^(%d+)%*(.+)$"
-    local key = keyboard.key(name or word) or name or word
+    local key = action_keys.key(name or word) or name or word
     if tonumber(times or 1) > MOST_KEYS then
       errors.usage(("play: keys=%s: %s presses, expected at most %d at a time"):format(text, times, MOST_KEYS))
     end

@@ -6,9 +6,9 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local figures = lazy "mneme.insight.figures"
 local json = require "mneme.base.json"
-local map_file = lazy "mneme.insight.episodes.causal_map_file"
+local causal_map_file = lazy "mneme.insight.episodes.causal_map_file"
 local progress = require "mneme.base.progress"
-local in_words = lazy "mneme.insight.measure.readings_in_words"
+local readings_in_words = lazy "mneme.insight.measure.readings_in_words"
 local layout = require "mneme.base.layout"
 local readings = lazy "mneme.insight.measure.readings"
 local stepper = lazy "mneme.insight.episodes.stepper"
@@ -84,9 +84,9 @@ function probe.run(o)
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   progress.work(job, "readings", ("playing %d episodes, to see how long they are"):format(o.episodes))      -- a signal ends it: there is nothing to keep
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))
-  local causes = map_file.stored(o, p.steps)
+  local causes = causal_map_file.stored(o, p.steps)
   for _, fact in ipairs(job.facts) do
-    local sentence = in_words.of(job, fact)
+    local sentence = readings_in_words.of(job, fact)
     io.stdout:write("\n", probe.report(job, fact, causes), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
   end
   if o.out then write(job, o, p) end

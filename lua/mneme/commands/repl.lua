@@ -4,7 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local tables = require "mneme.base.tables"
-local new_line = lazy "mneme.commands.line_editor"
+local line_editor = lazy "mneme.commands.line_editor"
 local show = lazy "mneme.tensor.show"
 local tensor = lazy "mneme.tensor.tensor"
 local C = engine.C
@@ -132,7 +132,7 @@ function repl.run()
   local mn = require "mneme"
   _G.mn, _G.print = mn, show.print
   local home = os.getenv "XDG_STATE_HOME" or (os.getenv "HOME" or ".") .. "/.local/state"
-  local line = new_line { history = home .. "/mneme/history", offers = repl.offers }
+  local line = line_editor { history = home .. "/mneme/history", offers = repl.offers }
   local talks = ffi.C.isatty(0) == 1
   if talks then io.stdout:write("mneme ", require "mneme.base.version", ": Lua with mn; ?name prints help, Tab completes, Ctrl-D quits\n") end
   local text, fine = nil, true                     -- fine: no error so far

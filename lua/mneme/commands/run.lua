@@ -7,12 +7,12 @@ local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
 local next_step = require("mneme.base.terminal").next_step
 local new_folder = lazy "mneme.runs.new_folder"
-local pool = lazy "mneme.lab.study.process_pool"
+local process_pool = lazy "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
 local ranks = lazy "mneme.tensor.ranks"
 local script = lazy "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 ffi.cdef "int isatty(int fd);"
@@ -74,7 +74,7 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
     io.stderr:write("\r\27[K", line, "\r")
   end
   C.mn_watch_signals(true)
-  local signal = pool.run {
+  local signal = process_pool.run {
     jobs = jobs,
     next = function()
       at = at + 1
@@ -131,7 +131,7 @@ end
 ---The settings of every script, for help.
 function run.more()
   local rows = {}
-  for i, s in ipairs(require("mneme.runs.config").standard) do rows[i] = { s[1] .. "=" .. values.show(s[2]), s[3][1] } end
+  for i, s in ipairs(require("mneme.runs.config").standard) do rows[i] = { s[1] .. "=" .. setting_types.show(s[2]), s[3][1] } end
   return "settings of every script\n" .. require("mneme.base.layout").columns(rows, 26)
 end
 

@@ -6,13 +6,13 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local outcome = require "mneme.runs.outcome"
 local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local terminal = require "mneme.base.terminal"
 
 local run_list = {}
@@ -167,7 +167,7 @@ local function chosen(rows, o)
     local fits = true
     for key, text in pairs(o.where or {}) do
       local value = value_of(r, key)
-      fits = fits and value ~= nil and (values.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
+      fits = fits and value ~= nil and (setting_types.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
       there[key] = there[key] or value ~= nil
     end
     r.order = i
@@ -200,7 +200,7 @@ function run_list.text(o)
   local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
-    local steps = r.step and numbers.short(r.step) .. (r.wanted and " of " .. numbers.short(r.wanted) or "") or ""
+    local steps = r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or ""
     local score = r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or ""
     local guess = r.guess and reference.short(r.guess) or ""
     lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }

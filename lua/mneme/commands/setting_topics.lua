@@ -16,7 +16,7 @@ local script = lazy "mneme.runs.script"
 local layout = require "mneme.base.layout"
 local learner_settings = lazy "mneme.runs.learner_settings"
 local learners = lazy "mneme.learn.learners"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local setting_topics = {}
 
@@ -30,7 +30,7 @@ end
 local function by_default(defaults)
   local groups, names = {}, {}
   for _, entry in ipairs(defaults) do
-    local shown = values.show(entry.default)
+    local shown = setting_types.show(entry.default)
     if not groups[shown] then groups[shown], names[#names + 1] = {}, shown end
     table.insert(groups[shown], entry.name)
   end
@@ -41,7 +41,7 @@ end
 -- The settings of every script, and of the learners.
 local function of_runs(add)
   for _, setting in ipairs(config.standard) do
-    add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], values.show(setting[2])), setting[3][1]) end)
+    add(setting[1], function() return paragraph(("%s=%s: a setting of every script"):format(setting[1], setting_types.show(setting[2])), setting[3][1]) end)
   end
   for name, key in pairs(learner_settings.cleanrl) do
     add(name, function() return paragraph(("%s: CleanRL's name for %s, which command lines understand"):format(name, key),
@@ -63,9 +63,9 @@ end
 
 -- The settings of cores, and the words that some of them take.
 local function of_cores(add)
-  local docs, keys, words = require "mneme.models.core_setting_docs", {}, {}
-  local lists = require "mneme.models.gated_linear"
-  local tables_of = { feature = lists.features, gate = lists.gates, decay = lists.decays }      -- a script adds to them
+  local core_setting_docs, keys, words = require "mneme.models.core_setting_docs", {}, {}
+  local gated_linear = require "mneme.models.gated_linear"
+  local tables_of = { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays }      -- a script adds to them
   for _, name in ipairs(registry.names "cores") do
     local ok, d = pcall(core.definition, name)
     for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
@@ -82,7 +82,7 @@ local function of_cores(add)
         local about = type(list[word]) == "table" and list[word] or {}
         rows[#rows + 1] = { word, (about.doc or "") .. (about.source and " (" .. about.source .. ")" or "") }
       end
-      return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (docs[key] or "")
+      return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (core_setting_docs[key] or "")
         .. (known and not list and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
         .. (list and "\n" .. layout.columns(rows) .. ("\n  one of your own: mn.%ss.NAME = { ... } in a script\n"):format(key) or "")
     end
@@ -100,7 +100,7 @@ local function of_cores(add)
       add(word, function()
         local about = tables_of[key] and tables_of[key][word] or {}
         return paragraph(("%s=%s: a value of the core's setting %s"):format(key, word, key),
-          about.doc and about.doc .. (about.source and " (" .. about.source .. ")" or "") or docs[key])
+          about.doc and about.doc .. (about.source and " (" .. about.source .. ")" or "") or core_setting_docs[key])
       end)
     end
   end
@@ -108,11 +108,11 @@ end
 
 -- The settings of attentions.
 local function of_attentions(add)
-  local attention, docs = require "mneme.models.encoder_attention", require "mneme.models.core_setting_docs"
+  local encoder_attention, core_setting_docs = require "mneme.models.encoder_attention", require "mneme.models.core_setting_docs"
   for _, name in ipairs(registry.names "attentions") do
-    local ok, d = pcall(attention.definition, name)
+    local ok, d = pcall(encoder_attention.definition, name)
     for key, default in pairs(ok and d.config or {}) do
-      add(key, function() return paragraph(("%s=%s: a setting of the attention %s"):format(key, values.show(default), name), docs[key]) end)
+      add(key, function() return paragraph(("%s=%s: a setting of the attention %s"):format(key, setting_types.show(default), name), core_setting_docs[key]) end)
     end
   end
 end
@@ -124,12 +124,12 @@ local function of_envs(add)
       add(key, function() return paragraph(("%s: a setting of the environment %s"):format(key, env.name), rule) end)
     end
   end
-  local datasets = require "mneme.envs.dataset"
+  local dataset = require "mneme.envs.dataset"
   for _, name in ipairs(registry.names "datasets") do
-    local ok, d = pcall(datasets.definition, name)
+    local ok, d = pcall(dataset.definition, name)
     for key, default in pairs(ok and d.config or {}) do
       add(key, function()
-        return paragraph(("%s=%s: a setting of the data set %s"):format(key, values.show(default), name), ((d.about or {})[key] or {})[1])
+        return paragraph(("%s=%s: a setting of the data set %s"):format(key, setting_types.show(default), name), ((d.about or {})[key] or {})[1])
       end)
     end
   end
@@ -137,10 +137,10 @@ end
 
 -- The axes of gated cores, each a setting with words of its own; and what else is called an axis.
 local function axes_text()
-  local docs, rows = require "mneme.models.core_setting_docs", {}
-  local lists = require "mneme.models.gated_linear"
-  for key, list in pairs { feature = lists.features, gate = lists.gates, decay = lists.decays } do
-    rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(docs[key] or "", table.concat(tables.keys(list), " ")) }
+  local core_setting_docs, rows = require "mneme.models.core_setting_docs", {}
+  local gated_linear = require "mneme.models.gated_linear"
+  for key, list in pairs { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays } do
+    rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(core_setting_docs[key] or "", table.concat(tables.keys(list), " ")) }
   end
   table.sort(rows, function(a, b) return a[1] < b[1] end)
   return paragraph "axes of gated linear cores (core=galite and its settings)" .. layout.columns(rows)
@@ -159,7 +159,7 @@ function setting_topics.of_experiments(key)
       local ok, survey = pcall(function() return script.survey(registry.file("experiments", name, "experiment"), {}) end)
       local entry = ok and survey.schema[key]
       if entry and not entry.of_learner then
-        rows[#rows + 1] = { ("mneme run %s %s=%s"):format(name, key, values.show(entry.default)), entry.about[1] or "" }
+        rows[#rows + 1] = { ("mneme run %s %s=%s"):format(name, key, setting_types.show(entry.default)), entry.about[1] or "" }
       end
     end
   end

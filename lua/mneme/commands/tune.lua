@@ -8,17 +8,17 @@ local files = require "mneme.base.files"
 local fresh_runs = lazy "mneme.lab.study.fresh_runs"
 local layout = require "mneme.base.layout"
 local next_step = require("mneme.base.terminal").next_step
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local ranks = lazy "mneme.tensor.ranks"
 local run_sources = lazy "mneme.runs.run_sources"
 local script = lazy "mneme.runs.script"
 local aggregate = lazy "mneme.lab.study.aggregate"
 local space = lazy "mneme.lab.search.space"
 local study_sweep = lazy "mneme.lab.study.sweep"
-local swept = require "mneme.commands.sweep"
+local sweep = require "mneme.commands.sweep"
 local tables = require "mneme.base.tables"
 local tuning = lazy "mneme.lab.study.tuning"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local tune = { name = "tune", doc = "find good settings for each memory with the same budget, then run them with fresh seeds", others = "script",
@@ -44,7 +44,7 @@ A study with `tune = {...}` says what is tuned; then this command does the tunin
     { "attempts", "how often a trial that fails is tried; one that fails for good scores as the worst", type = "whole", range = { 1 }, default = 2 },
     { "only", "this process is worker N of a job for other machines", type = "whole", range = { 1 }, example = "1" },
     { "workers", "workers of that job", type = "whole", range = { 1 }, with = "cluster", default = 8 },
-    unpack(swept.of_clusters),
+    unpack(sweep.of_clusters),
   } }
 
 -- ---- the command line ----
@@ -60,7 +60,7 @@ local function divide(o)
   for _, item in ipairs(o.items) do
     local key, text = item[1], item[2]
     if key and space.is_range(text) then ranges[key] = text
-    elseif key and text:find(",", 1, true) and not compared[key] then ranges[key] = values.items(text)
+    elseif key and text:find(",", 1, true) and not compared[key] then ranges[key] = setting_types.items(text)
     else rest[#rest + 1] = item.word end
   end
   return ranges, rest, spec
@@ -128,14 +128,14 @@ local function show(t, fresh)
         for _ = 1, others.failed + others.without do list[#list + 1] = threshold - 1 end             -- which have not solved it
         fresh_text = fresh_text .. ", " .. aggregate.solved(list, threshold)
       end
-      rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(numbers.short(pick.mean), pick.seeds,
+      rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(format.short(pick.mean), pick.seeds,
         pick.seeds > 1 and "s" or "") or "–", fresh_text }
     end
     for i, pick in ipairs(not fresh and t:picks(point) or {}) do
-      rows[#rows + 1] = { tostring(i), words_text(t, pick.values), ("%s, %d seed%s"):format(numbers.short(pick.mean), pick.seeds,
+      rows[#rows + 1] = { tostring(i), words_text(t, pick.values), ("%s, %d seed%s"):format(format.short(pick.mean), pick.seeds,
         pick.seeds > 1 and "s" or ""), "–" }
     end
-    local steps = t.steps and (" of %s steps"):format(numbers.short(t.steps)) or ""
+    local steps = t.steps and (" of %s steps"):format(format.short(t.steps)) or ""
     io.stdout:write(("\n%s: %d trials%s%s, seeds from %d\n"):format(point.name ~= "" and point.name or t.run, count.ended, steps,
       vain(t, count), t.first_seed), layout.table(rows))
   end
@@ -150,14 +150,14 @@ local function list_trials(t, words)
     for _, p in ipairs(point.proposals) do
       for _, run in ipairs(p.runs) do
         local score, last = t:score(run), nil
-        if score then last = numbers.short(t.minimise and -score or score) elseif score == false then last = run.without and "no " .. t.by or "failed" end
+        if score then last = format.short(t.minimise and -score or score) elseif score == false then last = run.without and "no " .. t.by or "failed" end
         if not last and files.is_folder(run.path) then last = "open" end
         if last then rows[#rows + 1] = { ("%03d"):format(p.setting), p.why, words_text(t, p.values), ("seed %d"):format(run.seed), last } end
       end
     end
     io.stdout:write(layout.table(rows))
   end
-  next_step.say { "tune", unpack(values.without(words, "list")) }
+  next_step.say { "tune", unpack(setting_types.without(words, "list")) }
   return 0
 end
 
@@ -166,7 +166,7 @@ local function hand_over(o, t)
   local n = math.min(o.workers, t.trials * #t.points)
   local workers, rest, own = {}, {}, {}
   for k = 1, n do workers[k] = { name = tostring(k), words = { "threads=1" } } end
-  for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(swept.of_clusters) } do own[option[1]] = true end
+  for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(sweep.of_clusters) } do own[option[1]] = true end
   for _, item in ipairs(o.all) do if item[1] and not own[item[1]] then rest[#rest + 1] = item.word end end
   rest[#rest + 1] = "jobs=1"
   cluster.hand_over({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,

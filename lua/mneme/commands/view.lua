@@ -9,12 +9,12 @@ local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local intervention_args = lazy "mneme.insight.episodes.intervention_args"
 local live_channel = lazy "mneme.insight.episodes.live_channel"
-local map_file = lazy "mneme.insight.episodes.causal_map_file"
+local causal_map_file = lazy "mneme.insight.episodes.causal_map_file"
 local nn = lazy "mneme.tensor.nn"
 local intervention_options = lazy "mneme.insight.episodes.intervention_options"
 local episode_data = lazy "mneme.insight.view.episode_data"
 local episode_page = lazy "mneme.insight.view.episode_page"
-local readings = lazy "mneme.insight.measure.readings_of_frame"
+local readings_of_frame = lazy "mneme.insight.measure.readings_of_frame"
 local scene = lazy "mneme.insight.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = lazy "mneme.insight.view.viewer"
@@ -103,10 +103,10 @@ local function map_of(o, run)
   local stepper, causal_map = require "mneme.insight.episodes.stepper", require "mneme.insight.episodes.causal_map"
   return function(step, test)
     local function agent()
-      return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = step })
+      return stepper.from_run(run, { num_envs = causal_map_file.episodes, seed = causal_map_file.seed, greedy = o.greedy, checkpoint = step })
     end
-    local map = causal_map.new(agent(), agent(), { seed = map_file.seed, test = test })
-    map_file.attach(map, run, true)
+    local map = causal_map.new(agent(), agent(), { seed = causal_map_file.seed, test = test })
+    causal_map_file.attach(map, run, true)
     return map
   end
 end
@@ -114,7 +114,8 @@ end
 -- The agent of a checkpoint in many environments, to count what an intervention does.
 local function many_of(o, run)
   return function(step)
-    return require("mneme.insight.episodes.stepper").from_run(run, { num_envs = map_file.episodes, seed = o.seed or map_file.seed, greedy = o.greedy,
+    return require("mneme.insight.episodes.stepper").from_run(run, { num_envs = causal_map_file.episodes, seed = o.seed or causal_map_file.seed,
+      greedy = o.greedy,
       checkpoint = step })
   end
 end
@@ -289,7 +290,7 @@ function view.write_page(shown, o)
   local deadline = C.mn_clock(false) + o.wait
   if o.wait > 0 then shown:ahead(deadline) end
   if shown.scouted then
-    local _, problem = readings.settle(shown:frame(1), shown:episodes_of(1), deadline)
+    local _, problem = readings_of_frame.settle(shown:frame(1), shown:episodes_of(1), deadline)
     data.strip, data.legend = shown:strip(problem)
   end
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })

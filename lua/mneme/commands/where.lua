@@ -8,12 +8,12 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local figures = lazy "mneme.insight.figures"
 local json = require "mneme.base.json"
-local map_file = lazy "mneme.insight.episodes.causal_map_file"
+local causal_map_file = lazy "mneme.insight.episodes.causal_map_file"
 local memory_story = lazy "mneme.insight.episodes.memory_story"
 local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local run_folder = lazy "mneme.runs.folder"
-local in_words = lazy "mneme.insight.measure.readings_in_words"
+local readings_in_words = lazy "mneme.insight.measure.readings_in_words"
 local readings = lazy "mneme.insight.measure.readings"
 local scene = lazy "mneme.insight.view.scene"
 local stats = lazy "mneme.stats"
@@ -63,7 +63,7 @@ local function open(o, env, checkpoint, steps, test)
       settings = env })
   end
   local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
-  local path, found = map_file.attach(map, run_folder.plain(o.folder))
+  local path, found = causal_map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end
   return map, path
 end
@@ -238,7 +238,7 @@ local function why(o, env, what_fails, word)
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
   if not progress.work(job, "parts of the memory", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end
-  return in_words.why(job, what_fails, word)
+  return readings_in_words.why(job, what_fails, word)
 end
 
 -- What maps say of the newest checkpoint, in sentences; where episodes fail, what was lost is measured for it.  False where a signal came.

@@ -2,8 +2,8 @@
 -- Blocks count from the episode's start.  All keys and values of up to `context` tokens are kept; a longer episode starts
 -- over there, as after a reset.  `random` lists, for every head and block, further blocks that it attends to; without it,
 -- `random_blocks` earlier ones are drawn for each, the same for the same seed.
-local bigbird = require "mneme.models.bigbird_blocks"
-local core = require "mneme.models.sparse_transformer"
+local bigbird_blocks = require "mneme.models.bigbird_blocks"
+local sparse_transformer = require "mneme.models.sparse_transformer"
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -32,17 +32,17 @@ return {
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j <= t in blocks i-1, i = t/block, its random ones and the global ones
 (a token of a global block: over all j <= t), counted from the episode's start
 kept: keys and values of the episode, up to `context` tokens; then it starts over]],
-  config = core.with { block = 16, global_blocks = { 0 }, random = {}, random_blocks = 2, seed = 1, context = 1024 },
+  config = sparse_transformer.with { block = 16, global_blocks = { 0 }, random = {}, random_blocks = 2, seed = 1, context = 1024 },
   counts = { block = 1, random_blocks = 0, context = 1 },
   build = function(cfg)
     if cfg.context % cfg.block ~= 0 then
       errors.raise(("core bigbird: context = %d, expected a multiple of block = %d"):format(cfg.context, cfg.block), { status = 2 })
     end
-    bigbird.check(cfg)
+    bigbird_blocks.check(cfg)
     local N, D = cfg.context / cfg.block, cfg.d_head
     local settings = setmetatable({ causal = true }, { __index = cfg })
-    local see = listed(bigbird.seen(settings, cfg.n_heads, N), cfg.n_heads, N)
-    return core.build(cfg, {
+    local see = listed(bigbird_blocks.seen(settings, cfg.n_heads, N), cfg.n_heads, N)
+    return sparse_transformer.build(cfg, {
       projections = { { "q", D }, { "k", D }, { "v", D } }, states = { k = "[B,S,H,K]", v = "[B,S,H,K]" },
       sizes = { S = cfg.context, P = cfg.block, R = cfg.random_blocks, G = #cfg.global_blocks },
       position = { cfg.context, cfg.context }, claims = { state = "grows" }, looks_back = "S - 1",

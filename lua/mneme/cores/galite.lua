@@ -4,8 +4,8 @@
 -- (decay=separable, the paper's GaLiTe; decay=joint is the released code's, with 1 - beta gamma^T; a script adds others: mn.decays).
 -- The matrix C can be approximated: approximation=cos by vectors modulated by cosines (AGaLiTe), random_sign by random
 -- signs (unbiased), svd by its nearest matrix of rank r, U W^T.
-local combinations = require "mneme.models.gated_linear_rules"
-local family = require "mneme.models.gated_linear"
+local gated_linear_rules = require "mneme.models.gated_linear_rules"
+local gated_linear = require "mneme.models.gated_linear"
 
 return {
   doc = "gated linear attention with an outer-product gate and feature map (GaLiTe / ReLiT)",
@@ -19,6 +19,6 @@ return {
     approximation = "full", form = "code", r = 2, seed = 1, normalise = true, eps = 1e-5, den_clamp = 0,
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = combinations.words,
-  equations = family.equations, build = family.build,
+  choices = gated_linear_rules.words,
+  equations = gated_linear.equations, build = gated_linear.build,
 }

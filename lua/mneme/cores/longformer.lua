@@ -1,7 +1,7 @@
 -- longformer.lua -- causal Longformer: a window of recent tokens, and the first positions of the episode.
 -- From position g on, a token attends to the first g and to those 0, dilation, 2*dilation, ... before it, `window` of them;
 -- the first g attend to all before them, with separate projections.
-local core = require "mneme.models.sparse_transformer"
+local sparse_transformer = require "mneme.models.sparse_transformer"
 local ops = require("mneme.tensor.tensor").ops
 
 return {
@@ -11,7 +11,7 @@ return {
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over j < g and t-j = 0, s, 2s, ... (window of them), counted from the episode's start
 y_t for t < g: over all j <= t, with q_global, k_global, v_global
 kept: keys and values of the window and of the first g positions]],
-  config = core.with { window = 64, globals = 1, dilation = 1 },
+  config = sparse_transformer.with { window = 64, globals = 1, dilation = 1 },
   counts = { window = 1, globals = 0, dilation = 1 },
   build = function(cfg)
     local g, D, ring = cfg.globals, cfg.d_head, math.max(1, (cfg.window - 1) * cfg.dilation)
@@ -21,7 +21,7 @@ kept: keys and values of the window and of the first g positions]],
       for _, name in ipairs { "q_global", "k_global", "v_global" } do projections[#projections + 1] = { name, D } end
       states.k_global, states.v_global = "[B,G,H,K]", "[B,G,H,K]"
     end
-    return core.build(cfg, {
+    return sparse_transformer.build(cfg, {
       projections = projections, states = states, sizes = { S = g + ring, G = g, W = cfg.window },
       position = { 2 ^ 23, math.floor(2 ^ 22 / ring) * ring }, looks_back = g == 0 and ("L*(W - 1)*%d"):format(cfg.dilation) or nil,
       complexity = { step = "2*L*H*K*min(N, W + G)",

@@ -1,7 +1,7 @@
 -- longshort.lua -- causal Transformer-LS: a window of recent tokens, and every full chunk before it, compressed to a few keys.
 -- Chunks count from the episode's start; those of the last `context` tokens are kept.  Keys and values are normalised
 -- over all heads, in the window (ln_l) and compressed (ln_s).
-local core = require "mneme.models.sparse_transformer"
+local sparse_transformer = require "mneme.models.sparse_transformer"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -21,7 +21,7 @@ k, v = LN_l of the projections, over all heads
 of every full chunk of c tokens: w = softmax over the chunk of p;  rho keys LN_s(w^T k), rho values LN_s(w^T v)
 y_t = sum_j softmax_j(q_t.k_j / sqrt(dh)) v_j  over the window tokens up to t and the keys of the chunks before its own
 kept: the window, the open chunk, and the keys of the chunks within the last `context` tokens]],
-  config = core.with { window = 32, chunk = 16, rho = 2, context = 1024 },
+  config = sparse_transformer.with { window = 32, chunk = 16, rho = 2, context = 1024 },
   counts = { window = 1, chunk = 1, rho = 1, context = 1 },
   build = function(cfg)
     local c, rho, D, H = cfg.chunk, cfg.rho, cfg.d_head, cfg.n_heads
@@ -36,7 +36,7 @@ kept: the window, the open chunk, and the keys of the chunks within the last `co
       errors.raise(("core longshort: window = %d, chunk = %d and context = %d come round together only every %d tokens, expected at most %d")
         :format(cfg.window, c, cfg.context, back, most - cfg.context - ring), { status = 2 })
     end
-    return core.build(cfg, {
+    return sparse_transformer.build(cfg, {
       projections = { { "q", D }, { "k", D }, { "v", D }, { "p", rho } },
       modules = function()
         return { { "ln_l", nn.layer_norm(H * D, cfg.ln_eps) }, { "ln_s", nn.layer_norm(H * D, cfg.ln_eps) } }

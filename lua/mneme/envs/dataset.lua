@@ -11,12 +11,12 @@
 --   characters        function(split) -> the number of characters of these tokens; nil: unknown
 --   vocabulary        a checksum of the tokens' meanings, so that a model is not evaluated with another vocabulary
 local ffi = require "ffi"
-local draws = require "mneme.envs.example_random"
+local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local splits = { train = true, valid = true, test = true }
 local common = { batch = 32, seed = 1 }
@@ -191,7 +191,7 @@ local function resolve(name, d, given)
     settings[key] = value
   end
   for key, value in pairs(settings) do
-    values.check(("data set %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
+    setting_types.check(("data set %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
   end
   return settings
 end
@@ -219,7 +219,7 @@ local function new(name, settings)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.first, self.whole = 0, settings.batch
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
-  self.random = draws.new()
+  self.random = example_random.new()
   for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
     local _, n = self.stream(split)
     if n < 2 * self.batch then

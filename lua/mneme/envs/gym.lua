@@ -91,7 +91,8 @@ local function start(self)
   self.n_workers, self.begins = n, { [n] = s.num_envs }
   for w = 0, n - 1 do self.begins[w] = math.floor(w * s.num_envs / n) end
   for w = 0, n - 1 do
-    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w], first = self.begins[w],
+    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w],
+      first = self.begins[w],
       all = s.num_envs, time_limit = s.time_limit, score = s.score, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
@@ -117,7 +118,8 @@ local function share(self)
   if memory == nil then lost(self) end
   local base = ffi.cast("char *", memory)
   local function view(key, pointer) return ffi.cast(pointer, base + places[key]) end
-  self.at = { obs = view("obs", kind.pointer), action = view("action", self.actions.dtype == "f32" and "float *" or "int32_t *"), reward = view("reward", "float *"),
+  self.at = { obs = view("obs", kind.pointer), action = view("action", self.actions.dtype == "f32" and "float *" or "int32_t *"), reward = view("reward",
+    "float *"),
     terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
   self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
     length = view("length", "int32_t *") }

@@ -1,7 +1,7 @@
 -- reference.lua -- what a score is compared with: the mean scores of random actions, of the best policy without memory, and of a perfect
 -- memory, as an environment declares them.  What none is known of is absent.
 local errors = require "mneme.base.errors"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 
 local reference = { names = { "chance", "memoryless", "best" } }
 
@@ -40,7 +40,7 @@ end
 ---A mean score, short.
 ---@param score number
 ---@return string
-function reference.short(score) return score > 0 and score < 1e-3 and "<0.001" or numbers.short(score) end
+function reference.short(score) return score > 0 and score < 1e-3 and "<0.001" or format.short(score) end
 
 ---What guessing scores: without memory where that is known, else with random actions.
 ---@param r any a Reference, or what a config.json has there

@@ -2,11 +2,11 @@
 -- So scores, and all that depends on them, are the same on every rank.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local episodes = require "mneme.learn.episode_stats"
+local episode_stats = require "mneme.learn.episode_stats"
 local ranks = require "mneme.tensor.ranks"
 
 local C, check = engine.C, engine.check
-local Episodes = getmetatable(episodes(1))
+local Episodes = getmetatable(episode_stats(1))
 local FIELDS = 5                   -- step, environment, score, return, length
 
 ---@class SharedEpisodes: Episodes
@@ -17,7 +17,7 @@ Shared.__index = Shared
 ---@param most integer episodes that can end on one rank between two calls of settle
 ---@return SharedEpisodes
 local function new(num_envs, most)
-  local self = setmetatable(episodes(num_envs), Shared)
+  local self = setmetatable(episode_stats(num_envs), Shared)
   self.mine, self.ended = ffi.new("float[?]", most * FIELDS), 0
   return self
 end

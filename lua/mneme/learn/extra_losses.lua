@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local module_class = require "mneme.tensor.module"
+local tensor_module = require "mneme.tensor.module"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -64,10 +64,10 @@ function extra_losses.read(what, extra, of_class)
       if tensor.is(one) then
         errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name))
       end
-      module.children[#module.children + 1] = { name, module_class.need(("%s: modules.%s"):format(what, name), one) }
+      module.children[#module.children + 1] = { name, tensor_module.need(("%s: modules.%s"):format(what, name), one) }
     end
   end
-  return { terms = terms_of(what, extra.aux), module = module_class.new(module, function() end) }, all
+  return { terms = terms_of(what, extra.aux), module = tensor_module.new(module, function() end) }, all
 end
 
 -- What the user's functions call a leaf: a variable that they close over, or a field of a table there; nil: it was not found.

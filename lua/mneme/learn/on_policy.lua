@@ -11,7 +11,7 @@ local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local extra_losses = require "mneme.learn.extra_losses"
 local learner_settings = require "mneme.runs.learner_settings"
 local lazy = require "mneme.base.lazy"
@@ -127,7 +127,7 @@ local function share(self, what, env)
   self.B = self.num_envs / ranks.size
   if self.B % 1 ~= 0 then
     errors.usage(("%s: num_envs=%d cannot be shared out evenly among %d ranks"):format(what, self.num_envs, ranks.size),
-      ("%d or %d environments, or %s ranks"):format(math.floor(self.B) * ranks.size, math.ceil(self.B) * ranks.size, numbers.divisors(self.num_envs)))
+      ("%d or %d environments, or %s ranks"):format(math.floor(self.B) * ranks.size, math.ceil(self.B) * ranks.size, format.divisors(self.num_envs)))
   end
   self.first = ranks.rank * self.B
   if ranks.size > 1 then env:keep(self.first, self.B) end

@@ -4,7 +4,7 @@
 -- data set's `length`, the steps of a batch and the reach of its gradients, and the core's own settings,
 -- which decide how far its memory reaches.
 local ffi = require "ffi"
-local agents = require "mneme.models.agent"
+local agent = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local extra_losses = require "mneme.learn.extra_losses"
@@ -12,12 +12,12 @@ local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
 local schedule = require("mneme.runs.learner_settings").schedule
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 local sums = ffi.new "double[2]"
 
@@ -144,7 +144,7 @@ function Supervised:describe()
       vocabulary = dataset.vocabulary },
     memory = { carry = self.carry, length = dataset.length }, max_norm = self.max_norm,
     learner = { name = "supervised", config = learner_settings.of(self, defaults) },
-    core = { name = core.file or core.name, config = core.config }, own_words = agents.own_words(core.config or {}), parameters = self.model.module:count() }
+    core = { name = core.file or core.name, config = core.config }, own_words = agent.own_words(core.config or {}), parameters = self.model.module:count() }
 end
 
 ---One line: which model, on what.
@@ -181,7 +181,7 @@ function Supervised:restored(checkpoint)
   if c.result ~= nil and type(c.result) ~= "table" then errors.fail(path .. ": damaged: its result is not a table") end
   self.result = c.result
   for key, value in pairs(c.result or {}) do                                           -- a perplexity may be "Infinity"
-    c.result[key] = type(key) == "string" and tonumber(value) or errors.fail(("%s: damaged: %s of its result"):format(path, values.show(key)))
+    c.result[key] = type(key) == "string" and tonumber(value) or errors.fail(("%s: damaged: %s of its result"):format(path, setting_types.show(key)))
   end
 end
 
@@ -228,7 +228,7 @@ function Supervised:summary()
   local r = self.result
   if not r then return "no evaluation yet", {} end
   local bits = r.bits_per_character and (", %.3f bits per character"):format(r.bits_per_character) or ""
-  local guess = r.commonest and (" (the most frequent answer gives %s)"):format(numbers.short(r.commonest)) or ""
+  local guess = r.commonest and (" (the most frequent answer gives %s)"):format(format.short(r.commonest)) or ""
   return ("on the validation part accuracy %.3f%s, loss %.4f%s"):format(r.accuracy, guess, r.loss, bits),
     { accuracy = r.accuracy, commonest = r.commonest, loss = r.loss, perplexity = r.perplexity, bits_per_character = r.bits_per_character }
 end

@@ -31,19 +31,19 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gate_start = require "mneme.models.gate_start"
-local match = require "mneme.models.core_size"
+local core_size = require "mneme.models.core_size"
 local outcome = require "mneme.runs.outcome"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local reference = lazy "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local rehearsal = lazy "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
-local run_folder = require "mneme.runs.run"
+local runs = require "mneme.runs.run"
 local schedule = require("mneme.runs.learner_settings").schedule
 local starts = require("mneme.runs.folder").starts
 local C = engine.C
@@ -121,7 +121,7 @@ end
 -- Prints what comes with the core that was chosen: its size, how its gates begin, and published settings that replace the script's.
 local function tell_choices(learner, about)
   local cfg, core = learner.cfg, (learner.agent or learner.model or {}).core
-  local lines = { match.text(about) or match.idle(cfg.core) }
+  local lines = { core_size.text(about) or core_size.idle(cfg.core) }
   lines[#lines + 1] = config.meta(cfg).published
   local layers = type(core) == "table" and core.half_lives and core:half_lives()
   lines[#lines + 1] = layers and ("%s: at the start %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil
@@ -138,9 +138,10 @@ local function stretch(learner, cfg, path, step)
   list[#list + 1] = { from_step = step, steps = cfg.steps }
   for i = 2, #list do if list[i].steps ~= list[i - 1].steps then learner.starts = list end end
   if not before or before.steps == cfg.steps then return end
-  local text = ("%s: steps=%s; until this resume, at step %.0f, steps=%s"):format(path, values.show(cfg.steps), step, values.show(before.steps))
+  local text = ("%s: steps=%s; until this resume, at step %.0f, steps=%s"):format(path, setting_types.show(cfg.steps), step, setting_types.show(before.steps))
   if schedule.decays(learner.lr_schedule) then
-    text = text .. ("; lr_schedule=%s continues from the rate that it had there, and ends at step %s"):format(learner.lr_schedule, values.show(cfg.steps))
+    text = text .. ("; lr_schedule=%s continues from the rate that it had there, and ends at step %s"):format(learner.lr_schedule,
+      setting_types.show(cfg.steps))
   end
   print(terminal.fold(text, terminal.columns(1)))
 end
@@ -157,7 +158,7 @@ end
 
 -- "first reached 0.97 at step 8,192; fresh episodes: 0.31 sampled, 0.35 greedy; no memory gives 0.5"
 local function first_reached(learner, step, played)
-  local parts = { ("first reached %g at step %s"):format(learner.stop_score, numbers.grouped(step)) }
+  local parts = { ("first reached %g at step %s"):format(learner.stop_score, format.grouped(step)) }
   if played then parts[2] = ("fresh episodes: %.2f sampled%s"):format(played.score, played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
   parts[#parts + 1] = reference.text(learner.env.reference)
   return table.concat(parts, "; ")
@@ -179,8 +180,8 @@ function trainer.train(learner)
   if own_core or about.torso or about.policy or about.value then
     core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0, own_core)
   end
-  if ranks.size > 1 then ranks.compare("training", run_folder.alike(cfg, about)) end
-  local run, leads = run_folder.open(cfg, about), ranks.rank == 0
+  if ranks.size > 1 then ranks.compare("training", runs.alike(cfg, about)) end
+  local run, leads = runs.open(cfg, about), ranks.rank == 0
   local step, logged, account = 0, 0, resources.begin()
   learner:begin()
   local from = run.resumed and run:latest()

@@ -7,11 +7,11 @@ local ffi = require "ffi"
 local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local policy_losses = require "mneme.learn.policy_losses"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
-local sequences = require "mneme.learn.minibatches"
+local minibatches = require "mneme.learn.minibatches"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -138,14 +138,14 @@ end
 ---The plan that prepares an update, and the leaves of its minibatches.
 function PPO:setup()
   if self.horizon > 0 and self.T % self.horizon ~= 0 then
-    errors.usage(("%s: horizon=%d does not divide num_steps=%d"):format(self.what, self.horizon, self.T), "horizon=" .. numbers.divisors(self.T))
+    errors.usage(("%s: horizon=%d does not divide num_steps=%d"):format(self.what, self.horizon, self.T), "horizon=" .. format.divisors(self.T))
   end
-  self.sequences, self.sums = sequences(self), ffi.new "double[2]"
+  self.sequences, self.sums = minibatches(self), ffi.new "double[2]"
   if self.sequences.count % self.minibatches ~= 0 then
     local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
     errors.usage(("%s: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.what, self.minibatches,
       self.sequences.count, self.num_envs, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""),
-      "minibatches=" .. numbers.divisors(self.sequences.count))
+      "minibatches=" .. format.divisors(self.sequences.count))
   end
   self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()

@@ -1,7 +1,7 @@
 -- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local ffi = require "ffi"
-local core_of = require "mneme.models.core"
+local cores = require "mneme.models.core"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
 local distributions = require "mneme.models.distributions"
@@ -9,13 +9,13 @@ local decays = require "mneme.models.axes.decays"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
-local match = require "mneme.models.core_size"
+local core_size = require "mneme.models.core_size"
 local nn = require "mneme.tensor.nn"
-local nn_module = require "mneme.tensor.module"
+local modules = require "mneme.tensor.module"
 local registry = require "mneme.base.registry"
 local tensor = require "mneme.tensor.tensor"
 local torsos = require "mneme.models.torso"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 local OWN = "a module of the script"
 
@@ -60,7 +60,7 @@ local function fitting_core(given, d_in)
   if type(given) == "table" and type(given[1]) == "string" then
     local config = { d_in = d_in }
     for key, value in pairs(given) do if key ~= 1 then config[key] = value end end
-    given = core_of.new(given[1], config)
+    given = cores.new(given[1], config)
   end
   if given.config.d_in ~= d_in then
     errors.raise(("agent: the core takes d_in=%d, but it is given %d numbers a step: the observations as the torso gives them%s"):format(
@@ -145,7 +145,7 @@ local function agent(options)
     return nn.container { { "torso", torso }, { "core", c.module }, { "heads", usual } }
   end
   if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
-  local sizing = match.fit(core, d_in, like)
+  local sizing = core_size.fit(core, d_in, like)
   core = fitting_core(core, d_in)
   core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions, kind)
@@ -153,7 +153,7 @@ local function agent(options)
     { "critic", heads.children[2][2] } }
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions, kind = kind,
     kind_name = kind_name, action_space = space, told = told,
-    observation_space = env.observation_space, asked = options, script_parameters = match.of_script(module, core, like) }, Agent)
+    observation_space = env.observation_space, asked = options, script_parameters = core_size.of_script(module, core, like) }, Agent)
 end
 
 ---Is part of it made by the run's script alone?
@@ -176,8 +176,8 @@ end
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = core_of.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
-    torso = about.torso and values.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
+  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
+    torso = about.torso and setting_types.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
 end
 
 -- The action of the step before as the memory reads it.
@@ -334,12 +334,12 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if type(torso) == "function" or nn_module.of(torso) then torso = OWN end
+  if type(torso) == "function" or modules.of(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
     own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, parameters = self.module:count(),
-    torso = torso and values.to_json(torso), policy = asked.policy and OWN,
+    torso = torso and setting_types.to_json(torso), policy = asked.policy and OWN,
     distribution = not self.kind_name and OWN or self.action_space.kind ~= "discrete" and self.kind_name or nil,
     value = asked.value and OWN, previous = asked.previous }
 end

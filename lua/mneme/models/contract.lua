@@ -5,10 +5,10 @@ local ffi = require "ffi"
 local costs = require "mneme.models.costs"
 local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
-local new_plan = require "mneme.tensor.plan"
+local plans = require "mneme.tensor.plan"
 local reads = require("mneme.models.core").reads
 local implicit_attention = require "mneme.models.implicit_attention"
-local rig = require "mneme.models.contract_rig"
+local contract_rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local state_arrays = require "mneme.models.state_arrays"
 local tensors = require "mneme.tensor.tensor"
@@ -20,15 +20,15 @@ local CLOSE = 2e-5                       -- float32, two layers
 
 -- A property: f(settings, core) raises an error where it does not hold.
 local function each(what, f)
-  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, rig.build(settings)) tensors.clear_tape() end }
+  contract[#contract + 1] = { name = what, holds = function(settings) f(settings, contract_rig.build(settings)) tensors.clear_tape() end }
 end
 
-local function input(c, steps, stream) return rig.normal({ steps or T, B, c.config.d_in }, stream or 1) end
-local function close(got, want, what) expect.near(rig.apart(got, want), 0, CLOSE, what) end
-local function same(got, want, what) expect.ok(rig.bytes(got) == rig.bytes(want), what .. ": other bits") end
+local function input(c, steps, stream) return contract_rig.normal({ steps or T, B, c.config.d_in }, stream or 1) end
+local function close(got, want, what) expect.near(contract_rig.apart(got, want), 0, CLOSE, what) end
+local function same(got, want, what) expect.ok(contract_rig.bytes(got) == contract_rig.bytes(want), what .. ": other bits") end
 
 local function states_close(c, got, want, what)
-  got, want = rig.visible(c, got), rig.visible(c, want)
+  got, want = contract_rig.visible(c, got), contract_rig.visible(c, want)
   for _, name in ipairs(c:state_names()) do close(got[name], want[name], what .. ", state " .. name) end
 end
 
@@ -49,18 +49,18 @@ end
 local function remembers(c) return next(c.states) ~= nil end
 
 each("a sequence equals its single steps and its parts", function(_, c)
-  local x, done, start = input(c), rig.done(T, B, resets(c)), rig.warm(c, B)
-  local y, after = rig.run(c, x, done, start)
-  expect.ok(rig.finite(y), "y is not finite")
+  local x, done, start = input(c), contract_rig.done(T, B, resets(c)), contract_rig.warm(c, B)
+  local y, after = contract_rig.run(c, x, done, start)
+  expect.ok(contract_rig.finite(y), "y is not finite")
   if remembers(c) then
-    expect.ok(rig.apart(y, rig.run(c, x, nil, start)) > 20 * CLOSE, "the resets change nothing")
-    expect.ok(rig.apart(y, rig.run(c, x, done)) > 20 * CLOSE, "the first state changes nothing")
+    expect.ok(contract_rig.apart(y, contract_rig.run(c, x, nil, start)) > 20 * CLOSE, "the resets change nothing")
+    expect.ok(contract_rig.apart(y, contract_rig.run(c, x, done)) > 20 * CLOSE, "the first state changes nothing")
   end
   local function cut(pieces)
     local state, t0 = start, 0
     for _, t1 in ipairs(pieces) do
-      local part, next_state = rig.run(c, rig.rows(x, t0, t1), rig.rows(done, t0, t1), state)
-      close(part, rig.rows(y, t0, t1), ("rows %d to %d"):format(t0, t1))
+      local part, next_state = contract_rig.run(c, contract_rig.rows(x, t0, t1), contract_rig.rows(done, t0, t1), state)
+      close(part, contract_rig.rows(y, t0, t1), ("rows %d to %d"):format(t0, t1))
       state, t0 = next_state, t1
     end
     states_close(c, state, after, "after the last row")
@@ -79,13 +79,13 @@ end)
 each("a plan run row by row equals the sequence", function(_, c)
   local x = tensors.sequence { shape = { T, B, c.config.d_in } }
   local done = tensors.sequence { shape = { T, B }, dtype = "u8" }
-  local start = rig.warm(c, B)
-  local plan = new_plan(function(...) return c(...) end)
+  local start = contract_rig.warm(c, B)
+  local plan = plans(function(...) return c(...) end)
   local y, after = plan(x, done, start)
   for round, step in ipairs { 1, 2, 7, 16, T } do
     x:copy(input(c, T, 10 + round))
-    done:copy(rig.done(T, B, resets(c)))
-    local want, want_after = rig.run(c, x, done, start)
+    done:copy(contract_rig.done(T, B, resets(c)))
+    local want, want_after = contract_rig.run(c, x, done, start)
     for t0 = 0, T - 1, step do plan:rows(t0, math.min(T, t0 + step)) end
     close(y, want, ("by %d rows"):format(step))
     states_close(c, after, want_after, ("by %d rows"):format(step))
@@ -101,7 +101,7 @@ local function by_single_calls(c, x, done, state)
   local steps = x:shape()[1]
   local y = tensors.new { shape = { steps, B, c.d_out } }
   for at = 0, steps - 1 do
-    local row, after = rig.run(c, rig.rows(x, at, at + 1), done and rig.rows(done, at, at + 1), state)
+    local row, after = contract_rig.run(c, contract_rig.rows(x, at, at + 1), done and contract_rig.rows(done, at, at + 1), state)
     ffi.copy(y:data() + at * row:size(), row:data(), 4 * row:size())
     state = after
   end
@@ -109,21 +109,22 @@ local function by_single_calls(c, x, done, state)
 end
 
 each("acting equals single calls that carry the state, in rows and as a whole", function(settings)
-  local c = rig.build(settings, 1, SHORT)
+  local c = contract_rig.build(settings, 1, SHORT)
   local x, done = tensors.sequence { shape = { T, B, c.config.d_in } }, tensors.sequence { shape = { T, B }, dtype = "u8" }
   x:copy(input(c))
-  done:copy(rig.done(T, B, anywhere))
-  local start = rig.warm(c, B)
+  done:copy(contract_rig.done(T, B, anywhere))
+  local start = contract_rig.warm(c, B)
   local steps = c.acts == "steps" or c.claims.steps == "exact"             -- else it acts as a sequence
-  local want, want_after = (steps and by_single_calls or rig.run)(c, x, done, start)
-  local plan = new_plan(function(...) return c:act(...) end)
+  local want, want_after = (steps and by_single_calls or contract_rig.run)(c, x, done, start)
+  local plan = plans(function(...) return c:act(...) end)
   local y, after = plan(x, done, start)
   for _, step in ipairs { T, 1, 7 } do
     for t0 = 0, T - 1, step do plan:rows(t0, math.min(T, t0 + step)) end
     close(y, want, ("by %d rows"):format(step))
     states_close(c, after, want_after, ("by %d rows"):format(step))
   end
-  if c.acts == "steps" then expect.ok(rig.apart(rig.run(c, x, done, start), want) > 20 * CLOSE, "acts = \"steps\", but a sequence is its steps") end
+  if c.acts == "steps" then expect.ok(contract_rig.apart(contract_rig.run(c, x, done, start), want) > 20 * CLOSE,
+    "acts = \"steps\", but a sequence is its steps") end
 end)
 
 -- Inputs of other values in rows t0 .. t1-1.
@@ -134,10 +135,10 @@ local function changed(c, x, t0, t1)
 end
 
 each("a step of acting looks back as far as the core says", function(settings)
-  local c = rig.build(settings, 1, SHORT)
+  local c = contract_rig.build(settings, 1, SHORT)
   local back = c:reach()
   if not back then                       -- by gradients, since what fades is lost in the digits of a sum
-    local x, seen = rig.normal({ T, B, c.config.d_in }, 1, true), false
+    local x, seen = contract_rig.normal({ T, B, c.config.d_in }, 1, true), false
     c:act(x):slice(0, T - 1, T):sum():backward()
     for i = 0, B * c.config.d_in - 1 do seen = seen or x:grad_data()[i] ~= 0 end
     tensors.clear_tape()
@@ -145,15 +146,16 @@ each("a step of acting looks back as far as the core says", function(settings)
   end
   local n = 2 * (back + 1)
   local last, x = n - 1, input(c, n)
-  local function y_of(inputs) return rig.rows(by_single_calls(c, inputs), last, n) end
+  local function y_of(inputs) return contract_rig.rows(by_single_calls(c, inputs), last, n) end
   local y = y_of(x)
   same(y_of(changed(c, x, 0, last - back)), y, ("the last step, with other inputs more than %d steps before"):format(back))
-  expect.ok(rig.bytes(y_of(changed(c, x, last - back, last - back + 1))) ~= rig.bytes(y), ("the input %d steps before changes nothing"):format(back))
+  expect.ok(contract_rig.bytes(y_of(changed(c, x, last - back, last - back + 1))) ~= contract_rig.bytes(y),
+    ("the input %d steps before changes nothing"):format(back))
 end)
 
 each("the state is as declared, and of the same size after any number of steps", function(_, c)
-  local _, few = rig.run(c, input(c, 1), nil, c:initial(B))
-  local _, many = rig.run(c, input(c, 40), nil, c:initial(B))
+  local _, few = contract_rig.run(c, input(c, 1), nil, c:initial(B))
+  local _, many = contract_rig.run(c, input(c, 40), nil, c:initial(B))
   local floats = 0
   for name, tensor in pairs(few) do
     local shape = table.concat(c:state_shape(name, B), ",")
@@ -171,7 +173,7 @@ end)
 -- How it begins, so that the small constants that rig.build makes large are as they are by default.
 local function as_it_is(settings)
   local defaults = require("mneme.models.core").definition(settings[1]).config
-  return rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
+  return contract_rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
 end
 
 -- Which probes the weights of a way need, each head's numbers along the last axis.
@@ -188,8 +190,8 @@ each("what it reads of the past is what `reads` says", function(settings)
     return expect.ok(not remembers(c), "reads = \"nothing\", but it has a state")
   end
   expect.ok(remembers(c), ("reads = \"%s\", but it has no state"):format(c.reads))
-  local found, linear = rig.measure_reading(c)
-  local other = rig.best_reading(found, linear)
+  local found, linear = contract_rig.measure_reading(c)
+  local other = contract_rig.best_reading(found, linear)
   if not reads.has_weights(c.reads) then
     return expect.ok(not other, ("reads = \"%s\", measured: weights as of reads = \"%s\""):format(c.reads, tostring(other)))
   end
@@ -197,15 +199,15 @@ each("what it reads of the past is what `reads` says", function(settings)
   expect.ok(found, ("reads = \"%s\" cannot be measured without the probes layers.0.v and layers.0.retrieved: leave it out"):format(c.reads))
   expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
   local agrees = found[c.reads]
-  expect.ok(agrees and agrees > rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
+  expect.ok(agrees and agrees > contract_rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
     agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or needed(c.reads),
     other and ("; those of reads = \"%s\" are read"):format(other) or ""))
 end)
 
 each("a step's multiply-adds are as many as `complexity` says", function(settings)
-  local c, steps = rig.build(settings), 6
-  local start, x, after = rig.warm(c, 1), rig.normal({ 1, 1, c.config.d_in }, 60), nil
-  local most = costs.counted(function() after = select(2, rig.run(c, x, nil, start)) end)
+  local c, steps = contract_rig.build(settings), 6
+  local start, x, after = contract_rig.warm(c, 1), contract_rig.normal({ 1, 1, c.config.d_in }, 60), nil
+  local most = costs.counted(function() after = select(2, contract_rig.run(c, x, nil, start)) end)
   local copied, least = {}, 0                    -- what is moved costs nothing
   local function moved(from) for i = 0, from:size() - 1 do copied[from:data()[i]] = true end end
   moved(x)
@@ -232,32 +234,32 @@ local function fresh(c, start, k)
 end
 
 each("a reset equals a fresh start", function(_, c)
-  local x, start = input(c), rig.warm(c, B)
+  local x, start = input(c), contract_rig.warm(c, B)
   for _, k in ipairs { 0, 1, 7, 16, 18 } do
     if not may_cut(c, k) then k = 2 * c.config.segment end
-    local y, after = rig.run(c, x, rig.done(T, B, { { k } }), start)
-    local want, want_after = rig.run(c, rig.rows(x, k, T), nil, fresh(c, start, k))
-    close(rig.rows(y, k, T), want, "reset at " .. k)
+    local y, after = contract_rig.run(c, x, contract_rig.done(T, B, { { k } }), start)
+    local want, want_after = contract_rig.run(c, contract_rig.rows(x, k, T), nil, fresh(c, start, k))
+    close(contract_rig.rows(y, k, T), want, "reset at " .. k)
     states_close(c, after, want_after, "reset at " .. k)
   end
 end)
 
 each("a reset leaves nothing behind", function(_, c)
-  local x, done, huge = input(c), rig.done(T, B, { { 0 } }), rig.warm(c, B)
+  local x, done, huge = input(c), contract_rig.done(T, B, { { 0 } }), contract_rig.warm(c, B)
   for name, s in pairs(huge) do if not c:is_constant(name) then s:fill(1e20) end end
-  local y, after = rig.run(c, x, done, huge)
-  local want, want_after = rig.run(c, x, done, fresh(c, huge, 0))
+  local y, after = contract_rig.run(c, x, done, huge)
+  local want, want_after = contract_rig.run(c, x, done, fresh(c, huge, 0))
   same(y, want, "y")
-  after, want_after = rig.visible(c, after), rig.visible(c, want_after)
+  after, want_after = contract_rig.visible(c, after), contract_rig.visible(c, want_after)
   for _, name in ipairs(c:state_names()) do same(after[name], want_after[name], name) end
 end)
 
 each("reset=false ignores done", function(settings, c)
   if c.config.reset == nil then return end
-  local deaf = rig.build(settings, 1, { reset = false })
-  local x, start = input(c), rig.warm(c, B)
-  local y, after = rig.run(deaf, x, rig.done(T, B, resets(c)), start)
-  local want, want_after = rig.run(c, x, nil, start)
+  local deaf = contract_rig.build(settings, 1, { reset = false })
+  local x, start = input(c), contract_rig.warm(c, B)
+  local y, after = contract_rig.run(deaf, x, contract_rig.done(T, B, resets(c)), start)
+  local want, want_after = contract_rig.run(c, x, nil, start)
   same(y, want, "y")
   for _, name in ipairs(c:state_names()) do same(after[name], want_after[name], name) end
 end)
@@ -288,7 +290,7 @@ end
 -- The numbers of every environment but b, as bytes.
 local function others(tensor, b, axis)
   local blocks, inner = around(tensor, axis)
-  local all, parts, bytes = rig.bytes(tensor), {}, inner * 4
+  local all, parts, bytes = contract_rig.bytes(tensor), {}, inner * 4
   for block = 0, blocks - 1 do
     for env = 0, B - 1 do
       local at = (block * B + env) * bytes
@@ -299,15 +301,15 @@ local function others(tensor, b, axis)
 end
 
 each("environments do not mix", function(_, c)
-  local x, start = input(c), rig.warm(c, B)
-  local y, after = rig.run(c, x, rig.done(T, B, resets(c)), start)
+  local x, start = input(c), contract_rig.warm(c, B)
+  local y, after = contract_rig.run(c, x, contract_rig.done(T, B, resets(c)), start)
   for b = 0, B - 1 do
     local other = {}
     for name, s in pairs(start) do other[name] = c:is_constant(name) and s or change_env(s, b, c:batch_axis(name)) end
     local more = { unpack(resets(c)) }
     more[#more + 1] = { 5, b }
-    local y2, after2 = rig.run(c, change_env(x, b, 2), rig.done(T, B, more), other)
-    expect.ok(rig.bytes(y) ~= rig.bytes(y2))
+    local y2, after2 = contract_rig.run(c, change_env(x, b, 2), contract_rig.done(T, B, more), other)
+    expect.ok(contract_rig.bytes(y) ~= contract_rig.bytes(y2))
     expect.ok(others(y, b, 2) == others(y2, b, 2), "y of another environment changed with environment " .. b)
     for name in pairs(c.states) do
       local axis = c:batch_axis(name)
@@ -317,15 +319,15 @@ each("environments do not mix", function(_, c)
 end)
 
 each("later inputs do not change earlier outputs", function(_, c)
-  local x, start = input(c), rig.warm(c, B)
-  local y = rig.run(c, x, nil, start)
+  local x, start = input(c), contract_rig.warm(c, B)
+  local y = contract_rig.run(c, x, nil, start)
   for _, k in ipairs { 1, 8, 15, 16, 18 } do
     local later, other = tensors.keep(x), input(c, T, 2)
     local row = B * c.config.d_in
     for i = k * row, T * row - 1 do later:data()[i] = other:data()[i] end
-    local y2 = rig.run(c, later, rig.done(T, B, { { k, 1 } }), start)
-    same(rig.rows(y2, 0, k), rig.rows(y, 0, k), "rows before " .. k)
-    expect.ok(rig.apart(rig.rows(y2, k, k + 1), rig.rows(y, k, k + 1)) > 1e-3, "row " .. k .. " does not change")
+    local y2 = contract_rig.run(c, later, contract_rig.done(T, B, { { k, 1 } }), start)
+    same(contract_rig.rows(y2, 0, k), contract_rig.rows(y, 0, k), "rows before " .. k)
+    expect.ok(contract_rig.apart(contract_rig.rows(y2, k, k + 1), contract_rig.rows(y, k, k + 1)) > 1e-3, "row " .. k .. " does not change")
   end
 end)
 
@@ -333,7 +335,7 @@ end)
 
 -- A direction in the space of a tensor's numbers: one of them, or all with random signs, of length 1.
 local function directions(p, stream)
-  local n, noise = p:size(), rig.normal({ p:size() }, stream)
+  local n, noise = p:size(), contract_rig.normal({ p:size() }, stream)
   local list, best = {}, 0
   for i = 0, n - 1 do if math.abs(p:grad_data()[i]) > math.abs(p:grad_data()[best]) then best = i end end
   for _, i in ipairs { best, (stream * 7919) % n } do list[#list + 1] = function(k) return k == i and 1 or 0 end end
@@ -353,12 +355,12 @@ end
 each("gradients equal difference quotients", function(_, c)
   if c.claims.gradients ~= "exact" then return end
   local steps = 5
-  local x, done = rig.normal({ steps, B, c.config.d_in }, 3, true), rig.done(steps, B, { { 2, 0 }, { 4, 1 } })
-  local start = rig.warm(c, B, true)
+  local x, done = contract_rig.normal({ steps, B, c.config.d_in }, 3, true), contract_rig.done(steps, B, { { 2, 0 }, { 4, 1 } })
+  local start = contract_rig.warm(c, B, true)
   for _, p in ipairs(c:parameters()) do p:zero_grad() end
-  rig.loss_tensor(c, c(x, done, start)):backward()
+  contract_rig.loss_tensor(c, c(x, done, start)):backward()
   tensors.clear_tape()
-  local tried, wrong, _, size = 0, 0, rig.loss(c, rig.run(c, x, done, start))
+  local tried, wrong, _, size = 0, 0, contract_rig.loss(c, contract_rig.run(c, x, done, start))
   for stream, named in ipairs(leaves_of(c, x, start)) do
     local name, leaf = named[1], named[2]
     local n, data, grad, kept = leaf:size(), leaf:data(), leaf:grad_data(), tensors.keep(leaf)
@@ -367,9 +369,9 @@ each("gradients equal difference quotients", function(_, c)
     for _, direction in ipairs(directions(leaf, stream)) do
       local slope = 0
       for k = 0, n - 1 do slope = slope + direction(k) * grad[k] end
-      local ok, quotient = rig.agrees(function(h)
+      local ok, quotient = contract_rig.agrees(function(h)
         for k = 0, n - 1 do data[k] = rest[k] + h * direction(k) end
-        local loss = rig.loss(c, rig.run(c, x, done, start))
+        local loss = contract_rig.loss(c, contract_rig.run(c, x, done, start))
         for k = 0, n - 1 do data[k] = rest[k] end
         return loss
       end, slope, 3e-3 * scale, 1e-7 * size)
@@ -387,12 +389,12 @@ local function all_zero(p, from, to)
 end
 
 each("no gradient crosses a reset, or reaches another environment", function(_, c)
-  local x, start, row, k, b = rig.normal({ T, B, c.config.d_in }, 3, true), rig.warm(c, B, true), B * c.config.d_in, 11, 1
+  local x, start, row, k, b = contract_rig.normal({ T, B, c.config.d_in }, 3, true), contract_rig.warm(c, B, true), B * c.config.d_in, 11, 1
   local function backward(done, from, env)
     local w = tensors.new { shape = { T, B, c.d_out } }
     for i = 0, w:size() - 1 do
       local inside = i >= from * B * c.d_out and (not env or math.floor(i / c.d_out) % B == env)
-      w:data()[i] = inside and rig.weight(i) or 0
+      w:data()[i] = inside and contract_rig.weight(i) or 0
     end
     x:zero_grad()
     for name, s in pairs(start) do if not c:is_constant(name) then s:zero_grad() end end
@@ -401,7 +403,7 @@ each("no gradient crosses a reset, or reaches another environment", function(_, 
     tensors.clear_tape()
     return x:grad_data()
   end
-  local grad = backward(rig.done(T, B, { { k } }), k)
+  local grad = backward(contract_rig.done(T, B, { { k } }), k)
   expect.ok(all_zero(grad, 0, k * row), "a gradient crossed the reset")
   expect.ok(not all_zero(grad, k * row, T * row))
   for name, s in pairs(start) do
@@ -425,10 +427,10 @@ each("parameters survive saving and loading; wrong files change nothing", functi
   local path, list = os.tmpname(), {}
   for name, p in pairs(c:state_dict()) do list[#list + 1] = { name, p } end
   safetensors.write(path, list)
-  local other = rig.build(settings, 2)
+  local other = contract_rig.build(settings, 2)
   local x = input(c)
-  local y, before = rig.run(c, x), rig.run(other, x)
-  expect.ok(rig.apart(y, before) > 1e-3)
+  local y, before = contract_rig.run(c, x), contract_rig.run(other, x)
+  expect.ok(contract_rig.apart(y, before) > 1e-3)
   local dict = safetensors.load(path).tensors
   local name, p = next(dict)
   dict[name] = nil
@@ -437,10 +439,10 @@ each("parameters survive saving and loading; wrong files change nothing", functi
   expect.raises(function() other:load_state_dict(dict) end, "expected %[")
   dict[name], dict.more = p, p
   expect.raises(function() other:load_state_dict(dict) end, "unexpected more")
-  same(rig.run(other, x), before, "after refused loads")
+  same(contract_rig.run(other, x), before, "after refused loads")
   dict.more = nil
   other:load_state_dict(dict)
-  same(rig.run(other, x), y, "after loading")
+  same(contract_rig.run(other, x), y, "after loading")
   os.remove(path)
 end)
 
@@ -449,8 +451,8 @@ for _, kind in ipairs(state_arrays.gates) do gates[kind] = true end
 
 each("a probe gets every named value, and its result is used", function(_, c)
   local x, seen, first, shapes = input(c), {}, nil, {}
-  local y = rig.run(c, x)
-  local probed = rig.run(c, x, nil, nil, function(name, p)
+  local y = contract_rig.run(c, x)
+  local probed = contract_rig.run(c, x, nil, nil, function(name, p)
     expect.ok(tensors.is(p) and not seen[name], name)
     seen[name], first, shapes[name] = true, first or name, p:shape()
     return p
@@ -462,18 +464,18 @@ each("a probe gets every named value, and its result is used", function(_, c)
     expect.ok(not gates[kind] or (shape[1] == x:shape()[1] or shape[1] == 1) and shape[2] == x:shape()[2],
       ("gate %s is [%s], expected [T,B,...]: a gate is [T,B,H] or [T,B,H,n] of heads, else [T,B,n]"):format(name, table.concat(shape, ",")))
   end
-  local forced = rig.run(c, x, nil, nil, function(name, p) return name == first and p * 0.5 or p end)
-  expect.ok(rig.apart(forced, y) > 1e-4, "replacing " .. first .. " changes nothing")
+  local forced = contract_rig.run(c, x, nil, nil, function(name, p) return name == first and p * 0.5 or p end)
+  expect.ok(contract_rig.apart(forced, y) > 1e-4, "replacing " .. first .. " changes nothing")
 end)
 
 each("wrong calls raise errors that name the mistake", function(_, c)
   local name, d = c.name, c.config.d_in
   expect.raises(function() c(3) end, name .. ": x is 3, expected a tensor")
-  expect.raises(function() c(rig.normal({ T, B, d + 1 }, 1)) end, ("expected %%[T,B,%d%%]"):format(d))
-  expect.raises(function() c(rig.normal({ T, d }, 1)) end, "expected %[T,B,")
+  expect.raises(function() c(contract_rig.normal({ T, B, d + 1 }, 1)) end, ("expected %%[T,B,%d%%]"):format(d))
+  expect.raises(function() c(contract_rig.normal({ T, d }, 1)) end, "expected %[T,B,")
   if remembers(c) then expect.raises(function() c(input(c), nil, c:initial(B + 1)) end, "state .* expected %[") end
-  expect.raises(function() c(input(c), rig.done(T, B + 1), c:initial(B)) end, ("expected %%[%d,%d%%]"):format(T, B))
-  expect.raises(function() c(input(c), rig.normal({ T, B }, 1), c:initial(B)) end, "done is float32, expected uint8")
+  expect.raises(function() c(input(c), contract_rig.done(T, B + 1), c:initial(B)) end, ("expected %%[%d,%d%%]"):format(T, B))
+  expect.raises(function() c(input(c), contract_rig.normal({ T, B }, 1), c:initial(B)) end, "done is float32, expected uint8")
   local short, long = c:initial(B), c:initial(B)
   if remembers(c) then
     short[c:state_names()[1]] = nil

@@ -7,7 +7,7 @@ local parameters = require("mneme.tensor.random").parameters
 local reads = require("mneme.models.core").reads
 local implicit_attention = require "mneme.models.implicit_attention"
 local nn = require "mneme.tensor.nn"
-local tensors = require "mneme.tensor.tensor"
+local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
 local rig = {}
@@ -54,14 +54,14 @@ end
 
 ---A leaf full of normal numbers; the same ones for the same stream.
 function rig.normal(shape, stream, grad)
-  local t = tensors.new { shape = shape, grad = grad }
+  local t = tensor.new { shape = shape, grad = grad }
   C.mn_random_normal(7, stream, 2, t:data(), t:size())
   return t
 end
 
 ---done[T,B] with a 1 at each { t, b } (b nil: every environment).
 function rig.done(T, B, where)
-  local done = tensors.new { shape = { T, B }, dtype = "u8" }
+  local done = tensor.new { shape = { T, B }, dtype = "u8" }
   for _, at in ipairs(where or {}) do
     for b = 0, B - 1 do if not at[2] or at[2] == b then done:data()[at[1] * B + b] = 1 end end
   end
@@ -73,7 +73,7 @@ function rig.rows(t, t0, t1)
   local shape, bytes = t:shape(), t:dtype() == "u8" and 1 or 4
   local row = t:size() / shape[1]
   shape[1] = t1 - t0
-  local part = tensors.new { shape = shape, dtype = t:dtype() }
+  local part = tensor.new { shape = shape, dtype = t:dtype() }
   ffi.copy(part:data(), t:data() + t0 * row, (t1 - t0) * row * bytes)
   return part
 end
@@ -84,10 +84,10 @@ function rig.bytes(t) return ffi.string(t:data(), t:size() * (t:dtype() == "u8" 
 ---A state that the core really comes to: the one after some steps, as leaves.
 function rig.warm(c, B, grad)
   local start = grad and {} or c:initial(B)
-  tensors.no_grad(function()
+  tensor.no_grad(function()
     local _, after = c(rig.normal({ 6, B, c.config.d_in }, 50), nil, c:initial(B))
     for name, t in pairs(after) do
-      start[name] = (start[name] or tensors.new { shape = t:shape(), grad = grad and not c:is_constant(name) }):copy(t)
+      start[name] = (start[name] or tensor.new { shape = t:shape(), grad = grad and not c:is_constant(name) }):copy(t)
     end
   end)
   return start
@@ -104,7 +104,7 @@ function rig.visible(c, state)
       if letter == "M" then slot = stride elseif letter == "B" then copy = stride end
       stride = stride * shape[axis]
     end
-    seen[name] = tensors.keep(t)
+    seen[name] = tensor.keep(t)
     local p, M, B = seen[name]:data(), c.sizes.M, state.mask:shape()[2]
     for i = 0, slot and name ~= "mask" and t:size() - 1 or -1 do
       if mask[math.floor(i / slot) % M * B + math.floor(i / copy) % B] ~= 0 then p[i] = 0 end
@@ -116,9 +116,9 @@ end
 ---Run without a tape; y and the final state as leaves.
 function rig.run(c, x, done, state, probe)
   local y, after
-  tensors.no_grad(function()
+  tensor.no_grad(function()
     local a, b = c(x, done, state, probe)
-    y, after = tensors.keep(a), tensors.keep(b)
+    y, after = tensor.keep(a), tensor.keep(b)
   end)
   return y, after
 end
@@ -172,7 +172,7 @@ end
 ---The same as a tensor.
 function rig.loss_tensor(c, y, after)
   local function part(t)
-    local w = tensors.new { shape = t:shape() }
+    local w = tensor.new { shape = t:shape() }
     for k = 0, t:size() - 1 do w:data()[k] = weight(k) end
     return (t * w):sum()
   end
@@ -216,13 +216,13 @@ rig.CLOSE = 0.999                         -- weights that agree better are the s
 -- read[j][i], i over heads and channels; nil: `v` or `retrieved` is not probed.
 local function look(c, stream)
   local d = c.config.d_in
-  local x, copies, B = rig.normal({ STEPS_READ, 1, d }, stream), tensors.new { shape = { STEPS_READ, STEPS_READ + 1, d } }, STEPS_READ + 1
+  local x, copies, B = rig.normal({ STEPS_READ, 1, d }, stream), tensor.new { shape = { STEPS_READ, STEPS_READ + 1, d } }, STEPS_READ + 1
   for step = 0, STEPS_READ - 1 do
     for b = 0, STEPS_READ do ffi.copy(copies:data() + (step * B + b) * d, x:data() + step * d, 4 * d) end
   end
   local now, read, heads = { probes = {}, memory = {}, history = {}, step = STEPS_READ - 1 }, nil, nil
   for step = 1, STEPS_READ do now.history[step] = { step = step - 1, probes = {} } end
-  tensors.no_grad(function()
+  tensor.no_grad(function()
     c:act(x, nil, nil, function(name, p)
       local shape, first = p:shape(), p:shape()[1]
       local row = p:size() / first
@@ -235,7 +235,7 @@ local function look(c, stream)
     end)
     c:act(copies, nil, nil, function(name, p)
       if name == "layers.0.v" then
-        local v = tensors.new { shape = p:shape() }
+        local v = tensor.new { shape = p:shape() }
         local each = v:size() / STEPS_READ / B
         heads = #p:shape() == 4 and p:shape()[3] or 1
         for j = 0, STEPS_READ - 1 do
@@ -254,7 +254,7 @@ local function look(c, stream)
       return p
     end)
   end)
-  tensors.clear_tape()
+  tensor.clear_tape()
   now.probes = now.history[STEPS_READ].probes
   return now, read, heads
 end

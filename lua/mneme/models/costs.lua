@@ -1,7 +1,7 @@
 -- costs.lua -- tables of all cores: `mneme list cores` and `mneme list costs`, the complexities
 -- per token and per sequence.  Formulas and numbers come from the cores' declarations (core.lua, describe).
 local ffi = require "ffi"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local catalogue = require "mneme.base.catalogue"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
@@ -10,7 +10,7 @@ local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local grouped = require("mneme.base.format").grouped
 local nn = require "mneme.tensor.nn"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local costs = {}
@@ -43,7 +43,7 @@ function costs.all(given, N)
       local d, config = core.definition(name), {}
       for key, default in pairs(d.config) do
         keys[key] = true
-        if given[key] then config[key], used[key] = values.parse(key, given[key], default), true end
+        if given[key] then config[key], used[key] = setting_types.parse(key, given[key], default), true end
       end
       local c = nn.dry(core.new, name, config, true)
       list[#list + 1] = { name = name, definition = d, about = c:describe(N), sizes = sizes(c) }
@@ -143,10 +143,10 @@ end
 ---@param f fun()
 ---@return number most
 function costs.counted(f)
-  local kind, shape, before, sum = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES), binding.noting, 0
-  binding.noting = function(signature, given) sum = sum + most_of(signature, given, kind, shape) end
+  local kind, shape, before, sum = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES), op_binding.noting, 0
+  op_binding.noting = function(signature, given) sum = sum + most_of(signature, given, kind, shape) end
   local ok, problem = pcall(f)
-  binding.noting = before
+  op_binding.noting = before
   if not ok then error(problem, 0) end
   return sum
 end

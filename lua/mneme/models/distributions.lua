@@ -9,7 +9,7 @@ local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
-local values = require "mneme.tensor.distributions"
+local distributions = require "mneme.tensor.distributions"
 local ops = tensor.ops
 
 ---@class Policy the distribution of each step's action
@@ -88,7 +88,7 @@ kinds.categorical = {
   fits = function(space) return space.kind == "discrete" end,
   size = function(space) return space.n end,
   show = function(p, space, into) softmax(p, space.n, into) end, names = function(space) return space.names end,
-  of = function(logits) return setmetatable({ parameters = logits, value = values.categorical(logits) }, Categorical) end,
+  of = function(logits) return setmetatable({ parameters = logits, value = distributions.categorical(logits) }, Categorical) end,
 }
 
 -- ---- several categoricals ----
@@ -178,7 +178,7 @@ function Normal:log_prob(actions) return self.value:log_prob(actions):sum(-1) en
 function Normal:entropy() return self.value:entropy():sum(-1) end
 function Normal:kl(other) return self.value:kl(other.value):sum(-1) end
 
-local function normal_of(x, size) return values.normal(part(x, 0, size), part(x, size, 2 * size):exp()) end
+local function normal_of(x, size) return distributions.normal(part(x, 0, size), part(x, size, 2 * size):exp()) end
 local function show_normal(p, space, into)
   for k = 0, space.size - 1 do into[k], into[space.size + k] = p[k], math.exp(p[space.size + k]) end
 end

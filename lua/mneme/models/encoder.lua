@@ -5,7 +5,7 @@
 --   local logits = head(y:mean { axis = 1 })           -- to classify the sequence
 -- Settings of the attention are given next to those of the encoder.  Parameters are named as in torch: embed.weight,
 -- positions [max_len,d], layers.N.attn.{q,k,v,out}, what the attention adds (layers.N.attn.e, .q_global, ...), norm1, norm2, ffn.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -35,7 +35,7 @@ local function configure(given)
   if type(given) ~= "table" then bad("expected { attention = \"linformer\", d_model = 64, ... }") end
   local cfg, rest, known = {}, {}, tables.keys(encoder.config)
   for key, value in pairs(encoder.config) do cfg[key] = value end
-  local inner = attention.definition(given.attention or cfg.attention)
+  local inner = encoder_attention.definition(given.attention or cfg.attention)
   for _, key in ipairs(tables.keys(inner.config)) do known[#known + 1] = key end
   for key, value in pairs(given) do
     local default = encoder.config[key]
@@ -59,8 +59,8 @@ end
 local function layer_attention(cfg, settings)
   local H, D, d = cfg.n_heads, cfg.d_head, cfg.d_model
   local sizes = { H = H, D = D, N = cfg.max_len }
-  local inner = attention.new(cfg.attention, settings, sizes)
-  local definition = attention.definition(cfg.attention)
+  local inner = encoder_attention.new(cfg.attention, settings, sizes)
+  local definition = encoder_attention.definition(cfg.attention)
   local children, extra = {}, {}
   local function add(name, n)
     local m = nn.linear(d, H * n)
@@ -71,7 +71,7 @@ local function layer_attention(cfg, settings)
     end
   end
   local q, k, v = add("q", D), add("k", D), add("v", D)
-  for _, e in ipairs(definition.extras and definition.extras(attention.configure(cfg.attention, settings), sizes) or {}) do
+  for _, e in ipairs(definition.extras and definition.extras(encoder_attention.configure(cfg.attention, settings), sizes) or {}) do
     extra[e[1]] = add(e[1], e[2])
   end
   local out = nn.linear(H * D, d, { act = block.closing(cfg.flow) })
@@ -144,7 +144,7 @@ function encoder.new(given)
     return e
   end)
   m.config, m.d_out = cfg, cfg.d_model
-  for key, value in pairs(attention.configure(cfg.attention, settings)) do
+  for key, value in pairs(encoder_attention.configure(cfg.attention, settings)) do
     if m.config[key] == nil then m.config[key] = value end
   end
   return m

@@ -5,7 +5,7 @@
 local block = require "mneme.models.block"
 local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
-local combinations = require "mneme.models.gated_linear_rules"
+local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.axes.gates"
@@ -178,9 +178,9 @@ end
 ---@param cfg table
 ---@return string
 function family.equations(cfg)
-  local memory, feature = combinations.memory(cfg), feature_maps.list[cfg.feature]
+  local memory, feature = gated_linear_rules.memory(cfg), feature_maps.list[cfg.feature]
   local gate = memory.gate or gates.list[cfg.gate]
-  local use = combinations.decay(cfg)
+  local use = gated_linear_rules.decay(cfg)
   local kept = use and decay_rules.law(use, gate) or {}
   local law = type(memory.doc) == "function" and memory.doc(cfg, gate, kept) or memory.doc
   local lines = { "v = W x,  k = phi(x),  q = " .. (cfg.query == "double" and "phi(W x)" or "phi(x)") }
@@ -209,9 +209,9 @@ end
 ---@param given table what the user set
 ---@param lenient boolean? ignore settings that make no difference
 function family.build(cfg, given, lenient)
-  combinations.check(cfg, given, lenient)
-  local memory, feature = combinations.memory(cfg), feature_maps.list[cfg.feature]
-  local K, use = feature_maps.size(cfg), combinations.decay(cfg)
+  gated_linear_rules.check(cfg, given, lenient)
+  local memory, feature = gated_linear_rules.memory(cfg), feature_maps.list[cfg.feature]
+  local K, use = feature_maps.size(cfg), gated_linear_rules.decay(cfg)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
   local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }

@@ -18,7 +18,7 @@
 --   vector       one vector per layer, into which every step is mixed
 --   nothing      there is no memory
 local ffi = require "ffi"
-local rules = require "mneme.models.implicit_attention_rules"
+local implicit_attention_rules = require "mneme.models.implicit_attention_rules"
 
 local implicit_attention = {}
 local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
@@ -34,18 +34,18 @@ end
 -- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they give what is forgotten (1 - gate
 -- stays) or what stays.  why: there are no weights.
 local ways = {
-  gated = { rule = rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink f",
+  gated = { rule = implicit_attention_rules.gated, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink f",
     forgets = { { "gamma", true }, { "beta", true }, { "f" } } },
-  kept = { rule = rules.kept, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink keep_v keep_k",
+  kept = { rule = implicit_attention_rules.kept, needs = { "q", "k" }, may = set "beta gamma p_q p_k p_gamma shrink keep_v keep_k",
     forgets = { { "keep_k" }, { "keep_v" } } },
-  delta = { rule = rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
-  fastweight = { rule = rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
-  gated_delta = { rule = rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
-  bonus = { rule = rules.bonus, needs = { "r", "k", "w", "first" }, forgets = { { "w" } } },
-  unlearned = { rule = rules.unlearned, needs = { "r", "k_write", "k_out", "k_back", "w" }, forgets = { { "w" } } },
-  averages = { rule = rules.averages, needs = { "w", "first" }, forgets = { { "w" } } },
-  softmax = { rule = rules.softmax },
-  frames = { rule = rules.frames },
+  delta = { rule = implicit_attention_rules.delta, needs = { "q", "k" }, singles = { "gamma", "beta" }, may = set "p_q p_k", forgets = { { "gamma", true } } },
+  fastweight = { rule = implicit_attention_rules.fastweight, needs = { "q", "k" }, singles = { "beta" }, may = set "p_q p_k", forgets = {} },
+  gated_delta = { rule = implicit_attention_rules.gated_delta, needs = { "q", "k" }, singles = { "keep", "beta" }, forgets = { { "keep" } } },
+  bonus = { rule = implicit_attention_rules.bonus, needs = { "r", "k", "w", "first" }, forgets = { { "w" } } },
+  unlearned = { rule = implicit_attention_rules.unlearned, needs = { "r", "k_write", "k_out", "k_back", "w" }, forgets = { { "w" } } },
+  averages = { rule = implicit_attention_rules.averages, needs = { "w", "first" }, forgets = { { "w" } } },
+  softmax = { rule = implicit_attention_rules.softmax },
+  frames = { rule = implicit_attention_rules.frames },
   joint = { why = "no weight belongs to a step: this core's decay is no product of values and keys, so each element of its matrix forgets at "
     .. "its own rate", no_horizon = "each element of this core's matrix forgets at its own rate, so a head has no half-life" },
   vector = { why = "no weight belongs to a step: this core keeps one vector a layer, and mixes every step into all of it",
@@ -98,7 +98,7 @@ end
 function implicit_attention.size(now)
   local way = ways[now.reads] or {}
   if now.reads == "softmax" then return size_of_softmax(now) end
-  if now.reads == "frames" then return rules.held(now) and 1 or 0, 1 end
+  if now.reads == "frames" then return implicit_attention_rules.held(now) and 1 or 0, 1 end
   local read, heads, layers, odd = {}, nil, 0, false
   for _, list in ipairs { way.needs or {}, way.singles or {} } do
     for _, kind in ipairs(list) do read[kind] = true end
@@ -117,8 +117,8 @@ end
 local function fits(now, layer)
   local way = ways[now.reads]
   local function size(kind)
-    local x, n = rules.part(now, layer, 0, kind)
-    local p, m = rules.part(now, layer, 0, "p_" .. kind)
+    local x, n = implicit_attention_rules.part(now, layer, 0, kind)
+    local p, m = implicit_attention_rules.part(now, layer, 0, "p_" .. kind)
     return x and (p and n * m or n)
   end
   local K = size(way.needs[1])
@@ -175,7 +175,7 @@ function implicit_attention.note(now, beside)
   local layers, heads = implicit_attention.size(now)
   local chunks, memory = false, false
   for row = 0, layers * heads - 1 do
-    rules.each_entry(now, math.floor(row / heads), row % heads, function(_, steps, weight)
+    implicit_attention_rules.each_entry(now, math.floor(row / heads), row % heads, function(_, steps, weight)
       chunks, memory = chunks or steps > 1 and weight > 0, memory or steps == 0 and weight > 0
     end)
   end
@@ -204,7 +204,7 @@ end
 -- How many steps back the oldest one lies that a head of softmax sees now.
 local function reach(now, layer, head)
   local most = 0
-  rules.each_entry(now, layer, head, function(back, steps, weight)
+  implicit_attention_rules.each_entry(now, layer, head, function(back, steps, weight)
     if weight > 0 then most = math.max(most, back + steps - 1) end
   end)
   return most
@@ -220,7 +220,7 @@ end
 function implicit_attention.horizon(now, layer, head)
   local history, groups = now.history, {}
   if implicit_attention.reaches(now) then
-    local steps = now.reads == "frames" and rules.held(now) - 1 or reach(now, layer, head)
+    local steps = now.reads == "frames" and implicit_attention_rules.held(now) - 1 or reach(now, layer, head)
     return steps, steps
   end
   local forgets = (ways[now.reads] or {}).forgets
@@ -230,7 +230,7 @@ function implicit_attention.horizon(now, layer, head)
     local logs, n, count = nil, 0, 0
     for j = #history, math.max(1, #history - WINDOW + 1), -1 do
       if not history[j].probes then break end
-      local x, size = rules.whole(history[j], layer, head, gate[1])
+      local x, size = implicit_attention_rules.whole(history[j], layer, head, gate[1])
       if not x then break end
       if not logs then logs, n = ffi.new("double[?]", size), size end
       for i = 0, n - 1 do logs[i] = logs[i] + math.log(math.max(1e-30, gate[2] and 1 - x[i] or x[i])) end

@@ -1,6 +1,6 @@
 -- kernel_attention.lua -- attention by products of features, for the attentions linear, rfa and performer: with
 -- weights phi(q_i).phi(k_j), keys and values are summed before they are multiplied with a query, so the cost is linear in N.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -11,7 +11,7 @@ function kernel.number(x) return tensor.new { x } end
 
 ---W x of every head: x [B,H,N,D], features [H,m,D] -> [B,H,N,m].
 function kernel.project(x, features)
-  local w, B, s = attention.turned(features), x:shape()[1], features:shape()
+  local w, B, s = encoder_attention.turned(features), x:shape()[1], features:shape()
   local copies = tensor.new({ shape = { B, 1, 1, 1 } }):fill(1)
   return ops.matmul(x, ops.mul(copies, ops.reshape(w, { d0 = 1, d1 = s[1], d2 = s[3], d3 = s[2] })))
 end
@@ -21,16 +21,16 @@ end
 ---@param fk Tensor phi(k) [B,H,N,K]
 ---@param v Tensor [B,H,N,D]
 function kernel.sums(fq, fk, v)
-  local num = ops.matmul(fq, ops.matmul(attention.turned(fk), v))
+  local num = ops.matmul(fq, ops.matmul(encoder_attention.turned(fk), v))
   local total = ops.sum { x = fk, axis = 2, keepdim = 1 }
-  return num, ops.matmul(fq, attention.turned(total))
+  return num, ops.matmul(fq, encoder_attention.turned(total))
 end
 
 ---Over the tokens up to one's own: num / clamp(den + eps).  `options`: eps, den_clamp, ... of linear_attention.
 function kernel.causal(fq, fk, v, options)
-  options.q, options.k, options.v = attention.by_time(fq), attention.by_time(fk), attention.by_time(v)
+  options.q, options.k, options.v = encoder_attention.by_time(fq), encoder_attention.by_time(fk), encoder_attention.by_time(v)
   local y = ops.linear_attention(options)
-  return attention.by_copy(y)
+  return encoder_attention.by_copy(y)
 end
 
 ---num and den over the tokens up to one's own: den is the sum of one more value, which is 1.

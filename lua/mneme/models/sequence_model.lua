@@ -1,8 +1,8 @@
 -- sequence_model.lua -- a model for data sets: embedding, a core or an encoder, logits.
 local errors = require "mneme.base.errors"
-local match = require "mneme.models.core_size"
+local core_size = require "mneme.models.core_size"
 local nn = require "mneme.tensor.nn"
-local reader = require "mneme.models.encoder_core"
+local encoder_core = require "mneme.models.encoder_core"
 
 ---@class SequenceModel
 ---@field core table a Core, or an encoder in its place
@@ -32,7 +32,7 @@ local function new(options)
   end
   errors.need("sequence_model: dataset", dataset, "buffers", "mn.dataset(...)")
   if options.encoder ~= nil then
-    core = reader.new(options.encoder)
+    core = encoder_core.new(options.encoder)
     if dataset.carried then
       errors.usage(("sequence_model: an encoder sees the whole of what it reads, and %s asks for the token that comes next"):format(dataset.name),
         "mn.core(...) reads from left to right")
@@ -44,7 +44,7 @@ local function new(options)
   local head = head_of(core)
   local function like(c) return nn.container { { "embed", embed }, { "core", c.module }, { "head", head_of(c) } } end
   local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }
-  return setmetatable({ core = core, embed = embed, head = head, module = module, script_parameters = match.of_script(module, core, like) }, Model)
+  return setmetatable({ core = core, embed = embed, head = head, module = module, script_parameters = core_size.of_script(module, core, like) }, Model)
 end
 
 ---Pass a batch of sequences through it.

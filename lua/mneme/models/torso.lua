@@ -5,7 +5,7 @@ local tables = require "mneme.base.tables"
 local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 
 local torso = {}
@@ -281,7 +281,7 @@ function torso.rows()
   for _, name in ipairs(tables.keys(kinds)) do
     local options = {}
     for _, key in ipairs(tables.keys(kinds[name].options)) do
-      options[#options + 1] = ("%s=%s"):format(key, values.show(kinds[name].options[key]))
+      options[#options + 1] = ("%s=%s"):format(key, setting_types.show(kinds[name].options[key]))
     end
     rows[#rows + 1] = { name, kinds[name].reads, table.concat(options, " ") }
   end

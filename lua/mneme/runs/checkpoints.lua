@@ -7,7 +7,7 @@ local sealed = require("mneme.base.json").sealed
 local lazy = require "mneme.base.lazy"
 local safetensors = lazy "mneme.tensor.safetensors"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local checkpoints = {}
 
@@ -83,7 +83,8 @@ end
 function checkpoints.whole(path, key, n, most)
   most = most or 2 ^ 53
   if type(n) ~= "number" or n < 0 or n % 1 ~= 0 or n > most then
-    errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, values.show(n)) .. (most < 2 ^ 53 and (" up to %.0f"):format(most) or ""))
+    errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, setting_types.show(n)) .. (most < 2 ^ 53
+      and (" up to %.0f"):format(most) or ""))
   end
   return n
 end

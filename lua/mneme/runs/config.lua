@@ -13,7 +13,7 @@ local source_files = require "mneme.base.source_files"
 local given_words = require "mneme.runs.given_words"
 local published_values = require "mneme.runs.published_values"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local config = {
   arguments = nil,         -- the command line's words after the script; set by runs/script.lua
@@ -116,7 +116,7 @@ end
 function config.finish(script)
   local words, lost = {}, nil
   for i, pair in ipairs(typed) do
-    words[i] = pair[1] .. "=" .. values.show(pair[2])
+    words[i] = pair[1] .. "=" .. setting_types.show(pair[2])
     if pair[1] == "run" and not files.is_folder(pair[2]) then lost = words[i] end
   end
   if config.opened or not words[1] or ranks.size > 1 then return end          -- ranks say themselves where they differ
@@ -133,7 +133,7 @@ local function declare(defaults, about)
     if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then
       errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
     elseif key ~= "quick" and key ~= "full" then
-      values.check_default(key, default)
+      setting_types.check_default(key, default)
       schema[key] = { default = default, about = ranged(key, default, about_of(key, about[key])) }
       own[#own + 1] = key
     end
@@ -145,7 +145,7 @@ local function declare(defaults, about)
     if key == "size" and (mine and type(mine.default) ~= "string" or schema.parameters) then goto continue end
     if mine and type(mine.default) ~= type(s[2]) then
       errors.raise(("config: every script has %s (%s); it is a %s, and cannot be %s here: choose another name"):format(key, s[3][1],
-        type(s[2]), values.show(mine.default)))
+        type(s[2]), setting_types.show(mine.default)))
     end
     if mine then
       for field, value in pairs(s[3]) do if mine.about[field] == nil then mine.about[field] = value end end
@@ -200,7 +200,7 @@ local function read_learners(defaults, arguments)
     if type(defaults[size]) == "table" then names[#names + 1] = defaults[size].learner end
   end
   for _, word in ipairs(arguments) do
-    local key, text = values.pair(word)
+    local key, text = setting_types.pair(word)
     if key == "resume" then chosen = require("mneme.runs.folder").read_info(text).config.learner or chosen end    -- late: as below
     for name in (key == "learner" and text or ""):gmatch "[^,]+" do
       names[#names + 1], chosen = name, name
@@ -238,11 +238,11 @@ local function set_all(cfg, schema, new, what, chosen)
     errors.raise(("config: %s is a %s, expected { key = value }"):format(what, type(new)))
   end
   for key, value in pairs(new) do
-    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, values.known(schema)) end
-    local other = values.is_named(value) and values.is_named(cfg[key]) and value[1] ~= cfg[key][1]
+    if not schema[key] then errors.unknown(("setting in %s:"):format(what), key, setting_types.known(schema)) end
+    local other = setting_types.is_named(value) and setting_types.is_named(cfg[key]) and value[1] ~= cfg[key][1]
     local old = cfg[key]
     if old == nil then old = schema[key].default end
-    if not (chosen and other) then cfg[key] = values.merge(key, old, value) end
+    if not (chosen and other) then cfg[key] = setting_types.merge(key, old, value) end
   end
 end
 
@@ -258,8 +258,8 @@ local function resume(cfg, schema, given, folder)
   for i = #given, 1, -1 do
     local key, text = given[i][1], given[i][2]
     if not may_change[key] then
-      local value = values.from_json(info.config[key], schema[key] and schema[key].default)
-      if value == nil or text ~= (values.is_named(value) and value[1]) and not values.same(text, value) then
+      local value = setting_types.from_json(info.config[key], schema[key] and schema[key].default)
+      if value == nil or text ~= (setting_types.is_named(value) and value[1]) and not setting_types.same(text, value) then
         errors.usage(("resume takes every value from %s/config.json: '%s' cannot change"):format(folder, key),
           "steps, view, threads, device, precision, emulate, debug and profile can")
       end
@@ -268,7 +268,7 @@ local function resume(cfg, schema, given, folder)
   end
   for key, value in pairs(info.config) do
     local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
-    stored[key] = values.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
+    stored[key] = setting_types.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
   set_all(cfg, schema, stored, folder .. "/config.json")
   return info
@@ -288,10 +288,10 @@ end
 local function take_axes(survey, arguments, schema)
   local rest = {}
   for _, word in ipairs(arguments) do
-    local key, text = values.pair(word)
+    local key, text = setting_types.pair(word)
     local entry = key and schema[key:match "^[^.]+"]
-    if entry and text:find(",", 1, true) and values.is_one(key, entry.default) then
-      survey.axes[#survey.axes + 1] = { name = key, texts = values.items(text) }
+    if entry and text:find(",", 1, true) and setting_types.is_one(key, entry.default) then
+      survey.axes[#survey.axes + 1] = { name = key, texts = setting_types.items(text) }
     else rest[#rest + 1] = word end
   end
   return rest
@@ -327,7 +327,7 @@ local guard = {
 -- What every setting is before anything is chosen.
 local function defaults_of(schema)
   local cfg = {}
-  for key, entry in pairs(schema) do if not entry.of_learner then cfg[key] = values.copy(entry.default) end end
+  for key, entry in pairs(schema) do if not entry.of_learner then cfg[key] = setting_types.copy(entry.default) end end
   return cfg
 end
 
@@ -356,16 +356,16 @@ local function sizing_of(cfg, own, given)
   local named, text = {}, type(cfg.size) == "string" and cfg.size or "script"
   for _, pair in ipairs(given) do named[pair[1]:match "^core%.(.*)" or pair[1]] = true end
   if not own then return nil end
-  if not (values.is_named(cfg.core) and values.is_named(own.core)) then
+  if not (setting_types.is_named(cfg.core) and setting_types.is_named(own.core)) then
     if named.size and type(cfg.size) == "string" then errors.usage("size=" .. text .. ": this script has no core as a setting") end
     return nil
   end
   text, own.core.size, cfg.core.size = tostring(cfg.core.size or text), nil, nil            -- core.size=N: of this core alone
-  local size = (text == "script" or text == "published") and text or values.number(text)
+  local size = (text == "script" or text == "published") and text or setting_types.number(text)
   if not size or type(size) == "number" and not (size >= 1 and size % 1 == 0 and size < 2 ^ 40) then
     errors.usage(("size=%s: expected script, published or a number of parameters"):format(text))
   end
-  return { size = size, script = own.core, given = named, same = values.show(cfg.core) == values.show(own.core) }
+  return { size = size, script = own.core, given = named, same = setting_types.show(cfg.core) == setting_types.show(own.core) }
 end
 
 local declared = {}         -- the arguments of the run, and where its settings were declared
@@ -416,7 +416,7 @@ function config.new(defaults, about)
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
-        given_words.blame(pair, values.set, cfg, schema, pair[1], pair[2])
+        given_words.blame(pair, setting_types.set, cfg, schema, pair[1], pair[2])
       end
     end
   end
@@ -430,7 +430,7 @@ function config.new(defaults, about)
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
     lay_out(own, schema, sized, size, published, function()
-      for _, word in ipairs(own_core or {}) do values.set(own, schema, word:match "^([^=]*)=(.*)$") end
+      for _, word in ipairs(own_core or {}) do setting_types.set(own, schema, word:match "^([^=]*)=(.*)$") end
     end)
     layers = lay_out(cfg, schema, sized, size, published, function()
       command_line "core"
@@ -458,7 +458,7 @@ function config.new(defaults, about)
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
-      if last[key] then given_words.blame(last[key], values.check, key, cfg[key], entry.about) else values.check(key, cfg[key], entry.about) end
+      if last[key] then given_words.blame(last[key], setting_types.check, key, cfg[key], entry.about) else setting_types.check(key, cfg[key], entry.about) end
       for_learner[key] = entry.of_learner
     end
   end
@@ -467,7 +467,7 @@ function config.new(defaults, about)
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
   meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and published_values.origins(layers),
-    core = values.copy(cfg.core) }
+    core = setting_types.copy(cfg.core) }
   if config.survey then
     config.survey.published = published
     config.survey.cfg, config.survey.schema, config.survey.words, config.survey.sizing = cfg, schema, arguments, sizing

@@ -8,12 +8,12 @@
 --   profile=jit   prints the loops that LuaJIT could not compile, and why, by file and line
 local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
-local flame = require "mneme.runs.flame_graph"
+local flame_graph = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
-local places = require "mneme.tensor.op_locations"
+local op_locations = require "mneme.tensor.op_locations"
 local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
-local traces = require "mneme.runs.jit_report"
+local jit_report = require "mneme.runs.jit_report"
 
 local MOST = 20                      -- lines of a table that is printed
 
@@ -100,7 +100,7 @@ local function stacks_of(learner)
   local stacks, by_line, total = {}, {}, 0
   for _, p in ipairs(learner:plans()) do
     for _, call in ipairs(p[2]:costs()) do
-      local from = places.stacks[call.place] or "?"
+      local from = op_locations.stacks[call.place] or "?"
       local stack = p[1] .. ";" .. from .. ";" .. call.name
       stacks[stack] = (stacks[stack] or 0) + call.seconds
       local line = ("%-28s %-6s %s"):format(from:match "[^;]*$", p[1], call.name)
@@ -119,8 +119,8 @@ local function show_profile(self)
   for i = 1, math.min(#list, MOST) do print(("%5.1f %%  %8.3f s  %s"):format(100 * list[i][2] / math.max(total, 1e-9), list[i][2], list[i][1])) end
   if #list > MOST then print(("                    and %d more"):format(#list - MOST)) end
   local path = self.run.path .. "/profile"
-  files.write(path .. ".txt", { flame.folded(stacks) })
-  files.write(path .. ".svg", { flame.svg(stacks, config.meta(self.cfg).name .. ": seconds in ops") })
+  files.write(path .. ".txt", { flame_graph.folded(stacks) })
+  files.write(path .. ".svg", { flame_graph.svg(stacks, config.meta(self.cfg).name .. ": seconds in ops") })
   print(("%s.svg, %s.txt"):format(path, path))
 end
 
@@ -129,7 +129,7 @@ function Inspection:close(_, ok)
   if not ok or ranks.rank ~= 0 then return end
   if self.cfg.profile == "1" then show_profile(self) end
   if self.cfg.profile == "jit" then
-    for _, line in ipairs(traces.report(MOST)) do print(line) end
+    for _, line in ipairs(jit_report.report(MOST)) do print(line) end
   end
 end
 

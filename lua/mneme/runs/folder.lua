@@ -5,7 +5,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local folder = {
   held = nil,              -- path -> its newest checkpoint when it was first asked for, while this is a table: a run goes on, and removes it
@@ -55,11 +55,11 @@ local words = { string = "a text", number = "a number", boolean = "true or false
 function folder.fault(value, shape, name)
   if type(shape) == "string" then
     if type(value) == shape or shape == "number" and (value == "NaN" or value == "Infinity" or value == "-Infinity") then return nil end
-    return ("%s is %s, expected %s"):format(name, values.show(value), words[shape])
+    return ("%s is %s, expected %s"):format(name, setting_types.show(value), words[shape])
   end
   local list = shape[1] ~= nil
   if type(value) ~= "table" or value == json.null or next(value) ~= nil and json.is_array(value) ~= list then
-    return ("%s is %s, expected %s"):format(name, values.show(value), list and "a list" or "an object")
+    return ("%s is %s, expected %s"):format(name, setting_types.show(value), list and "a list" or "an object")
   end
   for key, inner in pairs(value) do
     local of = list and shape[1] or shape[key] or shape["*"]
@@ -206,7 +206,7 @@ end
 function starts.text(info, key)
   local parts, before = {}, nil
   for _, start in ipairs(starts.of(info)) do
-    local value = start[key] ~= nil and values.show(start[key]) or before
+    local value = start[key] ~= nil and setting_types.show(start[key]) or before
     if value ~= before then parts[#parts + 1] = before and ("%s from step %.0f"):format(value, start.from_step) or value end
     before = value
   end
@@ -237,7 +237,7 @@ function starts.altered(info)
   local list = {}
   for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
     for _, what in ipairs(type(start) == "table" and type(start.altered) == "table" and start.altered or {}) do
-      list[#list + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, values.show(what))
+      list[#list + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, setting_types.show(what))
     end
   end
   return list

@@ -5,7 +5,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local lazy = require "mneme.base.lazy"
 local meant = lazy "mneme.runs.meant"
 local text_places = lazy "mneme.base.text_places"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local source_files = require "mneme.base.source_files"
 
 local given_words = {}
@@ -53,7 +53,7 @@ function given_words.renamed(arguments, defaults, own)
   local list = {}
   typed = {}
   for i, word in ipairs(arguments) do
-    local name = values.pair(word)
+    local name = setting_types.pair(word)
     name = name and name:gsub("%-", "_")
     local key = name and learner_settings.cleanrl[name]
     key = key and defaults[name] == nil and own[name] == nil and key
@@ -65,7 +65,7 @@ end
 
 -- The key and text of a word; nil: it asks for help.
 local function key_and_text(word, after, schema)
-  local key, text = values.pair(word)
+  local key, text = setting_types.pair(word)
   if not key then
     key = word:match "^%-%-([%a_][%w_%-]*)$"
     text = "1"
@@ -104,7 +104,7 @@ function given_words.read(arguments, schema)
     local key, text = given_words.blame({ word:match "^[%w_.]*", of_study = of_study }, key_and_text, word, { unpack(arguments, i + 1) }, schema)
     if not key then help = true
     else
-      local list = schema[key] and values.is_named(schema[key].default) and names or rest
+      local list = schema[key] and setting_types.is_named(schema[key].default) and names or rest
       list[#list + 1] = { key, text, of_study = of_study }
     end
   end

@@ -1,6 +1,6 @@
 -- meant.lua -- what was probably meant by a word of the command line that is no setting of the script.
 local catalogue = require "mneme.base.catalogue"
-local core_settings = require "mneme.models.core_setting_docs"
+local core_setting_docs = require "mneme.models.core_setting_docs"
 local engine = require "mneme.base.engine"
 local ffi = require "ffi"
 local meanings = require "mneme.base.meanings"
@@ -58,7 +58,7 @@ function meant.of_key(key, text, schema)
     end
     return head and "write " .. write .. rest or answer
   end
-  if core_settings[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
+  if core_setting_docs[key] and schema.core then return ("it is a setting of the core: core.%s=%s"):format(key, text or "VALUE") end
   if schema.env then return of_environment(key, text) end
   if key == "previous" or key == "hidden" then
     return ("this script makes its agent itself, without %s=; mneme run train %s=%s has it, and mn.agent { %s = ... }"):format(key, key, text or "VALUE", key)

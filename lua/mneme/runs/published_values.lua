@@ -4,7 +4,7 @@
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local published = {}
 
@@ -55,7 +55,7 @@ end
 function published.of(entries, cfg, learner)
   local of_run = thing(cfg)
   if type(entries) == "function" then return entries(of_run[1], cfg) or {}, {} end
-  local found, defaults = of_run[1] and values.entry(entries, of_run) or {}, {}
+  local found, defaults = of_run[1] and setting_types.entry(entries, of_run) or {}, {}
   if cfg.learner ~= learner then
     local class = learner_settings.find(cfg.learner)
     for _, key in ipairs(of_run[1] and learner_keys(entries) or {}) do
@@ -71,8 +71,8 @@ end
 local function list(keys, cfg, own)
   local now, before, differ = {}, {}, false
   for i, key in ipairs(keys) do
-    now[i], before[i] = key .. "=" .. values.show(cfg[key]), values.show(own[key])
-    differ = differ or values.show(cfg[key]) ~= before[i]
+    now[i], before[i] = key .. "=" .. setting_types.show(cfg[key]), setting_types.show(own[key])
+    differ = differ or setting_types.show(cfg[key]) ~= before[i]
   end
   return keys[1] and table.concat(now, ", "), differ and " in place of the script's " .. table.concat(before, ", ") or ""
 end
@@ -82,7 +82,7 @@ local function why_none(entries, cfg, name)
   local of = {}
   for key in pairs(type(entries) == "table" and entries or {}) do
     local learner = tostring(key):match " learner=(%S+)"
-    for option in pairs(learner and values.entry(entries, thing(cfg, learner)) or {}) do of[learner] = of[learner] or learner_settings.keys[option] end
+    for option in pairs(learner and setting_types.entry(entries, thing(cfg, learner)) or {}) do of[learner] = of[learner] or learner_settings.keys[option] end
   end
   of = table.concat(tables.keys(of), " and ")
   return of ~= "" and ("%s's published settings are for %s"):format(name, of) or "no settings are published for " .. name
@@ -104,7 +104,8 @@ function published.text(entries, cfg, own, learner, named, default)
   local replaced, standard, unknown, of_learner = {}, {}, {}, false
   for _, key in ipairs(tables.keys(found)) do
     of_learner = of_learner or learner_settings.keys[key] ~= nil
-    if key ~= "core" and not named[key] and cfg[key] ~= nil and values.show(cfg[key]) ~= values.show(own[key]) then replaced[#replaced + 1] = key end
+    if key ~= "core" and not named[key] and cfg[key] ~= nil
+      and setting_types.show(cfg[key]) ~= setting_types.show(own[key]) then replaced[#replaced + 1] = key end
   end
   for _, key in ipairs(learner_keys(entries)) do
     if not named[key] and cfg[key] ~= nil and found[key] == nil then table.insert(defaults[key] ~= nil and standard or unknown, key) end
@@ -116,8 +117,8 @@ function published.text(entries, cfg, own, learner, named, default)
   if text then parts[#parts + 1] = ("%suses %s's defaults %s%s"):format(why, cfg.learner, text, before) end
   text = not of_learner and not text and core ~= theirs[1] and list(unknown, cfg, own)
   if text then
-    local entry, same = values.entry(entries, theirs) or {}, true
-    for _, key in ipairs(unknown) do same = same and entry[key] ~= nil and values.show(entry[key]) == values.show(cfg[key]) end
+    local entry, same = setting_types.entry(entries, theirs) or {}, true
+    for _, key in ipairs(unknown) do same = same and entry[key] ~= nil and setting_types.show(entry[key]) == setting_types.show(cfg[key]) end
     parts[#parts + 1] = ("%suses the script's own %s%s"):format(why, text, same and (" (%s's)"):format(theirs[1]) or "")
   end
   return parts[1] and table.concat(parts, "; ")
@@ -140,7 +141,7 @@ function published.origins(layers)
     for key, value in pairs(layer[1]) do
       if key ~= "quick" and key ~= "full" then
         of[key] = layer[2]
-        for option in pairs(values.is_named(value) and value or {}) do if option ~= 1 then of[key .. "." .. option] = layer[2] end end
+        for option in pairs(setting_types.is_named(value) and value or {}) do if option ~= 1 then of[key .. "." .. option] = layer[2] end end
       end
     end
   end

@@ -7,10 +7,10 @@ local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.folder"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local log = require "mneme.runs.metrics_log"
+local metrics_log = require "mneme.runs.metrics_log"
 local resources = require "mneme.runs.resources"
 local manifest = require "mneme.runs.manifest"
 local lazy = require "mneme.base.lazy"
@@ -23,7 +23,7 @@ local sealed = require("mneme.base.json").sealed
 local source_files = require "mneme.base.source_files"
 local starts = require("mneme.runs.folder").starts
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
 
 local C = engine.C
@@ -32,7 +32,7 @@ local run = { finished_goes_on = false }     -- resuming a finished run: say so 
 ---@class Run: Folder
 ---@field resumed boolean
 ---@field before table? the outcome of the start before this one
-local Run = setmetatable({}, { __index = folder.Folder })
+local Run = setmetatable({}, { __index = run_folder.Folder })
 Run.__index = Run
 
 -- ---- ranks but the first: they get the folder's path from rank 0, read the same checkpoint, and write nothing ----
@@ -56,7 +56,7 @@ local function follow()
   return setmetatable({ path = told.path, resumed = told.resumed, step = told.step, last_step = told.step or 0 }, Follower)
 end
 
-function Follower:latest() return self.step and folder.load(self.path):of_step(self.step) end
+function Follower:latest() return self.step and run_folder.load(self.path):of_step(self.step) end
 function Follower.due() return false end
 function Follower.log() end
 function Follower:checkpoint(step) self.last_step = step end
@@ -115,8 +115,8 @@ local may_differ = { device = true, threads = true, view = true, where = true }
 ---@param about table of the learner
 ---@return table<string, string>
 function run.alike(cfg, about)
-  local of = { program = run_sources.program(), parameters = values.show(about.parameters), model = json.encode { about.core } }
-  for key, value in pairs(cfg) do if not may_differ[key] then of[key] = values.show(value) end end
+  local of = { program = run_sources.program(), parameters = setting_types.show(about.parameters), model = json.encode { about.core } }
+  for key, value in pairs(cfg) do if not may_differ[key] then of[key] = setting_types.show(value) end end
   for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. files.crc(file.text) end
   return of
 end
@@ -151,7 +151,7 @@ local function write_info(path, info) files.write(path .. "/config.json", { seal
 
 local function first_info(path, cfg, about)
   local settings = {}
-  for key, value in pairs(settings_of(cfg)) do settings[key] = values.to_json(value) end
+  for key, value in pairs(settings_of(cfg)) do settings[key] = setting_types.to_json(value) end
   local info = { mneme = version, format = sealed.FORMAT, id = id_of(cfg, about), config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
@@ -174,7 +174,7 @@ end
 local function markdown(cfg)
   local lines = { "|setting|value|", "|-|-|" }
   for _, key in ipairs(tables.keys(settings_of(cfg))) do
-    lines[#lines + 1] = ("|%s|%s|"):format(key, values.show(cfg[key]))
+    lines[#lines + 1] = ("|%s|%s|"):format(key, setting_types.show(cfg[key]))
   end
   return table.concat(lines, "\n")
 end
@@ -207,7 +207,7 @@ end
 local function lock(path) files.lock(path .. "/lock") end          -- two that trained one run would write one log
 
 local function new_run(cfg, about)
-  local path = cfg.run ~= "" and folder.plain(cfg.run) or new_folder(config.meta(cfg).name)
+  local path = cfg.run ~= "" and run_folder.plain(cfg.run) or new_folder(config.meta(cfg).name)
   local made_by = config.meta(cfg).script
   if made_by and json.decode(json.encode(made_by)) ~= made_by then
     errors.usage(made_by .. ": its name is not UTF-8, and config.json could not name it", "rename the file")
@@ -224,12 +224,12 @@ local function new_run(cfg, about)
 end
 
 local function old_run(cfg)
-  folder.read_info(cfg.resume)
-  lock(folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
-  local altered = manifest.before_resume(folder.plain(cfg.resume), folder.read_info(cfg.resume))
-  files.make_folder(folder.plain(cfg.resume) .. "/checkpoints")
-  for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(folder.plain(cfg.resume) .. place) end
-  local self = setmetatable(folder.load(cfg.resume), Run)
+  run_folder.read_info(cfg.resume)
+  lock(run_folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
+  local altered = manifest.before_resume(run_folder.plain(cfg.resume), run_folder.read_info(cfg.resume))
+  files.make_folder(run_folder.plain(cfg.resume) .. "/checkpoints")
+  for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(run_folder.plain(cfg.resume) .. place) end
+  local self = setmetatable(run_folder.load(cfg.resume), Run)
   self.resumed = true
   self.at = self:newest(function(i, at)       -- what is damaged must not be taken for the newest again
     files.rename(at.path, at.path .. ".damaged")
@@ -261,7 +261,7 @@ local function old_run(cfg)
       before.program or "unknown commit"))
   end
   run_sources.write(self.path, now, self.info)
-  local lost = self.at and self.at.lines - log.lines_of(self.path, self.at.lines) or 0
+  local lost = self.at and self.at.lines - metrics_log.lines_of(self.path, self.at.lines) or 0
   now.lost_lines = lost > 0 and lost or nil
   history[#history + 1] = now
   self.info.history = history
@@ -279,7 +279,7 @@ function run.open(cfg, about)
   config.opened = true
   if ranks.rank > 0 then return follow() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
-  self.log_file = log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
+  self.log_file = metrics_log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
   if self.at then manifest.write(self.path, self.info, self.log_file, self.checkpoints[#self.checkpoints]) end

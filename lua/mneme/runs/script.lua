@@ -10,7 +10,7 @@ local meanings = lazy "mneme.base.meanings"
 local source_files = require "mneme.base.source_files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local script = {}
 local lua_print = print
@@ -21,7 +21,7 @@ local lua_print = print
 function script.setting(words, key)
   local value
   for _, word in ipairs(words) do
-    local name, text = values.pair(word)
+    local name, text = setting_types.pair(word)
     if name == key then value = text end
   end
   return value
@@ -32,7 +32,7 @@ end
 function script.once(words)
   local given = {}
   for _, word in ipairs(words) do
-    local key = values.pair(word)
+    local key = setting_types.pair(word)
     key = key and key:gsub("%-", "_")
     key = learner_settings.cleanrl[key] or key
     if key and given[key] then errors.usage(("%s is given twice: %s and %s"):format(key, given[key], word),
@@ -70,7 +70,7 @@ function script.locate(name)
     local near = errors.nearest(file or name, files.list(folder or "."))
     errors.usage(name .. ": there is no such script", near and "did you mean " .. (folder or "") .. near .. "?")
   end
-  if values.pair(name) == "env" then errors.usage("run: which script?", "mneme run train " .. name) end
+  if setting_types.pair(name) == "env" then errors.usage("run: which script?", "mneme run train " .. name) end
   if name:find "%.%a[%w]*$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
   local function instead(hint) errors.usage(("unknown experiment '%s'"):format(name), hint) end
   if not script.is_experiment(name) and not errors.nearest(name, registry.names "experiments") then

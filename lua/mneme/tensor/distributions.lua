@@ -3,10 +3,10 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
-local ops, describe = tensor.ops, binding.describe
+local ops, describe = tensor.ops, op_binding.describe
 
 local distributions = {}
 

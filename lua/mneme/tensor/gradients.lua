@@ -3,9 +3,9 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local tensor = require "mneme.tensor.tensor"
-local C, ctx, check, ops, describe = engine.C, engine.ctx, engine.check, tensor.ops, binding.describe
+local C, ctx, check, ops, describe = engine.C, engine.ctx, engine.check, tensor.ops, op_binding.describe
 
 local gradients = {}
 

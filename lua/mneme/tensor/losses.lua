@@ -2,9 +2,9 @@
 -- Input and target have the same shape: a loss of shapes that only broadcast is nearly always a mistake.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local tensor = require "mneme.tensor.tensor"
-local ops, describe = tensor.ops, binding.describe
+local ops, describe = tensor.ops, op_binding.describe
 
 local losses = {}
 

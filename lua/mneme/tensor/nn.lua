@@ -8,7 +8,7 @@ local module = require "mneme.tensor.module"
 local parameters = require("mneme.tensor.random").parameters
 local suggest = require("mneme.tensor.op_binding").suggest
 local tensor = require "mneme.tensor.tensor"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local random = require "mneme.tensor.random"
 local engine = require "mneme.base.engine"
 local ops = tensor.ops
@@ -308,7 +308,7 @@ end
 function nn.group_norm(groups, d, eps)
   check_width("group_norm", "groups", groups)
   check_width("group_norm", "d", d)
-  if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels: %s"):format(groups, d, numbers.divisors(d))) end
+  if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels: %s"):format(groups, d, format.divisors(d))) end
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local named = { { "weight", weight }, { "bias", bias } }
   return module.new({ kind = "group_norm", about = groups .. ", " .. d, leaves = { weight, bias }, named = named }, function(_, x)

@@ -5,7 +5,7 @@ local errors = require "mneme.base.errors"
 local terminal = require "mneme.base.terminal"
 local tables = require "mneme.base.tables"
 local lazy = require "mneme.base.lazy"
-local torch = lazy "mneme.tensor.torch_names"
+local torch_names = lazy "mneme.tensor.torch_names"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -311,7 +311,7 @@ function suggest.guard(whose, t, list)
 end
 
 for _, names in ipairs { "functions", "nn", "init" } do
-  suggest[names] = setmetatable({}, { __index = function(_, name) return torch[names][name] end })
+  suggest[names] = setmetatable({}, { __index = function(_, name) return torch_names[names][name] end })
 end
 
 binding.suggest = suggest

@@ -1,7 +1,7 @@
 -- op_locations.lua -- where in a script an op was called, for debug=nan and profile=1.  A place is a stack of "file.lua:line",
 -- outermost first; the engine stores its number with each call that a plan records (mn_set_place).
 local engine = require "mneme.base.engine"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 
 local places = { stacks = {} }
 local numbers = {}                   -- of stacks, as texts
@@ -32,7 +32,7 @@ end
 
 ---Note from now on where ops are applied.
 function places.note()
-  binding.noting = function()
+  op_binding.noting = function()
     local text = stack()
     if not numbers[text] then
       places.stacks[#places.stacks + 1] = text

@@ -3,10 +3,10 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C, ops, suggest = engine.C, tensor.ops, binding.suggest
+local C, ops, suggest = engine.C, tensor.ops, op_binding.suggest
 
 local random = {}
 
@@ -40,7 +40,7 @@ end
 ---@param state Tensor
 function random.set_state(state)
   if not tensor.is(state) or state:dtype() ~= "i32" or state:size() ~= 4 then
-    errors.raise(("random: state is %s, expected four int32"):format(binding.describe(state)))
+    errors.raise(("random: state is %s, expected four int32"):format(op_binding.describe(state)))
   end
   random.key()
   generator:copy(state)
@@ -52,9 +52,9 @@ end
 ---@return Tensor
 function random.dropout(x, p)
   if p == nil then p = 0.5 end
-  if not tensor.is(x) then errors.raise(("dropout: x is %s, expected a tensor"):format(binding.describe(x))) end
+  if not tensor.is(x) then errors.raise(("dropout: x is %s, expected a tensor"):format(op_binding.describe(x))) end
   if not tensor.is(p) then
-    if type(p) ~= "number" or not (p >= 0 and p <= 1) then errors.raise(("dropout: p is %s, expected 0 to 1"):format(binding.describe(p))) end
+    if type(p) ~= "number" or not (p >= 0 and p <= 1) then errors.raise(("dropout: p is %s, expected 0 to 1"):format(op_binding.describe(p))) end
     p = tensor.new { p }
   end
   return (ops.dropout(x, random.key(), p))

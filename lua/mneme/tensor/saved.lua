@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local source_files = require "mneme.base.source_files"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
@@ -94,7 +94,7 @@ end
 ---@param x Tensor|table tensors, numbers, texts, booleans, and tables of them by texts or whole numbers
 function saved.save(path, x)
   if type(path) == "string" then source_files.note_written(path) end
-  if type(path) ~= "string" then errors.raise(("save: the path is %s, expected a text"):format(binding.describe(path))) end
+  if type(path) ~= "string" then errors.raise(("save: the path is %s, expected a text"):format(op_binding.describe(path))) end
   local out = { list = {}, taken = {}, numbered = 0 }
   local tree = described(x, "", out, { depth = 0 })
   safetensors.write(path, out.list, { format = FORMAT, tree = json.encode(tree) })
@@ -135,7 +135,7 @@ end
 ---@return Tensor|table
 ---@return table<string, string> skipped names of what was left out, and why
 function saved.load(path)
-  if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(binding.describe(path))) end
+  if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(op_binding.describe(path))) end
   source_files.note_data(path)
   local file = safetensors.load(source_files.data_at(path))
   local warning = safetensors.warning(path, file.skipped)

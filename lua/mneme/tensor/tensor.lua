@@ -4,11 +4,11 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local suggest = require("mneme.tensor.op_binding").suggest
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
-local handle, describe = ffi.typeof "mn_tensor", binding.describe
+local handle, describe = ffi.typeof "mn_tensor", op_binding.describe
 local dtypes = { f32 = C.MN_F32, i32 = C.MN_I32, u8 = C.MN_U8 }
 local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
@@ -360,7 +360,7 @@ end
 -- ---- ops ----
 
 for op = 0, C.mn_op_count() - 1 do
-  local name, apply, s = binding.bind(op)
+  local name, apply, s = op_binding.bind(op)
   M.ops[name], M.signatures[name] = apply, s
   if not Tensor[name] then Tensor[name] = apply end
 end

@@ -2,7 +2,7 @@
 local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local environments = lazy "mneme.envs.env"
+local envs_env = lazy "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local C = engine.C
@@ -57,7 +57,7 @@ function envs.rows(name) return rows[name] or { { "", {} } } end
 local function workplace(name, settings, num_envs)
   local given = { num_envs = num_envs }
   for key, value in pairs(settings) do given[key] = value end
-  local env = environments.new(name, given)
+  local env = envs_env.new(name, given)
   local size, u8 = num_envs, env.observation_space.dtype == "u8"
   for _, n in ipairs(env.observation_space.shape) do size = size * n end
   local w = { env = env, num_envs = num_envs, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
@@ -143,7 +143,7 @@ end
 function envs.run(o)
   engine.open(o.device, 1)                       -- before anything allocates memory
   local all, chosen, names, device = {}, {}, o.names, o.device
-  for _, e in ipairs(environments.list()) do all[#all + 1] = e.name end
+  for _, e in ipairs(envs_env.list()) do all[#all + 1] = e.name end
   for _, name in ipairs(#names > 0 and names or all) do
     local known = false
     for _, other in ipairs(all) do known = known or other == name end

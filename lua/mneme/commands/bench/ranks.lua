@@ -4,7 +4,7 @@ local lfs = require "lfs"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local word = require "mneme.base.shell_word"
+local shell_word = require "mneme.base.shell_word"
 local progress = require "mneme.base.progress"
 
 local bench = { name = "bench ranks", doc = "how much faster two ranks train than one process, at the published sizes of AGaLiTe in T-Maze", about = [[
@@ -21,7 +21,8 @@ local LEAST = 40000                            -- steps, so that the log has lin
 -- environment allows it.
 local function speed(run, ranks, num_envs, updates)
   local line = ("mpirun --oversubscribe -n %d %s run tmaze num_envs=%d threads=1 steps=%d checkpoint_every=1e9 run=%s > %s 2>&1"):format(ranks,
-    word(lfs.symlinkattributes("/proc/self/exe", "target")), num_envs, math.max(LEAST, updates * num_envs * STEPS), word(run), word(run .. ".txt"))
+    shell_word(lfs.symlinkattributes("/proc/self/exe", "target")), num_envs, math.max(LEAST, updates * num_envs * STEPS), shell_word(run),
+      shell_word(run .. ".txt"))
   local pipe = io.popen("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " .. line .. "; echo $?")            -- os.execute ignores Ctrl-C
   local status = pipe:read "*n"
   pipe:close()

@@ -8,7 +8,7 @@ local nn = lazy "mneme.tensor.nn"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local scene = lazy "mneme.insight.view.scene"
 local viewer = lazy "mneme.insight.view.viewer"
-local loop = lazy "mneme.insight.view.window"
+local windows = lazy "mneme.insight.view.window"
 local progress = require "mneme.base.progress"
 local tables = require "mneme.base.tables"
 
@@ -85,7 +85,7 @@ local function pages(window, shown, seconds)
     shown:forward()
     local t1 = os.clock()
     local what, frame = shown:page()
-    painter.view.deadline = engine.C.mn_clock(false) + loop.draw_for
+    painter.view.deadline = engine.C.mn_clock(false) + windows.draw_for
     painter:draw(what, frame, window.width, window.height)
     local t2 = os.clock()
     local pixels = painter:fill()

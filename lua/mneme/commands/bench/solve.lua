@@ -4,7 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local pool = lazy "mneme.lab.study.process_pool"
+local process_pool = lazy "mneme.lab.study.process_pool"
 local registry = require "mneme.base.registry"
 local script = lazy "mneme.runs.script"
 local trainer = lazy "mneme.learn.trainer"
@@ -59,7 +59,7 @@ local function one(here, task, seed, o)
   local place, about, begun = ("%s/%s-%d"):format(here, task[1], seed), nil, false
   local words = { "seed=" .. seed, "stop_score=" .. SCORE, "threads=" .. o.threads, "precision=" .. o.precision, "run=" .. place }
   for word in task[3]:gmatch "%S+" do words[#words + 1] = word end
-  pool.run {
+  process_pool.run {
     jobs = 1, log = function() return place .. ".log" end, tick = function() end,
     next = function()
       if begun then return nil end

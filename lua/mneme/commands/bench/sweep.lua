@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = lazy "mneme.lab.study.folder"
-local pool = lazy "mneme.lab.study.process_pool"
+local process_pool = lazy "mneme.lab.study.process_pool"
 local script = lazy "mneme.runs.script"
 local sweep = lazy "mneme.commands.sweep"
 local trainer = lazy "mneme.learn.trainer"
@@ -41,7 +41,7 @@ end
 local function spent(here, runs, jobs, work)
   local study, begun, wall, cpu = here .. "/study", false, 0, 0
   files.remove_folder(study)
-  pool.run {
+  process_pool.run {
     jobs = 1, log = function() return here .. "/log" end, tick = function() end,
     next = function()
       if begun then return nil end

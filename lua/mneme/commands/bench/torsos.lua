@@ -1,7 +1,7 @@
 -- torsos.lua -- `mneme bench torsos`.
 local lazy = require "mneme.base.lazy"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
-local bench_cores = lazy "mneme.commands.bench.cores"
+local cores = lazy "mneme.commands.bench.cores"
 local errors = require "mneme.base.errors"
 local kernels = lazy "mneme.commands.bench.parts.kernels"
 local mn = lazy "mneme"
@@ -76,7 +76,7 @@ function torsos.run(o)
   for _, name in ipairs(names) do if not BATCH[name] then errors.unknown("torso for pictures", name, { "conv", "impala" }) end end
   if o.torch and o.images then errors.usage "images= and torch=: the batches of torch= are fixed, expected one of them" end
   published_agents.progress "speed of the machine"
-  local machine = bench_cores.machine(o.threads)
+  local machine = cores.machine(o.threads)
   local torch = o.torch and kernels.torch(o.torch, o.threads, "bench_images.py")
   print(("%d thread%s; shares are of the rate of a large product, %.0f GFLOP/s\n"):format(o.threads, o.threads > 1 and "s" or "",
     machine.flops / 1e9))

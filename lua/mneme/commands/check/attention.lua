@@ -1,5 +1,5 @@
 -- attention.lua -- the fixtures attention.NAME of `mneme check`: an attention over given q, k, v, and its gradients.
-local attention = require "mneme.models.encoder_attention"
+local encoder_attention = require "mneme.models.encoder_attention"
 local check_file = require "mneme.commands.check.file"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
@@ -23,7 +23,7 @@ end
 return function(name, config, file, meta)
   local inputs, shape = below(file, "input.", true), need(file, "input.q"):shape()
   if #shape ~= 4 then errors.fail("input.q has " .. #shape .. " axes, expected 4 [B,H,N,dh]") end
-  local m = attention.new(name, config, { H = shape[2], D = shape[4], N = shape[3] }, true)
+  local m = encoder_attention.new(name, config, { H = shape[2], D = shape[4], N = shape[3] }, true)
   m:load_state_dict(below(file, "param."))
   local y = m(inputs.q, need(file, "input.k") and inputs.k, need(file, "input.v") and inputs.v, inputs)
   local got, trained, constant = { ["output.y"] = value_of(y) }, {}, fixed(meta)

@@ -1,7 +1,7 @@
 -- init.lua -- `mneme check`: check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
 local lazy = require "mneme.base.lazy"
 local check_file = lazy "mneme.commands.check.file"
-local check_attention = lazy "mneme.commands.check.attention"
+local attention = lazy "mneme.commands.check.attention"
 local integrity = lazy "mneme.lab.reports.integrity"
 local study_folder = lazy "mneme.lab.study.folder"
 local core = lazy "mneme.models.core"
@@ -9,14 +9,14 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local rig = lazy "mneme.models.contract_rig"
+local contract_rig = lazy "mneme.models.contract_rig"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
 local safetensors = lazy "mneme.tensor.safetensors"
-local states = lazy "mneme.models.state_files"
+local state_files = lazy "mneme.models.state_files"
 local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local options = require "mneme.commands.options"
 
 local command = { name = "check", doc = "examine a run's folder, compare with another program's recorded values, or test your own core", loads = true,
@@ -87,16 +87,16 @@ local function run_core(name, config, file)
   local c = core.new(name, config, true)
   c:load_state_dict(check_file.below(file, "param."))
   local given = check_file.below(file, "state.")
-  if states.mirrors_differ(c, given) then c.store_all_channels() end
-  local state = states.fold(c, given, true)
+  if state_files.mirrors_differ(c, given) then c.store_all_channels() end
+  local state = state_files.fold(c, given, true)
   local x = tensor.new { shape = check_file.need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
   local y, final = c(x, check_file.flags(check_file.need(file, "input.done")), state)
   local got = { ["output.y"] = check_file.value_of(y) }
-  for key, t in pairs(states.unfold(c, final, "value")) do got["final." .. key] = t end
+  for key, t in pairs(state_files.unfold(c, final, "value")) do got["final." .. key] = t end
   tensor.ops.sum { x = tensor.ops.mul(y, check_file.need(file, "cotangent.y")) }:backward()
   check_file.gradients(got, "grad.param.", c:named_parameters())
   got["grad.input.x"] = check_file.grad_of(x)
-  for key, t in pairs(states.unfold(c, state, "gradient")) do got["grad.state." .. key] = t end
+  for key, t in pairs(state_files.unfold(c, state, "gradient")) do got["grad.state." .. key] = t end
   return got
 end
 
@@ -155,11 +155,11 @@ local function check(path)
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
   if kind == "learn" then
-    local learn = require "mneme.commands.check.learner"
-    if not learn[name] then errors.unknown("core", meta.core, tables.keys(learn)) end
-    got = learn[name](config, file.tensors)
+    local learner = require "mneme.commands.check.learner"
+    if not learner[name] then errors.unknown("core", meta.core, tables.keys(learner)) end
+    got = learner[name](config, file.tensors)
   elseif kind == "attention" then
-    got = check_attention(name, config, file.tensors, meta)
+    got = attention(name, config, file.tensors, meta)
   else
     got = run_core(meta.core, config, file.tensors)
   end
@@ -179,7 +179,7 @@ local function check_core(file, given)
   local settings, defaults = { file }, next(given) and core.definition(file).config
   for key, text in pairs(given) do
     if defaults[key] == nil then errors.unknown("key of core " .. file, key, tables.keys(defaults)) end
-    settings[key] = values.parse(key, text, defaults[key])
+    settings[key] = setting_types.parse(key, text, defaults[key])
   end
   local built = core.new(settings[1])          -- its error says what is wrong with the file
   local wrong = 0
@@ -193,7 +193,7 @@ local function check_core(file, given)
       wrong = wrong + 1
     end
   end
-  if built.reads == nil then print("measured  reads: " .. (rig.reading(built) or "nothing that gives steps a weight")) end
+  if built.reads == nil then print("measured  reads: " .. (contract_rig.reading(built) or "nothing that gives steps a weight")) end
   if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
   local forward = errors.position_of(built.forward)

@@ -5,7 +5,7 @@ local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
-local states = require "mneme.models.state_files"
+local state_files = require "mneme.models.state_files"
 local tensor = require "mneme.tensor.tensor"
 
 local ops = tensor.ops
@@ -109,16 +109,16 @@ function learn.a2c_train(config, file)
   agent:load_state_dict(renamed)
   local adam = adam_of(agent:parameters(), config)
   local got, start = {}, below(file, "state.")
-  if states.mirrors_differ(c, start) then c.store_all_channels() end
+  if state_files.mirrors_differ(c, start) then c.store_all_channels() end
   for update = 1, setting(config, "updates") do
     adam:zero_grad()
-    local y, final = c(need(file, "input.x"), flags(need(file, "input.done")), states.fold(c, start))
+    local y, final = c(need(file, "input.x"), flags(need(file, "input.done")), state_files.fold(c, start))
     local logits, values = heads(y)
     a2c_results(config, logits, values, file, got, update > 1)
     if update == 1 then
       got["output.logits"], got["output.values"] = value_of(logits), value_of(values)
       gradients(got, "grad.param.", named)
-      for key, t in pairs(states.unfold(c, final, "value")) do got["final." .. key] = t end
+      for key, t in pairs(state_files.unfold(c, final, "value")) do got["final." .. key] = t end
     end
     adam:step()
     if update == 1 then got["output.norm"] = { shape = { 1 }, values = { adam:grad_norm() } } end

@@ -10,7 +10,7 @@ local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local spaces = require "mneme.envs.spaces"
 local state_arrays = require "mneme.models.state_arrays"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local safetensors = require "mneme.tensor.safetensors"
 
 local C = engine.C
@@ -317,7 +317,7 @@ function Reader:next()
   if now.did then now.action = nil end
   now.history = read_history(schema, history, now.noted)
   now.canvas = now.canvas or self.nothing
-  now.source = ("live, %s steps, env %d of %d"):format(numbers.grouped(now.total), now.env_index, self.num_envs)
+  now.source = ("live, %s steps, env %d of %d"):format(format.grouped(now.total), now.env_index, self.num_envs)
   return now
 end
 

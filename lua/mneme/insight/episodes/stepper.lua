@@ -6,7 +6,7 @@ local batch = require "mneme.learn.batch"
 local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
@@ -413,7 +413,7 @@ function stepper.from_run(folder, options)
   agent.module:eval()
   local made = stepper.new(env, agent, { greedy = options.greedy, seed = options.seed, seeded = options.seeded,
     episode = options.episode, memory = about.memory, rows = options.rows,
-    title = agent:title(env), source = ("checkpoint at %s steps"):format(numbers.grouped(checkpoint.step)) })
+    title = agent:title(env), source = ("checkpoint at %s steps"):format(format.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   if agent.core.as_trained then terminal.note(("mneme: %s: %s"):format(folder, agent.core.as_trained)) end
   return made

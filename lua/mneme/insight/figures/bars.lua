@@ -1,12 +1,12 @@
 -- bars.lua -- draws bars with intervals, and the seeds as small circles; or dots in place of bars, for scores, whose axis need not
 -- begin at 0.  They are horizontal, so that there is room for many long names; those of a group are next to each other.
 local axes = require "mneme.insight.figures.axes"
-local look = require "mneme.insight.figures.style"
-local numbers = require "mneme.base.format"
+local figure_style = require "mneme.insight.figures.style"
+local format = require "mneme.base.format"
 local text = require "mneme.insight.figures.text"
 
 local bars = {}
-local ROW, LETTERS, SIZE = 20, 13, look.SMALL
+local ROW, LETTERS, SIZE = 20, 13, figure_style.SMALL
 
 -- Bars by group, in the order in which groups first appear.
 local function groups_of(fig)
@@ -23,7 +23,7 @@ local function groups_of(fig)
 end
 
 -- Is the interval of a bar drawn, besides its seeds?
-local function told(bar) return #(bar.seeds or {}) >= look.FEW or #(bar.seeds or {}) < 2 end
+local function told(bar) return #(bar.seeds or {}) >= figure_style.FEW or #(bar.seeds or {}) < 2 end
 
 ---The least and the largest value that is to be seen.
 function bars.range(fig)
@@ -76,7 +76,7 @@ end
 local function place_references(fig, s, width)
   local list, levels = {}, {}
   for i, r in ipairs(fig.references or {}) do
-    list[i] = { name = ("%s %s"):format(r.name, numbers.short(r.y, fig.y.unit)), at = s.at(r.y) }
+    list[i] = { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)), at = s.at(r.y) }
   end
   table.sort(list, function(a, b) return a.at < b.at end)
   for _, r in ipairs(list) do
@@ -127,15 +127,15 @@ end
 
 ---Draw it.
 function bars.draw(paper, fig, y0, narrow)
-  local groups, styles, fills = groups_of(fig), look.of_items(fig.bars), {}
+  local groups, styles, fills = groups_of(fig), figure_style.of_items(fig.bars), {}
   local several = groups[1] and groups[1].name ~= nil
   local widest, digits, values = 0, 0, {}
   for i, bar in ipairs(fig.bars) do
-    fills[bar] = (several or bar.style or look.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
+    fills[bar] = (several or bar.style or figure_style.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
     widest = math.max(widest, text.width(bar.name, SIZE))
     values[#values + 1] = bar.y
   end
-  local shown, of_value = numbers.alike(values, fig.y.unit), {}
+  local shown, of_value = format.alike(values, fig.y.unit), {}
   for i, v in ipairs(values) do of_value[v], digits = shown[i], math.max(digits, text.width(shown[i], SIZE)) end
   local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }

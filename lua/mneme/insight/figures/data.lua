@@ -1,7 +1,7 @@
 -- data.lua -- the values of a figure: all of them as CSV for programs, and a shortened table for readers.
 local bars = require "mneme.insight.figures.bars"
 local model = require "mneme.insight.figures.model"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local terminal = require "mneme.base.terminal"
 local text = require "mneme.insight.figures.text"
 
@@ -13,7 +13,7 @@ local COLUMNS = 6              -- of a table, where lines have many points
 ---@return string
 function data.field(v)
   if v == nil or v == false then return "" end
-  if type(v) == "number" then return numbers.exact(v) end
+  if type(v) == "number" then return format.exact(v) end
   v = terminal.plain(v)
   if v:find "^[=+%-@\t\r]" and not tonumber(v) then v = "'" .. v end          -- spreadsheets would compute it
   return v:find '[,"\r\n]' and '"' .. v:gsub('"', '""') .. '"' or v
@@ -115,7 +115,7 @@ local tables = {}
 function tables.lines(fig)
   local at, exactly = places(fig.lines)
   local head, rows = { "" }, {}
-  for i, x in ipairs(at) do head[i + 1] = numbers.short(x, fig.x.unit) end
+  for i, x in ipairs(at) do head[i + 1] = format.short(x, fig.x.unit) end
   for k, line in ipairs(fig.lines) do
     rows[k] = { line.name }
     for i, x in ipairs(at) do
@@ -132,8 +132,8 @@ function tables.bars(fig)
   for _, bar in ipairs(fig.bars) do grouped = grouped or bar.group ~= nil end
   for k, bar in ipairs(fig.bars) do
     local unit = fig.y.unit
-    rows[k] = { bar.name, bar.y and numbers.short(bar.y, unit) or "–",
-      bar.low and ("%s to %s"):format(numbers.short(bar.low, unit), numbers.short(bar.high, unit)) or "–", tostring(#(bar.seeds or {})) }
+    rows[k] = { bar.name, bar.y and format.short(bar.y, unit) or "–",
+      bar.low and ("%s to %s"):format(format.short(bar.low, unit), format.short(bar.high, unit)) or "–", tostring(#(bar.seeds or {})) }
     if grouped then table.insert(rows[k], 2, bar.group or "") end
   end
   if grouped then table.insert(head, 2, axis_name(fig.x, "group")) end
@@ -145,7 +145,7 @@ function tables.heat(fig)
   for c, name in ipairs(fig.x.categories) do head[c + 1] = name end
   for r, row in ipairs(fig.cells) do
     rows[r] = { fig.y.categories[r] }
-    for c = 1, #fig.x.categories do rows[r][c + 1] = row[c] and numbers.short(row[c], fig.value.unit) or "–" end
+    for c = 1, #fig.x.categories do rows[r][c + 1] = row[c] and format.short(row[c], fig.value.unit) or "–" end
   end
   return head, rows, ("%s by %s and %s"):format(axis_name(fig.value, "value"), axis_name(fig.y, "row"), axis_name(fig.x, "column"))
 end
@@ -159,7 +159,7 @@ function data.table(fig)
   local drawing = model.check(fig)
   local head, rows, caption = tables[drawing](fig)
   for _, r in ipairs(fig.references or {}) do
-    local row = { r.name, numbers.short(r.y, fig.y.unit) }
+    local row = { r.name, format.short(r.y, fig.y.unit) }
     for i = 3, #head do row[i] = drawing == "lines" and row[2] or "" end
     if drawing == "bars" and #head == 5 then row[2], row[3] = "", row[2] end
     rows[#rows + 1] = row

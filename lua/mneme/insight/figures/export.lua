@@ -4,7 +4,7 @@ local data = require "mneme.insight.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local latex = require "mneme.insight.figures.latex"
-local word = require "mneme.base.shell_word"
+local shell_word = require "mneme.base.shell_word"
 local svg = require "mneme.insight.figures.svg"
 local terminal = require "mneme.base.terminal"
 
@@ -23,7 +23,7 @@ local function convert(fig, path, kind, o)
   local from = files.draft(path)
   local ok, drawn = pcall(function()
     files.write(from, { drawing(fig, o) })
-    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, word(from)))
+    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, shell_word(from)))
     local bytes = pipe and pipe:read "*a" or ""
     if pipe then pipe:close() end
     return bytes

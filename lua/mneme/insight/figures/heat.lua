@@ -1,11 +1,11 @@
 -- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, and the colour scale.
 local axes = require "mneme.insight.figures.axes"
-local look = require "mneme.insight.figures.style"
-local numbers = require "mneme.base.format"
+local figure_style = require "mneme.insight.figures.style"
+local format = require "mneme.base.format"
 local text = require "mneme.insight.figures.text"
 
 local heat = {}
-local LETTERS, SIZE = 13, look.SMALL
+local LETTERS, SIZE = 13, figure_style.SMALL
 local ROW, GAP, STRIPES = 22, 1, 48
 
 local function range_of(fig)
@@ -33,7 +33,7 @@ local function cell_texts(fig, width)
   for _, row in ipairs(fig.cells) do
     for c = 1, #fig.x.categories do values[#values + 1] = row[c] or nil end
   end
-  local shown = numbers.alike(values, fig.value.unit)
+  local shown = format.alike(values, fig.value.unit)
   if axes.widest(shown) > width - 4 then return nil end
   for r, row in ipairs(fig.cells) do
     texts[r] = {}
@@ -76,7 +76,7 @@ local function draw_key(paper, fig, low, high, y)
   local width = math.min(paper.width, 260)
   local s = axes.across(fig.value, low, high, 12, width - 12)
   for i = 0, STRIPES - 1 do
-    paper:rect(12 + i * (width - 24) / STRIPES, y + 6, (width - 24) / STRIPES + 0.5, 10, nil, { fill = (look.shade((i + 0.5) / STRIPES)) })
+    paper:rect(12 + i * (width - 24) / STRIPES, y + 6, (width - 24) / STRIPES + 0.5, 10, nil, { fill = (figure_style.shade((i + 0.5) / STRIPES)) })
   end
   return axes.draw_x(paper, s, { x = 12, y = y + 6, w = width - 24, h = 10 })
 end
@@ -98,10 +98,10 @@ function heat.draw(paper, fig, y0, narrow)
     end
     for c = 1, #columns do
       local v, x = fig.cells[r][c], left + (c - 1) * width
-      local title = ("%s, %s: %s"):format(name, columns[c], v and numbers.short(v, fig.value.unit) or "–")
+      local title = ("%s, %s: %s"):format(name, columns[c], v and format.short(v, fig.value.unit) or "–")
       if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
       elseif v then
-        local color, ink = look.shade(share_of(fig.value, v, low, high))
+        local color, ink = figure_style.shade(share_of(fig.value, v, low, high))
         paper:rect(x, y, width - GAP, height - GAP, nil, { fill = color, title = title })
         if texts then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end
       else

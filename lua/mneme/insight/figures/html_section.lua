@@ -2,7 +2,7 @@
 -- if it has several x axes, note, a table of values, and links that save it.  It loads nothing from the network;
 -- without scripts only saving the drawing is unavailable.
 local data = require "mneme.insight.figures.data"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local model = require "mneme.insight.figures.model"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"
@@ -51,7 +51,7 @@ a.href=URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)
 ---What the head of a page needs, once, for all its figures.
 ---@return string html
 function section.head()
-  return ('<style id="mn-figure-colors">%s</style>\n<style>%s</style>\n<script>%s</script>\n'):format(look.css(), style, script)
+  return ('<style id="mn-figure-colors">%s</style>\n<style>%s</style>\n<script>%s</script>\n'):format(figure_style.css(), style, script)
 end
 
 -- Text as the address of a file that holds it.

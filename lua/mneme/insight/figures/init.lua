@@ -2,7 +2,7 @@
 -- file.  The same data gives the same bytes.
 local data = require "mneme.insight.figures.data"
 local export = require "mneme.insight.figures.export"
-local section = require "mneme.insight.figures.html_section"
+local html_section = require "mneme.insight.figures.html_section"
 local svg = require "mneme.insight.figures.svg"
 
-return { svg = svg.draw, section = section.html, head = section.head, csv = data.csv, export = export.write, kind_of_file = export.kind }
+return { svg = svg.draw, section = html_section.html, head = html_section.head, csv = data.csv, export = export.write, kind_of_file = export.kind }

@@ -1,12 +1,12 @@
 -- labels.lua -- names of lines: at the end of each line, moved so that none covers another; or in a legend below, if
 -- there are too many names or they are too long.
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local text = require "mneme.insight.figures.text"
 
 local labels = {}
 local ROW, SWATCH, LEAD = 14, 26, 16
 local MOST = 12                -- names at line ends: with more, a reader loses which name belongs to which line
-local SIZE = look.SMALL
+local SIZE = figure_style.SMALL
 
 ---Do the names fit at the ends of the lines?
 ---@return number? room to the right that they need; nil: they do not fit

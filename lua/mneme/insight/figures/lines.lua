@@ -2,8 +2,8 @@
 -- performance profiles.
 local axes = require "mneme.insight.figures.axes"
 local labels = require "mneme.insight.figures.labels"
-local look = require "mneme.insight.figures.style"
-local numbers = require "mneme.base.format"
+local figure_style = require "mneme.insight.figures.style"
+local format = require "mneme.base.format"
 local panels = require "mneme.insight.figures.panels"
 local scale = require "mneme.insight.figures.scale"
 
@@ -18,7 +18,7 @@ local function spread_of(list, low, high)
 end
 
 -- Are the seeds of a line drawn, one by one?
-local function few(line) return #(line.seeds or {}) > 1 and #line.seeds < look.FEW end
+local function few(line) return #(line.seeds or {}) > 1 and #line.seeds < figure_style.FEW end
 
 ---What is to be seen: of intervals as much again as the lines span, because those of two seeds are very wide.
 ---@param busy boolean? without seeds and intervals
@@ -125,7 +125,7 @@ end
 ---Draw it.
 ---@param split boolean? a panel for each line; nil: where they are many
 function lines.draw(paper, fig, y0, narrow, split)
-  local styles, busy = look.of_items(fig.lines), #fig.lines > TOO_MANY
+  local styles, busy = figure_style.of_items(fig.lines), #fig.lines > TOO_MANY
   if split == nil then split = busy or tangled(fig) end
   local low_x, high_x, low_y, high_y = lines.ranges(fig, busy and not split)
   if #fig.lines > 1 and split then return panels.draw(paper, fig, y0, { low_x, high_x, low_y, high_y }, styles, lines.spread) end
@@ -154,7 +154,7 @@ function lines.draw(paper, fig, y0, narrow, split)
   end
   for k, line in ipairs(fig.lines) do
     local points, style = points_of(line.x, line.y, x, y), items[k].style
-    paper:group(("%s: %s"):format(line.name, numbers.short(line.y[#line.y], fig.y.unit)), "row")
+    paper:group(("%s: %s"):format(line.name, format.short(line.y[#line.y], fig.y.unit)), "row")
     if #points > 1 then paper:path(points, "line " .. style.color, style.dash) end
     draw_marks(paper, fig, points, style, k)
     paper:close()

@@ -1,13 +1,13 @@
 -- panels.lua -- small multiples: where lines are many, a panel for each, on the same axes, with the others behind it in grey.
 local axes = require "mneme.insight.figures.axes"
 local labels = require "mneme.insight.figures.labels"
-local look = require "mneme.insight.figures.style"
-local numbers = require "mneme.base.format"
+local figure_style = require "mneme.insight.figures.style"
+local format = require "mneme.base.format"
 local scale = require "mneme.insight.figures.scale"
 local text = require "mneme.insight.figures.text"
 
 local panels = {}
-local SIZE, LETTERS = look.SMALL, 13
+local SIZE, LETTERS = figure_style.SMALL, 13
 local LEAST, GAP, DISC = 104, 12, 4                     -- pixels: a panel's width, between panels, half of a mark
 local heights = { 140, 96 }                             -- of a panel, by the number of rows; of more rows:
 local LOW = 66
@@ -23,7 +23,7 @@ end
 -- The ends of an axis alone have room for their numbers.
 local function ends(s, unit)
   local low, high = s.ticks[1] or s.low, s.ticks[#s.ticks] or s.high
-  return low == high and { { low, numbers.short(low, unit) } } or { { low, numbers.short(low, unit) }, { high, numbers.short(high, unit) } }
+  return low == high and { { low, format.short(low, unit) } } or { { low, format.short(low, unit) }, { high, format.short(high, unit) } }
 end
 
 ---The places of a line's points; low: what lies below stands at it.
@@ -85,7 +85,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
         paper:line(box_x, at, box_x + width, at, "reference")
       end
       paper:add('<use href="#%s" x="%.1f" y="%.1f"/>', all, box_x, box_y)
-      paper:group(("%s: %s"):format(list[i].line.name, numbers.short(list[i].last, fig.y.unit)), "row")
+      paper:group(("%s: %s"):format(list[i].line.name, format.short(list[i].last, fig.y.unit)), "row")
       local mine, style = moved(ghosts[i], box_x, box_y), styles[list[i].order]
       local function at_x(v) return box_x + x.at(v) end
       local function at_y(v) return box_y + math.max(0, math.min(high, y.at(v))) end
@@ -109,7 +109,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
     paper:text(line, left + (paper.width - left) / 2, top - 4, { size = SIZE, anchor = "middle", class = "dim" })
   end
   local items = {}
-  for i, r in ipairs(fig.references or {}) do items[i] = { name = ("%s %s"):format(r.name, numbers.short(r.y, fig.y.unit)) } end
+  for i, r in ipairs(fig.references or {}) do items[i] = { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)) } end
   if #items == 0 then return top + 4 end
   return labels.legend(paper, items, left, top + 2, paper.width - left)
 end

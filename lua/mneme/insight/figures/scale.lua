@@ -1,5 +1,5 @@
 -- scale.lua -- maps values to positions on linear and logarithmic axes, and chooses round ticks.
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 
 local scale = {}
 
@@ -14,7 +14,7 @@ end
 
 -- The step of a linear axis with about `wanted` ticks: hours and minutes in their own units.
 local function step_of(low, high, wanted, unit)
-  local factor = unit == "s" and numbers.prefix(math.max(math.abs(low), math.abs(high)), unit) or 1
+  local factor = unit == "s" and format.prefix(math.max(math.abs(low), math.abs(high)), unit) or 1
   return factor * round_step((high - low) / factor / math.max(1, wanted))
 end
 
@@ -50,10 +50,10 @@ end
 local function labels_of(axis, ticks)
   if axis.log or #ticks < 2 or axis.ticks then
     local labels = {}
-    for i, v in ipairs(ticks) do labels[i] = numbers.short(v, axis.unit) end
+    for i, v in ipairs(ticks) do labels[i] = format.short(v, axis.unit) end
     return labels
   end
-  return numbers.row(ticks, ticks[2] - ticks[1], axis.unit)
+  return format.row(ticks, ticks[2] - ticks[1], axis.unit)
 end
 
 ---A scale.

@@ -1,8 +1,8 @@
 -- svg.lua -- draws a figure as SVG: as part of a page, or as a separate file with its title, note and colours.
 local errors = require "mneme.base.errors"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local model = require "mneme.insight.figures.model"
-local paper_of = require "mneme.insight.figures.svg_writer"
+local svg_writer = require "mneme.insight.figures.svg_writer"
 local text = require "mneme.insight.figures.text"
 
 local svg = {}
@@ -29,18 +29,18 @@ function svg.draw(fig, o)
   local drawing = drawings[model.check(fig)]
   local margin, told = o.alone and (o.width and 2 or 16) or 0, o.alone and o.title ~= false
   local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
-  local paper, y, id = paper_of.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
+  local paper, y, id = svg_writer.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
   if told then
-    for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, look.LARGE) or {}) do
+    for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, figure_style.LARGE) or {}) do
       y = y + 20
-      paper:text(line, 0, y - 4, { size = look.LARGE, weight = "600" })
+      paper:text(line, 0, y - 4, { size = figure_style.LARGE, weight = "600" })
     end
   end
   y = drawing.draw(paper, fig, y, wide < HAND, o.panels)
   if told then
-    for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, look.SMALL) or {}) do
+    for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, figure_style.SMALL) or {}) do
       y = y + 15
-      paper:text(line, 0, y, { size = look.SMALL, class = "dim" })
+      paper:text(line, 0, y, { size = figure_style.SMALL, class = "dim" })
     end
     y = y + 4
   end
@@ -49,7 +49,7 @@ function svg.draw(fig, o)
     id, -margin, -margin, width, height, width, height)
     .. (' role="img" aria-labelledby="%s-title">\n<title id="%s-title">%s</title>\n'):format(id, id, text.escape(description(fig))))
   if o.alone then
-    head = head .. ("<style>%s</style>\n"):format(look.css(o.theme, o.font))
+    head = head .. ("<style>%s</style>\n"):format(figure_style.css(o.theme, o.font))
       .. ('<rect x="%d" y="%d" width="%d" height="%d" class="paper"/>\n'):format(-margin, -margin, width, height)
   end
   return head .. table.concat(paper.out, "\n") .. "\n</svg>\n"

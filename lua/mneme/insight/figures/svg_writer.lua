@@ -1,6 +1,6 @@
 -- svg_writer.lua -- writes SVG elements, with coordinates to a tenth of a pixel.
 local text = require "mneme.insight.figures.text"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 
 ---@class Paper a drawing in SVG
 ---@field width number
@@ -35,7 +35,7 @@ end
 ---@param o table? { size, anchor = "start" | "middle" | "end", class, fill = a colour, weight }
 function Paper:text(s, x, y, o)
   o = o or {}
-  self:add('<text x="%s" y="%s" font-size="%d"%s%s%s%s>%s</text>', tenth(x), tenth(y), o.size or look.PLAIN,
+  self:add('<text x="%s" y="%s" font-size="%d"%s%s%s%s>%s</text>', tenth(x), tenth(y), o.size or figure_style.PLAIN,
     o.anchor and o.anchor ~= "start" and (' text-anchor="%s"'):format(o.anchor) or "", o.class and (' class="%s"'):format(o.class) or "",
     o.fill and (' style="fill:%s"'):format(o.fill) or "", o.weight and (' font-weight="%s"'):format(o.weight) or "", text.escape(s))
 end

@@ -1,14 +1,14 @@
 -- text.lua -- measures and breaks text.  A browser cannot be asked in advance, so widths are
 -- those of DejaVu Sans, the widest font that a page is likely to be shown in: a text may get too much room, never too little.
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 
 local text = {}
 
 ---A number with its interval, where it has one: "0.95 (0.91 … 0.98)".
 ---@param sign string? between the ends
 function text.interval(value, low, high, unit, sign)
-  local shown = numbers.short(value, unit)
-  return low and low < high and ("%s (%s %s %s)"):format(shown, numbers.short(low, unit), sign or "…", numbers.short(high, unit)) or shown
+  local shown = format.short(value, unit)
+  return low and low < high and ("%s (%s %s %s)"):format(shown, format.short(low, unit), sign or "…", format.short(high, unit)) or shown
 end
 
 -- Thousandths of the size of the letters.

@@ -2,13 +2,13 @@
 -- negative.  Feature maps phi >= 0 keep it from being negative, relu allows 0, and a signed map lets it cross 0, so that
 -- the read-out is divided by a number of either sign.
 local errors = require "mneme.base.errors"
-local rules = require "mneme.models.implicit_attention_rules"
+local implicit_attention_rules = require "mneme.models.implicit_attention_rules"
 
 local denominators = {}
 
 -- s.q of one head, from the memory after a step and the query of that step.
 local function of_head(mind, layer, head, s)
-  local q, n = rules.whole(mind, layer, head, "q")
+  local q, n = implicit_attention_rules.whole(mind, layer, head, "q")
   local sum = 0
   for i = 0, n - 1 do sum = sum + s.values[head * n + i] * q[i] end
   return sum

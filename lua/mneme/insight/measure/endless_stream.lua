@@ -1,7 +1,7 @@
 -- endless_stream.lua -- trains a model to repeat a bit of some steps ago in an endless stream of random bits, and records
 -- its state and gradients when nothing ever resets.  The state is carried from part to part; gradients reach
 -- back one part and are not clipped.  It stops when a value is not finite, and reports the step.
-local core_of = require "mneme.models.core"
+local cores = require "mneme.models.core"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
@@ -29,7 +29,7 @@ end
 function endless.follow(core_options, o)
   local T, B = o.length, o.copies
   nn.manual_seed(o.seed)
-  local core = core_of.new(core_options)
+  local core = cores.new(core_options)
   local head = nn.linear(core.d_out, 1)
   local adam = optim.adam(nn.container({ { "core", core.module }, { "head", head } }):parameters(), { lr = o.lr })
   local x, target = tensor.new { shape = { T, B, 2 }, time = true }, tensor.new { shape = { T, B, 1 } }

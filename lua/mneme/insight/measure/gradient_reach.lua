@@ -1,6 +1,6 @@
 -- gradient_reach.lua -- how much of a gradient of the last output of a core reaches each earlier input: one backward pass over random inputs.
 local constructors = require "mneme.tensor.constructors"
-local core_of = require "mneme.models.core"
+local cores = require "mneme.models.core"
 local gradients = require "mneme.tensor.gradients"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -33,7 +33,7 @@ end
 function reach.measure(options, back, batch)
   local spec = { d_in = 16 }
   for key, value in pairs(options) do spec[key] = value end
-  local size, remember = norms(core_of.new(spec), back + 1, batch), tonumber(options.remember)
+  local size, remember = norms(cores.new(spec), back + 1, batch), tonumber(options.remember)
   local function ratio(k) return size[back - k] / size[back] end
   local result = { measured = { x = {}, y = {} }, predicted = remember and { x = {}, y = {} } or nil }
   for k = 0, back, math.ceil(back / POINTS) do

@@ -2,11 +2,11 @@
 -- closed form, fitted on some episodes and scored on others, next to a control fitted to shuffled
 -- answers (Alain and Bengio 2016; Hewitt and Liang 2019: selectivity is the probe's score minus its control's).
 local ffi = require "ffi"
-local draws = require "mneme.envs.example_random"
+local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local ridge = require "mneme.insight.measure.ridge"
 local readings = require "mneme.insight.measure.readings"
-local samples = require "mneme.insight.measure.reading_samples"
+local reading_samples = require "mneme.insight.measure.reading_samples"
 local state_arrays = require "mneme.models.state_arrays"
 local stepper = require "mneme.insight.episodes.stepper"
 
@@ -61,7 +61,7 @@ local function split(episode, share, seed)
     table.insert(of[e], i)
   end
   if #list < 4 then errors.raise(("probing: %d episodes, expected at least 4"):format(#list)) end
-  local mixed, dice = ffi.new("int[?]", #list), draws.new():seek(seed, "train", 0)
+  local mixed, dice = ffi.new("int[?]", #list), example_random.new():seek(seed, "train", 0)
   dice:choose(mixed, #list, #list)
   local trained = math.max(2, math.min(#list - 1, math.floor(share * #list + 0.5)))
   for k = 0, #list - 1 do
@@ -93,7 +93,7 @@ function probing.examine(o)
   end
   if o.kind == "class" and #classes < 2 then return nil end
   local n = #y
-  local products = samples.products(samples.of({ size = o.d, take = function(i, to) ffi.copy(to, o.x + i * o.d, 4 * o.d) end }, rows, train), n)
+  local products = reading_samples.products(reading_samples.of({ size = o.d, take = function(i, to) ffi.copy(to, o.x + i * o.d, 4 * o.d) end }, rows, train), n)
   local list = {}
   for k = 1, n do list[k] = k end
   local l = ridge.factor(products, n, list, train, o.ridge or 0.1)

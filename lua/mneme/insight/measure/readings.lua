@@ -3,14 +3,14 @@
 -- as the probability of the right answer, a number as the share of its variance.  One episode in each environment, all in step; the
 -- samples of a step are gone when it has been read.  Work is done in small pieces, so that a window can do it between two frames.
 local ffi = require "ffi"
-local draws = require "mneme.envs.example_random"
+local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.insight.episodes.contributions"
 local interventions = require "mneme.insight.episodes.interventions"
 local part_map = require "mneme.insight.episodes.part_map"
 local progress = require "mneme.base.progress"
 local ridge = require "mneme.insight.measure.ridge"
-local samples = require "mneme.insight.measure.reading_samples"
+local reading_samples = require "mneme.insight.measure.reading_samples"
 local tables = require "mneme.base.tables"
 local wilson = require("mneme.stats").wilson
 
@@ -203,7 +203,7 @@ local function read_step(self, k, envs, truths)
         local list, count, key = asked(question, n, train)
         if list and (question.scored or part.at == 1) then
           factors[key] = factors[key] or ridge.factor(products, n, list, count, RIDGE)
-          local dice = draws.new():seek(self.seed, "train", question.entry)
+          local dice = example_random.new():seek(self.seed, "train", question.entry)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
           local one = cell and { cell = cell, fit = fits.fit }
@@ -242,8 +242,8 @@ local function read_step(self, k, envs, truths)
   for at = 2, #self.parts do
     local part, list = self.parts[at], {}
     for s, source in ipairs(part.sources) do
-      local x, mean, scale = samples.of(source, order, train)
-      local products = samples.products(x, n)
+      local x, mean, scale = reading_samples.of(source, order, train)
+      local products = reading_samples.products(x, n)
       if s == 1 then
         sum_into(all.products, products, n, 1 / (#self.parts - 1))
         if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
@@ -253,7 +253,7 @@ local function read_step(self, k, envs, truths)
     settle(part, list)
   end
   local x, mean, scale
-  if kept then x, mean, scale = samples.together(kept, n, self.parts[1].size) end
+  if kept then x, mean, scale = reading_samples.together(kept, n, self.parts[1].size) end
   settle(self.parts[1], { read_all(self.parts[1], 1, all.products, x, mean, scale) })
 end
 
@@ -428,16 +428,16 @@ function readings.new(stepper, options)
   end
   local total, whole = 0, {}
   for at, part in ipairs(self.parts) do
-    part.at, part.sources = at, samples.sources(stepper, part)
+    part.at, part.sources = at, reading_samples.sources(stepper, part)
     if at > 1 then total = total + part.sources[1].size end
     for _, one in ipairs(at > 1 and part.parts or {}) do whole[#whole + 1] = one end
   end
   self.keep, self.wants_all = options.keep and total <= KEPT, total <= KEPT
   self.parts[1].parts, self.parts[1].size = whole, total
-  self.parts[1].sources = samples.sources(stepper, self.parts[1])
+  self.parts[1].sources = reading_samples.sources(stepper, self.parts[1])
   for _, fact in ipairs(facts) do self.cells[fact.name], self.maps[fact.name] = {}, {} end
   local mixed, B = ffi.new("int[?]", stepper.num_envs), stepper.num_envs
-  draws.new():seek(self.seed, "train", 0):choose(mixed, B, B)
+  example_random.new():seek(self.seed, "train", 0):choose(mixed, B, B)
   for i = 0, math.floor(SHARE * B + 0.5) - 1 do self.learns[mixed[i]] = true end
   self.routine = coroutine.create(work)
   return self

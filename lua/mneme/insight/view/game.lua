@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local frames = require "mneme.insight.episodes.frames"
-local keyboard = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 local single = require "mneme.envs.single"
 local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 
@@ -26,8 +26,8 @@ function game.new(env, o)
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, env)
   self.names, self.actions = env.action_space:by_keys()
-  self.action_of, self.labels, self.types = keyboard.divide(self.names)
-  self.pad_labels = self.types and self.labels or keyboard.add_pad(#self.names, self.action_of)
+  self.action_of, self.labels, self.types = action_keys.divide(self.names)
+  self.pad_labels = self.types and self.labels or action_keys.add_pad(#self.names, self.action_of)
   if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
   self:restart(env.seed)
   return self
@@ -132,27 +132,27 @@ end
 
 -- Keys that are no actions.
 local function command(self, key)
-  if key == keyboard.TAB then
+  if key == action_keys.TAB then
     self.cheats = not self.cheats
     self.looked = self.looked or self.cheats
-  elseif key == ("r"):byte() or key == keyboard.BACK then self:restart(nil, self.start)
-  elseif key == ("n"):byte() or key == keyboard.START then
+  elseif key == ("r"):byte() or key == action_keys.BACK then self:restart(nil, self.start)
+  elseif key == ("n"):byte() or key == action_keys.START then
     if self.over then begin(self) else self:restart() end
   end
 end
 
 ---A key was pressed.  True: quit.
 function Game:key(key)
-  self.dirty, self.by_pad = true, keyboard.is_pad(key)       -- the page names the keys of the device used last
+  self.dirty, self.by_pad = true, action_keys.is_pad(key)       -- the page names the keys of the device used last
   if key >= 65 and key <= 90 then key = key + 32 end         -- Shift and Caps Lock change nothing
-  if key == keyboard.ESCAPE then return true end
+  if key == action_keys.ESCAPE then return true end
   if self.action_of[key] then self:move(self.action_of[key])
-  elseif self.over and (key == 32 or key == keyboard.ENTER) then self:move(0)
-  elseif self.types and key == keyboard.ENTER then
+  elseif self.over and (key == 32 or key == action_keys.ENTER) then self:move(0)
+  elseif self.types and key == action_keys.ENTER then
     local n = tonumber(self.typed)
     self.typed = ""
     if n and n < #self.names then self:move(n) end
-  elseif self.types and key == keyboard.BACKSPACE then self.typed = self.typed:sub(1, -2)
+  elseif self.types and key == action_keys.BACKSPACE then self.typed = self.typed:sub(1, -2)
   elseif self.types and key >= 48 and key <= 57 then self.typed = (self.typed .. string.char(key)):sub(-6)
   else command(self, key) end
 end

@@ -1,6 +1,6 @@
 -- menu.lua -- the menu of interventions at a step, each with a key.
 local interventions = require "mneme.insight.episodes.interventions"
-local keyboard = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 
 local KEYS = "123456789abcdefgjklmnoprstuvwxyz"          -- without h, i, q, which the window uses
 local LASTING = { false, 1, 2, 5, 10, 20, 50, 100 }      -- steps that a gate is clamped; false: to the end of the episode
@@ -40,14 +40,14 @@ function Menu:key(key)
   for _, entry in ipairs(self.entries) do
     if entry.key == key then return entry.option, false end
   end
-  return nil, key ~= keyboard.ESCAPE and key ~= ("i"):byte() and key ~= ("q"):byte()
+  return nil, key ~= action_keys.ESCAPE and key ~= ("i"):byte() and key ~= ("q"):byte()
 end
 
 ---The contents for the panel.
 function Menu:shown()
   local n = self:steps()
   local text = "gates are clamped " .. (n and ("for %d step%s"):format(n, n > 1 and "s" or "") or "to the end of the episode")
-  return { title = self.title, entries = self.entries, close = keyboard.ESCAPE,
+  return { title = self.title, entries = self.entries, close = action_keys.ESCAPE,
     lasting = self.lasts and { key = LONGER, name = "0", text = text } or nil }
 end
 

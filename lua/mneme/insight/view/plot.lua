@@ -164,10 +164,10 @@ end
 local function in_window(seen)
   local window, scene = require "mneme.insight.view.window", require "mneme.insight.view.scene"
   local what = scene.new { doc = "a plot", draw = draw_on(seen) }
-  local keyboard = require "mneme.insight.view.action_keys"
+  local action_keys = require "mneme.insight.view.action_keys"
   window.need_display "without window = true it is plotted in the terminal"
   window.run({ period = 0.05, dirty = true, page = function() return what, {} end,
-    key = function(_, key) return key == keyboard.ESCAPE or key == ("q"):byte() end }, { width = 960, height = 600 })
+    key = function(_, key) return key == action_keys.ESCAPE or key == ("q"):byte() end }, { width = 960, height = 600 })
 end
 
 local function in_file(seen, path)

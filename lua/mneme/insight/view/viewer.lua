@@ -6,13 +6,13 @@ local screen_capture = require "mneme.insight.view.screen_capture"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
-local keyboard = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 local menu = require "mneme.insight.view.menu"
 local intervention_options = require "mneme.insight.episodes.intervention_options"
 local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
-local export_episode = require "mneme.insight.episodes.timeline_export"
+local timeline_export = require "mneme.insight.episodes.timeline_export"
 
 local failures = require "mneme.insight.view.failures"
 local viewer_page = require "mneme.insight.view.viewer_page"
@@ -98,15 +98,15 @@ end
 -- Every key: its code, name, help text and function.
 local commands = {
   { " ", "space", "play or pause", function(self) self.playing = not self.playing end },
-  { keyboard.RIGHT, "→", "next step", function(self) self.playing = false self:forward() end },
-  { keyboard.LEFT, "←", "previous step", function(self, clock)
+  { action_keys.RIGHT, "→", "next step", function(self) self.playing = false self:forward() end },
+  { action_keys.LEFT, "←", "previous step", function(self, clock)
     self.playing = false
     if self.at > self:first() then self:seek(self.at - 1) else self:say("no earlier frame is kept", clock) end
   end },
-  { keyboard.PAGE_DOWN, "PgDn", "next episode", function(self) self:to_episode(1) end },
-  { keyboard.PAGE_UP, "PgUp", "previous episode", function(self) self:to_episode(-1) end },
-  { keyboard.HOME, "Home", "start of the episode", function(self) self.playing = false self:to_episode(0) end },
-  { keyboard.END, "End", "end of the episode", function(self)
+  { action_keys.PAGE_DOWN, "PgDn", "next episode", function(self) self:to_episode(1) end },
+  { action_keys.PAGE_UP, "PgUp", "previous episode", function(self) self:to_episode(-1) end },
+  { action_keys.HOME, "Home", "start of the episode", function(self) self.playing = false self:to_episode(0) end },
+  { action_keys.END, "End", "end of the episode", function(self)
     self.playing = false
     if self.at == 0 then return end
     self:look_ahead()                            -- to its end, also where it is being computed
@@ -164,9 +164,9 @@ function Viewer:take(clock)
   end
   local names, told, space = self:frame(1).actions, {}, self:frame(1).space
   if space and space.kind ~= "discrete" then return self:say("only one choice of a few can be taken by keys, the actions are " .. tostring(space), clock) end
-  local actions, labels = keyboard.divide(names)
+  local actions, labels = action_keys.divide(names)
   for i, label in ipairs(labels) do told[i] = label .. " " .. names[i] end
-  keyboard.add_pad(#names, actions)
+  action_keys.add_pad(#names, actions)
   self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", ") }, false
 end
 
@@ -233,7 +233,7 @@ end
 
 -- Save an episode of a track; returns a text for the user.
 local function write_track(track, frame_number)
-  local rec, whole, problem = export_episode(track.timeline, frame_number)
+  local rec, whole, problem = timeline_export(track.timeline, frame_number)
   track.timeline:lost()
   if not rec then return nil end
   local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
@@ -344,15 +344,15 @@ end
 function Viewer:key(key, clock, paint)
   self.dirty, self.hover, self.note, self.hunting = true, nil, nil, nil          -- what was said was about the page before
   if self.menu then return key_of_menu(self, key, clock) end
-  if self.help and key == keyboard.ESCAPE then return self:show_help(false) end
+  if self.help and key == action_keys.ESCAPE then return self:show_help(false) end
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
   if self.taken then
     local action = self.taken.actions[key]
     if action then self:act(action, clock) return false end
-    if key == keyboard.ESCAPE then self:take(clock) return false end
+    if key == action_keys.ESCAPE then self:take(clock) return false end
   end
-  if key == keyboard.ESCAPE and #self.tracks > 1 and (self.original or self.together) then self:close(1, clock) return false end
-  if key == ("q"):byte() or key == keyboard.ESCAPE then return true end
+  if key == action_keys.ESCAPE and #self.tracks > 1 and (self.original or self.together) then self:close(1, clock) return false end
+  if key == ("q"):byte() or key == action_keys.ESCAPE then return true end
   if by_key[key] then by_key[key](self, clock, paint) end
 end
 

@@ -10,7 +10,7 @@ local manifest = lazy "mneme.runs.manifest"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local run_starts = require("mneme.runs.folder").starts
-local study_folder = require "mneme.lab.study.folder"
+local folder = require "mneme.lab.study.folder"
 local trajectory = lazy "mneme.insight.episodes.trajectory"
 local trajectory_replay = lazy "mneme.insight.episodes.trajectory_replay"
 
@@ -112,7 +112,7 @@ function integrity.study(path, study)
     elseif study.info.runs[i].done then say(found.bad, "runs/%s: was done, and has no result now", r.name)
     elseif not files.is_file(r.path .. "/config.json") then open = open + 1 end
   end
-  local inner = study_folder.run_path(path, "")
+  local inner = folder.run_path(path, "")
   for _, name in ipairs(files.list(inner)) do
     if not named[name] and (files.is_file(inner .. name .. "/config.json") or files.is_file(inner .. name .. "/result.json")) then
       say(found.bad, "runs/%s: is no run of this study: study.json does not name it", name)

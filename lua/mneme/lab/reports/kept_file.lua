@@ -1,6 +1,6 @@
 -- kept_file.lua -- a file of finished runs (lab/study/result_archive.lua) as a study's folder, for `mneme report FILE.jsonl`: by the script that
 -- its records name, in the size that they have.
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
@@ -9,7 +9,7 @@ local source_files = require "mneme.base.source_files"
 local sweep = require "mneme.lab.study.sweep"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local kept_file = {}
 local sizes = { "", "quick", "full" }
@@ -17,7 +17,7 @@ local sizes = { "", "quick", "full" }
 -- The script of the records: the user's own, or an experiment of that name.
 local function script_of(file, held, given)
   if given then return script.named(given) end
-  local path, name = values.show(held.script), values.show(held.study)
+  local path, name = setting_types.show(held.script), setting_types.show(held.study)
   if source_files.exists(path) and source_files.may_load(path) then return path end
   if script.is_experiment(name) then return script.locate(name) end
   errors.usage(("%s: it has runs of the study '%s', whose script %s is not %s"):format(file, name, path,
@@ -71,7 +71,7 @@ end
 ---@return fun(): string? unpack as sweep.kept has it
 function kept_file.find(file, given, outer)
   source_files.folder = outer
-  local held = archive.about(file)
+  local held = result_archive.about(file)
   local path, problem = script_of(file, held, given), nil
   local axes, seeds = parts_of(held.names)
   for i, size in ipairs(held.size and { held.size } or sizes) do

@@ -8,18 +8,18 @@ local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"
 local report_claims = require "mneme.lab.reports.report_claims"
-local settings = require "mneme.lab.study.settings_diff"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.reports.report_strings"
+local setting_types = require "mneme.base.setting_types"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
 local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
-local apart = settings.idle "seed"
+local apart = settings_diff.idle "seed"
 -- Curves and results that are drawn where nobody says which, the first ones first.
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
 local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
@@ -33,7 +33,7 @@ local since_log = { "success, since the last log line", range = { 0, 1 } }      
 
 local function read_run(path, name)
   local info = run_folder.read_info(path)
-  local flat = settings.flat(info.config)
+  local flat = settings_diff.flat(info.config)
   flat.env = info.env
   return { path = path, of = name, info = info, flat = flat, seed = info.seed or 0 }
 end
@@ -56,7 +56,7 @@ local function name_points(list)
   local axes = tables.keys(differ)
   for _, r in ipairs(list) do
     local parts = {}
-    for i, axis in ipairs(axes) do parts[i] = (#axes > 1 and axis .. "=" or "") .. values.show(r.labels[axis]) end
+    for i, axis in ipairs(axes) do parts[i] = (#axes > 1 and axis .. "=" or "") .. setting_types.show(r.labels[axis]) end
     if #axes > 0 then r.label = table.concat(parts, ", ") end
   end
 end
@@ -89,10 +89,11 @@ local function label_of(r, differ)
   if r.label then return r.label end
   local parts = {}
   for _, key in ipairs(differ) do
-    if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and values.show(r.flat[key]) or key:match "[^.]*$" .. "=" .. values.show(r.flat[key]) end
+    if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and setting_types.show(r.flat[key])
+      or key:match "[^.]*$" .. "=" .. setting_types.show(r.flat[key]) end
   end
   local label = table.concat(parts, " ")
-  if label == "" then label = values.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
+  if label == "" then label = setting_types.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
   return label
 end
 
@@ -129,12 +130,12 @@ end
 ---@return table study as folder.load has it
 function plain.study(paths)
   local list, flats, runs, seen = read_all(paths), {}, {}, {}
-  settings.fill(list)
+  settings_diff.fill(list)
   for i, r in ipairs(list) do
     for key in pairs(apart) do r.flat[key] = nil end
     flats[i] = r.flat
   end
-  local _, differ = settings.divide(flats)
+  local _, differ = settings_diff.divide(flats)
   differ = told_apart_by(list, differ)
   local labels = {}
   for i, r in ipairs(list) do labels[i] = label_of(r, differ) end
@@ -167,7 +168,7 @@ function plain.study(paths)
   local first = list[1]
   return { path = first.of or first.path, runs = runs, last_scores = last_scores, info = {
     title = #list == 1 and first.path:match "[^/]*$" or ("%d runs"):format(#list),
-    script = values.show(first.info.script or ""), settings = "", mneme = first.info.mneme, commit = first.info.commit, runs = {} } }
+    script = setting_types.show(first.info.script or ""), settings = "", mneme = first.info.mneme, commit = first.info.commit, runs = {} } }
 end
 
 -- ---- what a study is asked for where it asks for nothing ----
@@ -254,8 +255,8 @@ function plain.differences(out, study, spec)
   if #ps > 0 then
     for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(report_claims.p_text(p), report_claims.p_text(ps[i])) end
   end
-  out:heading(3, "differences", words.differences)
-  out:table({ words.difference_of:format(metric), words.estimate, words.seeds, words.p_first }, rows)
+  out:heading(3, "differences", report_strings.differences)
+  out:table({ report_strings.difference_of:format(metric), report_strings.estimate, report_strings.seeds, report_strings.p_first }, rows)
 end
 
 return plain

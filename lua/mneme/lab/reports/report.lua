@@ -6,35 +6,35 @@
 local blocks = require "mneme.lab.reports.page.blocks"
 local claims = require "mneme.lab.study.claims"
 local declared = require "mneme.lab.study.declared"
-local episode = require "mneme.lab.reports.report_episode"
+local report_episode = require "mneme.lab.reports.report_episode"
 local errors = require "mneme.base.errors"
 local export = require "mneme.insight.figures.export"
 local figure = require "mneme.lab.study.figure"
 local files = require "mneme.base.files"
-local front = require "mneme.lab.reports.report_front"
+local report_front = require "mneme.lab.reports.report_front"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
 local integrity = require "mneme.lab.reports.integrity"
 local kept_file = require "mneme.lab.reports.kept_file"
-local method = require "mneme.lab.reports.report_method"
+local report_method = require "mneme.lab.reports.report_method"
 local mixed_code = require "mneme.lab.study.mixed_code"
 local next_step = require("mneme.base.terminal").next_step
-local numbers = require "mneme.base.format"
-local plain = require "mneme.lab.reports.plain_runs"
-local results = require "mneme.lab.reports.report_results"
+local format = require "mneme.base.format"
+local plain_runs = require "mneme.lab.reports.plain_runs"
+local report_results = require "mneme.lab.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
-local text_page = require "mneme.lab.reports.page.text"
-local tuned = require "mneme.lab.reports.tuning_report"
+local page_text = require "mneme.lab.reports.page.text"
+local tuning_report = require "mneme.lab.reports.tuning_report"
 local value_sources = require "mneme.lab.reports.value_sources"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local report_claims = require "mneme.lab.reports.report_claims"
-local words = require "mneme.lab.reports.report_strings"
-local written = require "mneme.lab.reports.report_markdown"
+local report_strings = require "mneme.lab.reports.report_strings"
+local report_markdown = require "mneme.lab.reports.report_markdown"
 
 local report = {}
 
@@ -50,10 +50,10 @@ local function make_figures(study, spec)
     if ok then value, places = figure.only_value(fig) end
     if not ok then
       terminal.note(("mneme: warning: figure %d: %s"):format(i, fig.message))
-      made[i] = { problem = words.no_figure:format(i, fig.message) }
+      made[i] = { problem = report_strings.no_figure:format(i, fig.message) }
     elseif value then
       local axis = fig.kind == "heat" and fig.value or fig.y
-      made[i] = { sentence = words.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), numbers.short(value, axis.unit), places) }
+      made[i] = { sentence = report_strings.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), format.short(value, axis.unit), places) }
     else
       n = n + 1
       made[i] = { fig = fig, id = "figure-" .. n, place = n, y = f.y }
@@ -66,7 +66,7 @@ local function show_figure(out, m)
   if m.fig then
     local numbered = {}
     for key, value in pairs(m.fig) do numbered[key] = value end
-    numbered.title = words.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
+    numbered.title = report_strings.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
     out:figure(numbered, m.id)
   elseif m.sentence then out:paragraphs(m.sentence)
   else out:paragraphs(m.problem, "warning") end
@@ -89,7 +89,8 @@ local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return
 -- A failed run's last message; where it ran, if not here.
 local function note_of(c)
   if c.error then return c.error end
-  return c.kept and words.taken:format(values.show(c.kept.file):match "[^/]*$", values.show(c.kept.commit or "–"), values.show(c.kept.host or "–")) or ""
+  return c.kept and report_strings.taken:format(setting_types.show(c.kept.file):match "[^/]*$", setting_types.show(c.kept.commit or "–"),
+    setting_types.show(c.kept.host or "–")) or ""
 end
 
 -- Runs link to their folders if the page is next to them.
@@ -99,12 +100,13 @@ local function run_table(out, study, beside)
     local used = c.resources and tonumber(c.resources.wall_s)
     local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
     taken = taken + (c.kept and 1 or 0)
-    rows[i] = { { c.name, href = beside and here or nil }, words.statuses[c.status] or c.status,
-      { used and numbers.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
+    rows[i] = { { c.name, href = beside and here or nil }, report_strings.statuses[c.status] or c.status,
+      { used and format.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
   end
-  if taken > 0 then out:paragraphs(words.all_taken:format(taken), "dim") end
-  out:paragraphs(words.run_note, "dim")
-  out:fold(words.of_runs:format(#rows), function() out:table({ words.run, words.status, words.time, words.note }, rows) end)
+  if taken > 0 then out:paragraphs(report_strings.all_taken:format(taken), "dim") end
+  out:paragraphs(report_strings.run_note, "dim")
+  out:fold(report_strings.of_runs:format(#rows), function() out:table({ report_strings.run, report_strings.status, report_strings.time,
+    report_strings.note }, rows) end)
 end
 
 -- Runs of report_method.runs for mixed_code.lua.
@@ -116,32 +118,33 @@ end
 
 -- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
 local function code(out, study, runs)
-  local path = values.show(study.info.script or "")
-  if path ~= "" then out:table({}, { { words.script, path }, { words.commit, values.show(study.info.commit or "–") } }) end
+  local path = setting_types.show(study.info.script or "")
+  if path ~= "" then out:table({}, { { report_strings.script, path }, { report_strings.commit, setting_types.show(study.info.commit or "–") } }) end
   local rows, text = {}, nil
   for _, file in ipairs(mixed_code.files(named(runs))) do
-    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, words.kinds_of_files[file.kind], version.checksum, tostring(#version.runs) } end
+    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, report_strings.kinds_of_files[file.kind], version.checksum,
+      tostring(#version.runs) } end
   end
-  if #rows > 0 then out:table({ words.file, words.what, words.checksum, words.of_how_many }, rows) end
+  if #rows > 0 then out:table({ report_strings.file, report_strings.what, report_strings.checksum, report_strings.of_how_many }, rows) end
   for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
-  if text then out:folded(words.script_text, text)
-  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(words.script_now, (files.read(path)))
-  elseif path ~= "" then out:paragraphs(words.not_there:format(path), "dim") end
+  if text then out:folded(report_strings.script_text, text)
+  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(report_strings.script_now, (files.read(path)))
+  elseif path ~= "" then out:paragraphs(report_strings.not_there:format(path), "dim") end
 end
 
 -- ---- the whole ----
 
 -- The page, and what comes before its contents.
 local function compose(study, source, options)
-  local spec = plain.spec(study, source.spec)
+  local spec = plain_runs.spec(study, source.spec)
   local texts = source.report or spec.report or {}
-  local runs, judged, asked, unasked = method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
+  local runs, judged, asked, unasked = report_method.runs(study), report_claims.asked(claims.judge(study, spec.claims, spec.metrics))
   spec.claims = asked
-  local size, made, missing = method.size(runs), make_figures(study, spec), {}
+  local size, made, missing = report_method.size(runs), make_figures(study, spec), {}
   blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
-  local out, opening, book = blocks.new(title), blocks.new(title), episode.book()
-  local function part(level, name) out:heading(level, name, words[name]) end
+  local out, opening, book = blocks.new(title), blocks.new(title), report_episode.book()
+  local function part(level, name) out:heading(level, name, report_strings[name]) end
   -- A part of the page, which is left out if it would be empty; whether there is one.
   local function filled(level, name, fill)
     local before = #out.blocks
@@ -157,18 +160,18 @@ local function compose(study, source, options)
       if texts[name] then out:paragraphs(texts[name]) end
       if fill then fill(out, runs) end
     end)
-    if not any and name ~= "objective" then missing[#missing + 1] = words[name] end          -- where nothing was minimised there is none
+    if not any and name ~= "objective" then missing[#missing + 1] = report_strings[name] end          -- where nothing was minimised there is none
   end
-  front.write(opening, study, spec, judged, size)
+  report_front.write(opening, study, spec, judged, size)
   local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
-  for _, text in ipairs(source.unsound or {}) do warn(words.unsound, { text }) end
-  warn(words.mixed, mixed_code.of(named(runs)))
+  for _, text in ipairs(source.unsound or {}) do warn(report_strings.unsound, { text }) end
+  warn(report_strings.mixed, mixed_code.of(named(runs)))
   for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
   warn("%s.", mixed_code.starts(named(runs)))
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2, function()
     if texts.discussion and (source.others or 0) > 0 then
-      out:paragraphs(words.others:format(source.others, table.concat(source.about, ", ")), "warning")
+      out:paragraphs(report_strings.others:format(source.others, table.concat(source.about, ", ")), "warning")
     end
   end)
   write("introduction", 2)
@@ -179,33 +182,33 @@ local function compose(study, source, options)
   part(2, "results")
   for i, v in ipairs(judged) do
     local m = figure_of(made, v.claim, spec)
-    report_claims.section(out, v, i, spec, m and words.shown_in:format(m.place, m.place))
+    report_claims.section(out, v, i, spec, m and report_strings.shown_in:format(m.place, m.place))
     if m and not m.shown then show_figure(out, m) end
-    if options.episode then episode.of_claim(book, out, study, i, v.claim) end
+    if options.episode then report_episode.of_claim(book, out, study, i, v.claim) end
   end
   filled(3, "verdicts", function() report_claims.table(out, judged, spec) end)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  if options.episode then episode.write(book, out, study) end
-  plain.differences(out, study, #judged == 0 and spec or {})
-  results.published(out, study, spec, texts.published_values)
+  if options.episode then report_episode.write(book, out, study) end
+  plain_runs.differences(out, study, #judged == 0 and spec or {})
+  report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
-  results.write(out, study, spec)
+  report_results.write(out, study, spec)
   write "beyond"
   part(2, "method")
-  write("model", 3, method.model)
-  write("objective", 3, function() method.objective(out, runs, source.defaults) end)
-  write("data", 3, method.data)
+  write("model", 3, report_method.model)
+  write("objective", 3, function() report_method.objective(out, runs, source.defaults) end)
+  write("data", 3, report_method.data)
   part(3, "hyperparameters")
-  out:fold(words.settings, function()
-    method.hyperparameters(out, runs, source.defaults, texts, value_sources.new(study, source))
+  out:fold(report_strings.settings, function()
+    report_method.hyperparameters(out, runs, source.defaults, texts, value_sources.new(study, source))
   end)
-  tuned.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
-  write("implementation", 3, method.checks)
-  write("setup", 3, function() method.setup(out, study, runs) end)
+  tuning_report.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
+  write("implementation", 3, report_method.checks)
+  write("setup", 3, function() report_method.setup(out, study, runs) end)
   part(3, "resources")
-  method.resources(out, study)
+  report_method.resources(out, study)
   filled(2, "discussed", function()
     for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
   end)
@@ -213,7 +216,7 @@ local function compose(study, source, options)
   write("code", 3, function() code(out, study, runs) end)
   part(3, "runs")
   run_table(out, study, options.beside ~= false)
-  if #missing > 0 and source.spec then out:paragraphs(words.unwritten:format(table.concat(missing, ", ")), "dim") end
+  if #missing > 0 and source.spec then out:paragraphs(report_strings.unwritten:format(table.concat(missing, ", ")), "dim") end
   return out, opening, made
 end
 
@@ -233,7 +236,7 @@ end
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)
   local out, opening, made = compose(study, source, options or {})
-  return html.write(out, opening, words.contents), by_id(made)
+  return html.write(out, opening, report_strings.contents), by_id(made)
 end
 
 ---A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
@@ -253,7 +256,7 @@ function report.write(path, study, source, options)
     export.write_or_svg(by_id(made)[block.id], file, { title = false }, left)
     return beside:match "[^/]*$" .. file:sub(#beside + 1)
   end
-  files.write(path, { text_page.write(out, opening, kind, place) })
+  files.write(path, { page_text.write(out, opening, kind, place) })
   export.say_left_out(left)
   return by_id(made)
 end
@@ -263,7 +266,7 @@ end
 ---@return table source a declaration (lab/study/declared.lua) with the authors' texts as `report`
 function report.source(path, core)
   local source = declared.by(path, core)
-  source.report = written.of(source.spec or {}, source.texts)
+  source.report = report_markdown.of(source.spec or {}, source.texts)
   return source
 end
 
@@ -274,7 +277,7 @@ local drawn_as = { "svg", "csv", "tex", "pdf", "png" }
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
   if given then return script.named(given) end
-  local path = values.show(study.info.script)
+  local path = setting_types.show(study.info.script)
   if source_files.exists(path) then return path end
   local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
   return ok and found or nil
@@ -291,7 +294,7 @@ end
 -- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
 local function claims_changed(study, spec)
   local list = study.info.declared and declared.changed(study.info.claims, spec) or {}
-  for i, text in ipairs(list) do list[i] = words.claims_changed:format(text) end
+  for i, text in ipairs(list) do list[i] = report_strings.claims_changed:format(text) end
   return list
 end
 
@@ -306,7 +309,7 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone and change.kind == "code" then changes[#changes + 1] = words.code_changed:format(change.text) end
+    if not change.gone and change.kind == "code" then changes[#changes + 1] = report_strings.code_changed:format(change.text) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   local unknown = path and not source_files.may_load(path)
@@ -315,7 +318,7 @@ local function source_of(o, study)
       terminal.note(("mneme: warning: %s: %s is not known as yours, and was not run: claims, figures and texts are those of the folder; script=%s takes its")
         :format(study.path, path, path))
     end
-    held.report = written.of(held.spec or {}, held.texts)
+    held.report = report_markdown.of(held.spec or {}, held.texts)
     held.changes = claims_changed(study, held.spec)
     return held
   end
@@ -323,7 +326,7 @@ local function source_of(o, study)
     local kept = run and info.script and run_sources.texts(run.path, info)[info.script] and xpcall(run_sources.adopt, errors.handler, run.path, info)
     if not kept or not source_files.may_load(info.script) then          -- where it is trusted, or the user's own
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
-        :format(values.show(study.info.script), kept and "; trust=1 runs the copy that the run keeps" or ""))
+        :format(setting_types.show(study.info.script), kept and "; trust=1 runs the copy that the run keeps" or ""))
       return {}
     end
     path = study.info.script
@@ -357,7 +360,7 @@ local function load(paths)
     if not files.is_folder(path) then errors.usage(path .. ": there is no such study or run", "mneme list runs") end
   end
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
-  return plain.study(paths), false
+  return plain_runs.study(paths), false
 end
 
 -- What is wrong with the folders, said aloud, too.
@@ -382,8 +385,8 @@ local function write_report(o)
   local source = source_of(o, study)
   source.unsound = unsound(study, true)
   folder.add_means(study, source.spec)
-  local n = o.export and archive.write(o.export, study, archive.curve_names(source.spec))
-  if source.path then source.about, source.others = archive.written_about(source.path, study) end
+  local n = o.export and result_archive.write(o.export, study, result_archive.curve_names(source.spec))
+  if source.path then source.about, source.others = result_archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode })
   print(to)

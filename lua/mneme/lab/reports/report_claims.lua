@@ -1,25 +1,25 @@
 -- report_claims.lua -- the claims of a study in a report: as statements that can be tested, with their verdicts.  `out` is a page of
 -- lab/reports/page/blocks.lua, `spec` what mn.study was given, `judged` of lab/study/claims.lua.
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local labels = require("mneme.lab.study.grid").text
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.reports.report_strings"
+local setting_types = require "mneme.base.setting_types"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local report_claims = {}
 local NAMED = 4                    -- missing runs that are named; of more only the number is given
 
 -- A test as a sentence.
 local function statement(test)
-  local metric, say, a, b = test.metric, words.test_of[test[1]], labels(test.a), labels(test.b)
+  local metric, say, a, b = test.metric, report_strings.test_of[test[1]], labels(test.a), labels(test.b)
   local text
   if test[1] == "better" then text = say:format(metric, a, b)
-  elseif test[1] == "at_least" then text = say:format(metric, a, values.show(test.value))
-  elseif test[1] == "solves" then text = say:format(a, b, values.show(test.above), metric)
-  elseif test[1] == "sooner" then text = say:format(a, values.show(test.above), metric, b)
-  elseif test[1] == "ratio" then text = say:format(metric, a, values.show(test.at_least), b)
-  else text = say:format(metric, a, b, values.show(test.within)) end
-  if test.where then text = text .. words.where:format(labels(test.where)) end
-  return test.exact and text .. words.exactly or text
+  elseif test[1] == "at_least" then text = say:format(metric, a, setting_types.show(test.value))
+  elseif test[1] == "solves" then text = say:format(a, b, setting_types.show(test.above), metric)
+  elseif test[1] == "sooner" then text = say:format(a, setting_types.show(test.above), metric, b)
+  elseif test[1] == "ratio" then text = say:format(metric, a, setting_types.show(test.at_least), b)
+  else text = say:format(metric, a, b, setting_types.show(test.within)) end
+  if test.where then text = text .. report_strings.where:format(labels(test.where)) end
+  return test.exact and text .. report_strings.exactly or text
 end
 
 local function id_of(claim, i) return claim.id or tostring(i) end
@@ -40,15 +40,15 @@ end
 ---What is claimed.
 ---@param unasked string[] of report_claims.asked
 function report_claims.claims(out, list, unasked)
-  if #unasked > 0 then out:paragraphs(words.unasked:format(table.concat(unasked, ", ")), "dim") end
+  if #unasked > 0 then out:paragraphs(report_strings.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end
   local rows = {}
   for i, claim in ipairs(list) do
-    local sentence = claim.test and statement(claim.test) or words.why.no_test
+    local sentence = claim.test and statement(claim.test) or report_strings.why.no_test
     local id = id_of(claim, i)
     rows[i] = { { id, href = "#verdict-" .. i }, { claim.text, class = "wide" }, { sentence, class = "wide" }, claim.source or "–" }
   end
-  out:table({ "", words.claim, words.test, words.source }, rows)
+  out:table({ "", report_strings.claim, report_strings.test, report_strings.source }, rows)
 end
 
 ---A p-value in words.
@@ -61,37 +61,37 @@ local p_text = report_claims.p_text
 local function remarks(v)
   local parts = {}
   local function add(s, ...) parts[#parts + 1] = s:format(...) end
-  if v.why == "no_spread" then add(words.why.no_spread, v.n, p_text(v.p))
-  elseif v.why then add("%s", words.why[v.why]) end
-  if v.shares then add(words.solved, unpack(v.shares)) end
+  if v.why == "no_spread" then add(report_strings.why.no_spread, v.n, p_text(v.p))
+  elseif v.why then add("%s", report_strings.why[v.why]) end
+  if v.shares then add(report_strings.solved, unpack(v.shares)) end
   if v.medians then
-    local function when(x) return x and numbers.short(x) or words.never end
-    add(words.medians, when(v.medians[1]), when(v.medians[2]))
+    local function when(x) return x and format.short(x) or report_strings.never end
+    add(report_strings.medians, when(v.medians[1]), when(v.medians[2]))
   end
   local c = v.counted
-  if c and c.fresh > 0 then add(words.counted_fresh, values.show(v.claim.test.fresh or v.claim.test.above), c.fresh) end
-  if c and c.first > 0 then add(words.counted_first, values.show(v.claim.test.above), c.first) end
-  if v.stopped and v.why ~= "stopping_rule" then add(words.stopped_some, unpack(v.stopped)) end
-  if v.low and v.claim.test.exact then add("%s", words.counted) end
+  if c and c.fresh > 0 then add(report_strings.counted_fresh, setting_types.show(v.claim.test.fresh or v.claim.test.above), c.fresh) end
+  if c and c.first > 0 then add(report_strings.counted_first, setting_types.show(v.claim.test.above), c.first) end
+  if v.stopped and v.why ~= "stopping_rule" then add(report_strings.stopped_some, unpack(v.stopped)) end
+  if v.low and v.claim.test.exact then add("%s", report_strings.counted) end
   if v.improvement then
     local p, low, high = unpack(v.improvement)
-    add(words.improves, low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
+    add(report_strings.improves, low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
   end
-  for _, r in ipairs(v.rollout) do add(words.rollout, r.n, r.of, r.name) end
-  if v.over then add(words.averaged, table.concat(v.over, "; ")) end
+  for _, r in ipairs(v.rollout) do add(report_strings.rollout, r.n, r.of, r.name) end
+  if v.over then add(report_strings.averaged, table.concat(v.over, "; ")) end
   if v.failed then
     local sides = {}
     for _, side in ipairs { "a", "b" } do
-      if v.failed[side] then table.insert(sides, words.failed_of:format(v.failed[side][1], v.failed[side][2], labels(v.claim.test[side]))) end
+      if v.failed[side] then table.insert(sides, report_strings.failed_of:format(v.failed[side][1], v.failed[side][2], labels(v.claim.test[side]))) end
     end
-    add(words.failed_sides, table.concat(sides, ", "))
-    if v.shares then add("%s", words.as_unsolved) end
+    add(report_strings.failed_sides, table.concat(sides, ", "))
+    if v.shares then add("%s", report_strings.as_unsolved) end
   end
   if #v.missing > 0 then
     local names = {}
-    for i = 1, math.min(NAMED, #v.missing) do names[i] = ("%s (%s)"):format(v.missing[i].name, words.statuses[v.missing[i].status]) end
-    if #v.missing > NAMED then names[#names + 1] = words.more:format(#v.missing - NAMED) end
-    add(words.without, table.concat(names, "; "))
+    for i = 1, math.min(NAMED, #v.missing) do names[i] = ("%s (%s)"):format(v.missing[i].name, report_strings.statuses[v.missing[i].status]) end
+    if #v.missing > NAMED then names[#names + 1] = report_strings.more:format(#v.missing - NAMED) end
+    add(report_strings.without, table.concat(names, "; "))
   end
   return table.concat(parts, "; ")
 end
@@ -103,15 +103,15 @@ function report_claims.estimate(v, spec)
   local test = v.claim.test or {}
   local unit = ((spec.metrics or {})[test.metric] or {}).unit
   if v.medians then
-    local function when(x) return x and numbers.short(x) or words.never end
-    return words.medians_short:format(when(v.medians[1]), when(v.medians[2]))
-  elseif v.shares then return words.solved:format(unpack(v.shares))
-  elseif not v.estimate then return words.why[v.why] or "–" end
-  local say = words.estimated[test[1]] or "%s"
+    local function when(x) return x and format.short(x) or report_strings.never end
+    return report_strings.medians_short:format(when(v.medians[1]), when(v.medians[2]))
+  elseif v.shares then return report_strings.solved:format(unpack(v.shares))
+  elseif not v.estimate then return report_strings.why[v.why] or "–" end
+  local say = report_strings.estimated[test[1]] or "%s"
   local interval = v.low and v.low < v.high
-  local shown = numbers.alike({ v.estimate, interval and v.low or nil, interval and v.high or nil }, test[1] ~= "ratio" and unit or nil)
+  local shown = format.alike({ v.estimate, interval and v.low or nil, interval and v.high or nil }, test[1] ~= "ratio" and unit or nil)
   if test[1] == "ratio" and math.max(v.estimate, v.high or 0) >= 1e6 then
-    shown = { numbers.times(v.estimate), interval and numbers.times(v.low) or nil, interval and numbers.times(v.high) or nil }
+    shown = { format.times(v.estimate), interval and format.times(v.low) or nil, interval and format.times(v.high) or nil }
   end
   for i, s in ipairs(shown) do shown[i] = s:gsub("^%-", "−") end
   if interval and shown[2]:match " (.*)$" == shown[3]:match " (.*)$" then shown[2] = shown[2]:match "^%S+" end        -- the unit once
@@ -127,12 +127,12 @@ end
 ---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
 ---@param shown string? a sentence that names the figure
 function report_claims.section(out, v, i, spec, shown)
-  out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), words[v.verdict]))
-  local parts = { ("**%s**: %s"):format(words[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec)) }
-  if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), words.p_corrected:format(report_claims.p(v.holm or v.p))) end
-  parts[1] = ("%s, %s."):format(parts[1], words.n_seeds:format(v.n))
-  if v.claim.test then parts[2] = words.tested:format(statement(v.claim.test)) end
-  if v.claim.source then parts[#parts + 1] = words.from_source:format(v.claim.source) end
+  out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), report_strings[v.verdict]))
+  local parts = { ("**%s**: %s"):format(report_strings[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec)) }
+  if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), report_strings.p_corrected:format(report_claims.p(v.holm or v.p))) end
+  parts[1] = ("%s, %s."):format(parts[1], report_strings.n_seeds:format(v.n))
+  if v.claim.test then parts[2] = report_strings.tested:format(statement(v.claim.test)) end
+  if v.claim.source then parts[#parts + 1] = report_strings.from_source:format(v.claim.source) end
   if shown then parts[#parts + 1] = shown end
   out:paragraphs(table.concat(parts, " "))
   local more = remarks(v)
@@ -144,11 +144,11 @@ function report_claims.table(out, judged, spec)
   if #judged == 0 then return end
   local rows = {}
   for i, v in ipairs(judged) do
-    rows[i] = { { id_of(v.claim, i), href = "#verdict-" .. i }, { words[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n),
+    rows[i] = { { id_of(v.claim, i), href = "#verdict-" .. i }, { report_strings[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n),
       { whole_estimate(v, spec), class = "number" }, { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" } }
   end
-  out:table({ "", words.verdict, words.seeds, words.estimate, words.p }, rows)
-  out:paragraphs(words.statistics, "dim")
+  out:table({ "", report_strings.verdict, report_strings.seeds, report_strings.estimate, report_strings.p }, rows)
+  out:paragraphs(report_strings.statistics, "dim")
 end
 
 return report_claims

@@ -15,8 +15,8 @@ local source_files = require "mneme.base.source_files"
 local stepper = require "mneme.insight.episodes.stepper"
 local terminal = require "mneme.base.terminal"
 local viewer = require "mneme.insight.view.viewer"
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.reports.report_strings"
+local setting_types = require "mneme.base.setting_types"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local episode = {}
 local MOST_STEPS, MOST_EPISODES = 400, 6
@@ -105,7 +105,7 @@ end
 
 -- Puts it into the page.
 local function put(book, out, run, data, at, sentence)
-  out:paragraphs(sentence .. (at and words.episode_erased:format(at) or "") .. ".")
+  out:paragraphs(sentence .. (at and report_strings.episode_erased:format(at) or "") .. ".")
   book.n = book.n + 1
   local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
   out:add { kind = "episode", html = episode_page.section(data, "episode-" .. book.n, book.n > 1), command = command }
@@ -121,13 +121,13 @@ function episode.of_claim(book, out, study, i, claim)
   local run, metric, x = usual_run(study, claim)
   if not run then return end
   local known = book.of_run[run.path]
-  if known then return out:paragraphs(words.episode_again:format(run.name, known, known)) end
+  if known then return out:paragraphs(report_strings.episode_again:format(run.name, known, known)) end
   local data, at
   if book.n < MOST_EPISODES then data, at = data_of(run, LESS) end
   if not data then return end
   book.of_run[run.path] = i
-  out:fold(words.episode_fold:format(run.name), function()
-    put(book, out, run, data, at, words.episode_usual:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(x)))
+  out:fold(report_strings.episode_fold:format(run.name), function()
+    put(book, out, run, data, at, report_strings.episode_usual:format(run.name, setting_types.show(metric):gsub("_", " "), ("%.3g"):format(x)))
   end)
 end
 
@@ -138,8 +138,8 @@ function episode.write(book, out, study)
   local data, at
   if run then data, at = data_of(run, SHARE) end
   if not data then return end
-  out:heading(3, "episode", words.episode)
-  put(book, out, run, data, at, words.episode_of:format(run.name, values.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])))
+  out:heading(3, "episode", report_strings.episode)
+  put(book, out, run, data, at, report_strings.episode_of:format(run.name, setting_types.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])))
 end
 
 return episode

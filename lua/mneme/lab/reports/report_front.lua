@@ -2,8 +2,8 @@
 -- card for each claim with its verdict, its estimate, how many seeds, and a small drawing of both sides.  Arguments as in report_claims.lua.
 local aggregate = require "mneme.lab.study.aggregate"
 local report_claims = require "mneme.lab.reports.report_claims"
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.reports.report_strings"
+local setting_types = require "mneme.base.setting_types"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local front = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -15,8 +15,8 @@ local NAME = 34                -- letters of a side's name in a card
 local function side_name(labels, other)
   local parts = {}
   for axis, label in pairs(labels) do
-    local name = values.show(label)
-    if not other or values.show(other[axis]) ~= name then parts[#parts + 1] = tonumber(name) and ("%s %s"):format(axis, name) or name end
+    local name = setting_types.show(label)
+    if not other or setting_types.show(other[axis]) ~= name then parts[#parts + 1] = tonumber(name) and ("%s %s"):format(axis, name) or name end
   end
   table.sort(parts)
   local name = table.concat(parts, ", ")
@@ -51,14 +51,14 @@ end
 function front.cards(judged, spec, size)
   local list = {}
   for i, v in ipairs(judged) do
-    local about = { words.n_seeds:format(v.n) }
-    if v.p then about[#about + 1] = words.p_corrected:format(report_claims.p(v.holm or v.p)) end
+    local about = { report_strings.n_seeds:format(v.n) }
+    if v.p then about[#about + 1] = report_strings.p_corrected:format(report_claims.p(v.holm or v.p)) end
     if size ~= "" then about[#about + 1] = size end
     for _, r in ipairs(v.rollout) do about[#about + 1] = r.name .. ": core.sees=rollout" end
-    if v.claim.source then about[#about + 1] = words.claimed_by:format(v.claim.source) end
+    if v.claim.source then about[#about + 1] = report_strings.claimed_by:format(v.claim.source) end
     local estimate, interval = report_claims.estimate(v, spec)
-    list[i] = { verdict = v.verdict, word = words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
-      estimate = estimate, interval = interval and words.interval:format(interval), empty = not v.estimate and not v.shares,
+    list[i] = { verdict = v.verdict, word = report_strings[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
+      estimate = estimate, interval = interval and report_strings.interval:format(interval), empty = not v.estimate and not v.shares,
       about = table.concat(about, " · "), fig = drawing(v, spec) }
   end
   return list
@@ -89,15 +89,15 @@ function front.replicable(judged, size)
   local answer = count.holds == n and "yes" or count.undecided == n and "unknown" or count.fails == n and "no" or count.holds == 0 and "not_yet" or "partly"
   local parts = {}
   for _, verdict in ipairs { "holds", "fails", "undecided" } do
-    local verb, first = words.verdict_verbs[verdict][count[verdict] == 1 and 1 or 2], not parts[1]
-    if n == 1 and count[verdict] > 0 then parts[1] = words.one_original:format(verb)
+    local verb, first = report_strings.verdict_verbs[verdict][count[verdict] == 1 and 1 or 2], not parts[1]
+    if n == 1 and count[verdict] > 0 then parts[1] = report_strings.one_original:format(verb)
     elseif count[verdict] > 0 then
-      parts[#parts + 1] = first and words.originals:format(count[verdict], n, verb) or ("%d %s"):format(count[verdict], verb)
+      parts[#parts + 1] = first and report_strings.originals:format(count[verdict], n, verb) or ("%d %s"):format(count[verdict], verb)
     end
   end
-  local at = words.n_seeds:format(fewest)
-  if most > fewest then at = words.some_seeds:format(fewest, most) end
-  return words.replicable:format(words.answers[answer], table.concat(parts, ", "),
+  local at = report_strings.n_seeds:format(fewest)
+  if most > fewest then at = report_strings.some_seeds:format(fewest, most) end
+  return report_strings.replicable:format(report_strings.answers[answer], table.concat(parts, ", "),
     (size ~= "" and size .. ", " or "") .. at)
 end
 
@@ -108,8 +108,8 @@ function front.write(out, study, spec, judged, size)
   local count = { done = 0, failed = 0, open = 0 }
   for _, c in ipairs(study.runs) do count[c.status] = (count[c.status] or 0) + 1 end
   if spec.question then out:paragraphs(spec.question, "question") end
-  if values.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(words.quick, "warning") end
-  if count.done < #study.runs then out:paragraphs(words.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
+  if setting_types.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(report_strings.quick, "warning") end
+  if count.done < #study.runs then out:paragraphs(report_strings.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
   local answer = front.replicable(judged, size)
   if answer then out:paragraphs(answer, "lead") end
   if #judged > 0 then out:add { kind = "cards", cards = front.cards(judged, spec, size) } end

@@ -6,16 +6,16 @@
 --   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local prose = require "mneme.lab.study.report_texts"
-local words = require "mneme.lab.reports.report_strings"
+local report_texts = require "mneme.lab.study.report_texts"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local written = {}
 
 -- What a heading means: heading or key, in small letters -> key.
 local meanings = {}
-for _, key in ipairs { "hyperparameters", unpack(prose.texts) } do
+for _, key in ipairs { "hyperparameters", unpack(report_texts.texts) } do
   meanings[key] = key
-  meanings[words[key]:lower()] = key
+  meanings[report_strings[key]:lower()] = key
 end
 
 -- Lines that begin with "- ", with what is indented below each, as a list.
@@ -88,7 +88,7 @@ function written.of(spec, texts)
     add(report, beside.elsewhere and { data = read.data, hyperparameters = read.hyperparameters } or read)
     if beside.own then own = #report.hyperparameters end
   end
-  prose.check(report)
+  report_texts.check(report)
   for i = own + 1, #report.hyperparameters do report.hyperparameters[i].inherited = true end      -- they speak of the experiment's values
   return report
 end

@@ -8,20 +8,20 @@ local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local learners = require "mneme.learn.learners"
 local model_sizes = require "mneme.lab.study.model_sizes"
-local numbers = require "mneme.base.format"
-local prose = require "mneme.lab.study.report_texts"
-local settings = require "mneme.lab.study.settings_diff"
+local format = require "mneme.base.format"
+local report_texts = require "mneme.lab.study.report_texts"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.reports.report_strings"
+local setting_types = require "mneme.base.setting_types"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local method = {}
 local MOST = 13                  -- points of which the table of resources is open
 
 -- Settings that do not change a run's result, or that are shown elsewhere.
-local left_out = settings.idle("seed", "device")
+local left_out = settings_diff.idle("seed", "device")
 
-local function show(v) return v == nil and "–" or values.show(v) end
+local function show(v) return v == nil and "–" or setting_types.show(v) end
 
 ---What the runs of a study wrote into their config.json, in the order of its runs; those that never began are missing.
 ---@return table[] list { run, info, flat = its settings with dotted keys }
@@ -29,9 +29,9 @@ function method.runs(study)
   local list = {}
   for _, c in ipairs(study.runs) do
     local info = c:info()
-    if info then list[#list + 1] = { run = c, info = info, flat = settings.flat(info.config) } end
+    if info then list[#list + 1] = { run = c, info = info, flat = settings_diff.flat(info.config) } end
   end
-  settings.fill(list, true)
+  settings_diff.fill(list, true)
   return list
 end
 
@@ -57,8 +57,8 @@ function method.size(runs)
     end
     if high >= low then parts[#parts + 1] = form:format(low == high and each(low) or each(low) .. "–" .. each(high)) end
   end
-  add(words.of_layers, "core.n_layers", tostring)
-  add(words.of_steps, "steps", numbers.short)
+  add(report_strings.of_layers, "core.n_layers", tostring)
+  add(report_strings.of_steps, "steps", format.short)
   return table.concat(parts, ", ")
 end
 
@@ -78,19 +78,19 @@ function method.model(out, runs)
   for _, row in ipairs(rows) do
     row[3] = table.concat(distinct(by_name[row[1]], function(r) return r.info.parameters end), ", ")
   end
-  if #rows > 0 then out:table({ words.kind, "core", words.parameters }, rows) end
+  if #rows > 0 then out:table({ report_strings.kind, "core", report_strings.parameters }, rows) end
   local known = {}
   for _, r in ipairs(runs) do model_sizes.add(known, r.run, r.info) end
   local apart = model_sizes.warning(known)
   if apart then out:paragraphs((apart:gsub("^r", "R")) .. ".", "warning") end
-  for _, o in ipairs(options) do out:folded(words.all_options:format(o.name), o.text) end
+  for _, o in ipairs(options) do out:folded(report_strings.all_options:format(o.name), o.text) end
 end
 
 -- A core as it is named, what is said of its checks, and by what it was checked.
 local function checks_of(info)
   local about = info.core
   local name = type(about.name) == "string" and about.name or "–"
-  if type(info.own_words) == "string" then return words.own_words:format(name, info.own_words), "own_core" end
+  if type(info.own_words) == "string" then return report_strings.own_words:format(name, info.own_words), "own_core" end
   if name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return name, "own_core" end
   local by = core.definition(name).checked
   return name, by and "checked" or "not_checked", by
@@ -110,7 +110,7 @@ function method.checks(out, runs)
       lists[key].names[name] = true
     end
   end
-  for _, list in ipairs(order) do out:paragraphs(words[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
+  for _, list in ipairs(order) do out:paragraphs(report_strings[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
 end
 
 ---What was minimised: the loss of the learner, with the values of its coefficients.
@@ -130,9 +130,9 @@ function method.objective(out, runs, defaults)
         if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
       end
       local weights = distinct(runs, function(r) return r.flat.aux_coef end)
-      if #weights > 0 then out:paragraphs(words.own_terms:format(table.concat(weights, ", "))) end
-      if #values_of > 0 then out:paragraphs(words.objective_note:format(table.concat(values_of, "; ")), "dim") end
-    else out:paragraphs(words.no_objective:format(name)) end
+      if #weights > 0 then out:paragraphs(report_strings.own_terms:format(table.concat(weights, ", "))) end
+      if #values_of > 0 then out:paragraphs(report_strings.objective_note:format(table.concat(values_of, "; ")), "dim") end
+    else out:paragraphs(report_strings.no_objective:format(name)) end
   end
 end
 
@@ -140,9 +140,9 @@ end
 function method.data(out, runs)
   local keys, rows, flats = {}, {}, {}
   local names = distinct(runs, function(r) return type(r.info.env) == "string" and r.info.env or nil end)
-  if #names > 0 then rows[1] = { words.environment, table.concat(names, ", ") } end
+  if #names > 0 then rows[1] = { report_strings.environment, table.concat(names, ", ") } end
   for i, r in ipairs(runs) do
-    flats[i] = settings.flat(r.info.task or r.info.sequence_task or {})
+    flats[i] = settings_diff.flat(r.info.task or r.info.sequence_task or {})
     for key in pairs(flats[i]) do keys[key] = true end
   end
   for _, key in ipairs(tables.keys(keys)) do
@@ -179,7 +179,7 @@ function method.hyperparameters(out, runs, defaults, report, source_of)
     flats[i], rounds = r.flat, rounds or tostring(r.info.device):find "cuda" ~= nil or r.flat.precision ~= nil and r.flat.precision ~= "fp32"
   end
   local function told(key) return not left_out[key] and (key ~= "precision" or rounds) and (key ~= "emulate" or rounds) end
-  local same, other = settings.divide(flats)
+  local same, other = settings_diff.divide(flats)
   for _, key in ipairs(same) do
     if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].run)
@@ -189,21 +189,21 @@ function method.hyperparameters(out, runs, defaults, report, source_of)
     end
   end
   for _, entry in ipairs(report.hyperparameters or {}) do          -- what the runs do not know of
-    local names, known = prose.names(entry), entry.value == nil
+    local names, known = report_texts.names(entry), entry.value == nil
     for _, flat in ipairs(flats) do
       for _, name in ipairs(names) do known = known or flat[name] ~= nil end
     end
     if not known then rows[#rows + 1] = { names[1], show(entry.value), "–", entry.source or "–" } end
   end
-  if #rows > 0 then out:table({ words.setting, words.value, words.default, words.source }, rows, words.same) end
+  if #rows > 0 then out:table({ report_strings.setting, report_strings.value, report_strings.default, report_strings.source }, rows, report_strings.same) end
   rows = {}
   for _, key in ipairs(other) do
     if told(key) then
       rows[#rows + 1] = { key, table.concat(distinct(runs, function(r) return r.flat[key] end), ", "), by_value(runs, key, source_of) }
     end
   end
-  if #rows > 0 then out:table({ words.setting, words.values, words.source }, rows, words.changed) end
-  if #same > 0 then out:paragraphs(words.unsourced, "dim") end
+  if #rows > 0 then out:table({ report_strings.setting, report_strings.values, report_strings.source }, rows, report_strings.changed) end
+  if #same > 0 then out:paragraphs(report_strings.unsourced, "dim") end
 end
 
 -- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
@@ -212,11 +212,11 @@ local function machine_rows(runs)
   for _, r in ipairs(runs) do any = any or type(r.info.machine) == "table" end
   if not any then return nil end
   local function of(row)
-    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or words.not_recorded end), "; ")
+    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or report_strings.not_recorded end), "; ")
   end
-  return { words.processor, of(function(m) return words.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
-    { words.system, of(function(m) return show(m.system) end) },
-    { words.built_with, of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
+  return { report_strings.processor, of(function(m) return report_strings.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
+    { report_strings.system, of(function(m) return show(m.system) end) },
+    { report_strings.built_with, of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
 end
 
 ---Where and with what it was run.
@@ -227,9 +227,11 @@ function method.setup(out, study, runs)
   for seed in pairs(seeds) do list[#list + 1] = seed end
   table.sort(list)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
-  local rows = { { words.made_with, show(info.mneme) }, { words.script, show(info.script) }, { words.words_given, show(info.settings) },
-    { words.seeds_used, table.concat(list, ", ") }, { words.host, of "host" }, { words.device, of "device" }, { words.threads, of "threads" },
-    { words.commit, of "commit" }, { words.program, of "program" }, machine_rows(runs) }
+  local rows = { { report_strings.made_with, show(info.mneme) }, { report_strings.script, show(info.script) }, { report_strings.words_given,
+    show(info.settings) },
+    { report_strings.seeds_used, table.concat(list, ", ") }, { report_strings.host, of "host" }, { report_strings.device, of "device" },
+      { report_strings.threads, of "threads" },
+    { report_strings.commit, of "commit" }, { report_strings.program, of "program" }, machine_rows(runs) }
   for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
   out:table({}, rows)
 end
@@ -255,17 +257,18 @@ function method.resources(out, study)
     local before, wall = account(runs, function(c) return c.estimate and c.estimate.wall_s end), account(runs, used "wall_s")
     local cpu, peak, energy = account(runs, used "cpu_s"), account(runs, used "peak_mib"), account(runs, used "energy_j")
     if whole and before and wall and before.n < wall.n then before = nil end
-    local function number(key, v, of) return { v and numbers.resource(key, v[of or which]) or "–", class = "number" } end
+    local function number(key, v, of) return { v and format.resource(key, v[of or which]) or "–", class = "number" } end
     return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
       number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
   local rows = {}
   for _, group in ipairs(folder.groups(study.runs)) do rows[#rows + 1] = row(group.name, group.runs) end
-  rows[#rows + 1] = row(words.sum, study.runs, true)
-  local head = { words.kind, words.statuses.done, words.time .. ", " .. words.before, words.time, words.processor, words.memory }
-  if told then head[#head + 1] = words.energy end
-  if #rows > MOST then out:fold(words.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
-  out:paragraphs(words.resource_note .. (told and words.energy_note or words.no_energy), "dim")
+  rows[#rows + 1] = row(report_strings.sum, study.runs, true)
+  local head = { report_strings.kind, report_strings.statuses.done, report_strings.time .. ", " .. report_strings.before, report_strings.time,
+    report_strings.processor, report_strings.memory }
+  if told then head[#head + 1] = report_strings.energy end
+  if #rows > MOST then out:fold(report_strings.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
+  out:paragraphs(report_strings.resource_note .. (told and report_strings.energy_note or report_strings.no_energy), "dim")
 end
 
 return method

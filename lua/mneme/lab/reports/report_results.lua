@@ -1,12 +1,12 @@
 -- report_results.lua -- the results in a report: each metric of each point, and, folded away, each seed's.  Arguments as in report_claims.lua.
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local references = require "mneme.lab.study.references"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
 local shown = require("mneme.insight.figures.text").interval
-local words = require "mneme.lab.reports.report_strings"
+local report_strings = require "mneme.lab.reports.report_strings"
 
 local results = {}
 local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
@@ -40,17 +40,17 @@ local function each_seed(out, study, spec)
   each(study, spec, function(i, k, about, list)
     if #list < 2 then return end
     local of = {}
-    for s, v in ipairs(list) do of[s] = numbers.short(v, about.unit) end
+    for s, v in ipairs(list) do of[s] = format.short(v, about.unit) end
     local enough = #list >= aggregate.FEW
     local value, low, high
     if enough then value, low, high = aggregate.interval(list, "iqm") else value = stats.iqm(list) end
     rows[#rows + 1] = { kinds[i].name ~= "" and kinds[i].name or "–", names[k], { table.concat(of, "  "), class = "wide" },
-      { numbers.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
+      { format.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
   end)
   if #rows == 0 then return end
-  out:fold(words.each_seed, function()
-    out:table({ words.kind, words.metric, words.seeds, words.median, words.iqm }, rows)
-    out:paragraphs(words.iqm_note, "dim")
+  out:fold(report_strings.each_seed, function()
+    out:table({ report_strings.kind, report_strings.metric, report_strings.seeds, report_strings.median, report_strings.iqm }, rows)
+    out:paragraphs(report_strings.iqm_note, "dim")
   end)
 end
 
@@ -82,17 +82,18 @@ function results.published(out, study, spec, text)
       local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
       apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
-      if low and low < high then apart = (y >= low and y <= high and words.inside or words.outside):format(apart) end
+      if low and low < high then apart = (y >= low and y <= high and report_strings.inside or report_strings.outside):format(apart) end
     end
-    local published = y and numbers.short(y, unit) .. (steps and words.after_steps:format(numbers.short(steps)) or "") or "–"
+    local published = y and format.short(y, unit) .. (steps and report_strings.after_steps:format(format.short(steps)) or "") or "–"
     rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
   end
   if #rows == 0 and not text then return end
-  out:heading(3, "published", words.published_values)
+  out:heading(3, "published", report_strings.published_values)
   if text then out:paragraphs(text) end
   if #rows == 0 then return end
-  out:table({ words.reference, words.of, words.published, words.ours, words.distance, words.source }, rows)
-  out:paragraphs(words.references, "dim")
+  out:table({ report_strings.reference, report_strings.of, report_strings.published, report_strings.ours, report_strings.distance, report_strings.source },
+    rows)
+  out:paragraphs(report_strings.references, "dim")
 end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
@@ -110,17 +111,17 @@ function results.write(out, study, spec)
     end
     rows[i][k + 1] = { text, class = "number" }
   end)
-  if not any then return out:paragraphs(words.no_number, "dim") end
-  local head = { words.kind }
+  if not any then return out:paragraphs(report_strings.no_number, "dim") end
+  local head = { report_strings.kind }
   for k, name in ipairs(names) do
-    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and words.fresh_score
+    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and report_strings.fresh_score
     head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
   end
   local function shown_table()
     out:table(head, rows)
-    out:paragraphs(words.mean_note, "dim")
+    out:paragraphs(report_strings.mean_note, "dim")
   end
-  if #rows > MOST then out:fold(words.points, shown_table) else shown_table() end
+  if #rows > MOST then out:fold(report_strings.points, shown_table) else shown_table() end
   each_seed(out, study, spec)
 end
 

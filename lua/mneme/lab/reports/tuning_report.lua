@@ -2,8 +2,8 @@
 -- that scored in the tuning and with fresh seeds.
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
-local journal = require "mneme.lab.study.tuning_journal"
-local numbers = require "mneme.base.format"
+local tuning_journal = require "mneme.lab.study.tuning_journal"
+local format = require "mneme.base.format"
 local aggregate = require "mneme.lab.study.aggregate"
 local interval = require("mneme.insight.figures.text").interval
 
@@ -65,7 +65,7 @@ end
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
 ---@param heading fun(title: string) writes the heading
 function tuning_report.write(out, study, spec, heading)
-  local tuned = journal.tuned(study.path)
+  local tuned = tuning_journal.tuned(study.path)
   if not tuned then return end
   local t, used, rows, most = tuned.tune, {}, {}, 1
   local about = (spec.metrics or {})[t.by] or {}
@@ -75,13 +75,13 @@ function tuning_report.write(out, study, spec, heading)
     local own = scores(study, with_pick(study, point.labels, "script"), t.by, used)
     local any = with_pick(study, {}, "").pick ~= nil
     rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "),
-      { ("%s, %d"):format(numbers.short(pick.mean, about.unit), pick.seeds), class = "number" }, { score_text(fresh, about), class = "number" },
+      { ("%s, %d"):format(format.short(pick.mean, about.unit), pick.seeds), class = "number" }, { score_text(fresh, about), class = "number" },
       any and { point.default and score_text(own, about) or "–", class = "number" } or nil }
     most = math.max(most, point.seeds)
   end
   local head = { unpack(texts.head, 1, #rows[1]) }
   heading(texts.title)
-  out:paragraphs(texts.budget:format(names_of(t.ranges), #tuned.points, tuned.trials, tuned.steps and (" of %s steps"):format(numbers.short(tuned.steps)) or "",
+  out:paragraphs(texts.budget:format(names_of(t.ranges), #tuned.points, tuned.trials, tuned.steps and (" of %s steps"):format(format.short(tuned.steps)) or "",
     t.ahead and texts.earlier or texts.even, tuned.first_seed, tuned.first_seed + most - 1, span(used)))
   out:paragraphs(texts.searched:format(t.ranges, t.minimise and "low" or "high", t.by), "dim")
   out:table(head, rows)

@@ -4,7 +4,7 @@
 local errors = require "mneme.base.errors"
 local sobol = require "mneme.lab.search.sobol"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local space = {}
 local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=constant,linear"
@@ -24,7 +24,7 @@ local function range(name, text)
   local high, modes = rest:match "^([^:]*)(.*)$"
   local dim = { name = name, log = false, int = false }
   for key, text_of in pairs { low = low, high = high } do
-    local n, beyond = values.number(text_of)
+    local n, beyond = setting_types.number(text_of)
     if not n or beyond then refuse(beyond and text_of .. " is too " .. beyond or "expected two numbers, LOW..HIGH") end
     dim[key] = n
   end
@@ -48,12 +48,12 @@ function space.new(settings)
     elseif type(what) == "table" and #what > 1 then
       dim = { name = name, categories = {} }
       for i, v in ipairs(what) do
-        dim.categories[i] = values.show(v)
+        dim.categories[i] = setting_types.show(v)
         for k = 1, i - 1 do
-          if values.same(v, what[k]) then errors.usage(("tune: %s has %s twice"):format(name, values.show(v)), "write it once") end
+          if setting_types.same(v, what[k]) then errors.usage(("tune: %s has %s twice"):format(name, setting_types.show(v)), "write it once") end
         end
       end
-    else errors.usage(("tune: %s=%s: expected a range or several values"):format(name, values.show(what)), HINT) end
+    else errors.usage(("tune: %s=%s: expected a range or several values"):format(name, setting_types.show(what)), HINT) end
     self.dims[#self.dims + 1] = dim
   end
   if #self.dims == 0 then errors.usage("tune: which settings?", HINT) end
@@ -67,13 +67,13 @@ end
 function space.text(settings, schema)
   local list = {}
   for i, name in ipairs(tables.keys(settings)) do
-    local text = values.show(settings[name])
+    local text = setting_types.show(settings[name])
     if schema and space.is_range(text) then
       local dim = range(name, text)
       text = ("%.17g..%.17g%s%s"):format(dim.low, dim.high, dim.log and ":log" or "", dim.int and ":int" or "")
     elseif schema then
-      local items, like = values.items(text), values.like(schema, name)
-      for k, item in ipairs(items) do items[k] = values.key(item, like) end
+      local items, like = setting_types.items(text), setting_types.like(schema, name)
+      for k, item in ipairs(items) do items[k] = setting_types.key(item, like) end
       text = table.concat(items, ",")
     end
     list[i] = name .. "=" .. text
@@ -85,7 +85,7 @@ end
 ---@return table<string, string|string[]> settings
 function space.of_text(text)
   local settings = {}
-  for name, what in text:gmatch "(%S-)=(%S+)" do settings[name] = space.is_range(what) and what or values.items(what) end
+  for name, what in text:gmatch "(%S-)=(%S+)" do settings[name] = space.is_range(what) and what or setting_types.items(what) end
   return settings
 end
 
@@ -124,10 +124,10 @@ function Space:point(setting)
     local text = setting[dim.name]
     if text == nil then return nil end
     if dim.categories then
-      for k, category in ipairs(dim.categories) do if values.same(category, text) then point[i] = (k - 0.5) / #dim.categories end end
+      for k, category in ipairs(dim.categories) do if setting_types.same(category, text) then point[i] = (k - 0.5) / #dim.categories end end
       if not point[i] then return nil end
     else
-      local v = values.number(values.show(text))
+      local v = setting_types.number(setting_types.show(text))
       local near = 1e-3 * (dim.log and math.abs(v or 0) or dim.high - dim.low)      -- the texts' four digits
       if not v or v < dim.low - near or v > dim.high + near then return nil end
       local low, high = dim.low, dim.high

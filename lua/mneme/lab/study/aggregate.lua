@@ -6,8 +6,8 @@ local outcome = require "mneme.runs.outcome"
 local reference = require "mneme.envs.reference"
 local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"
-local mn_stats = lazy "mneme.stats"
-local words = lazy "mneme.lab.study.figure_texts"
+local stats = lazy "mneme.stats"
+local figure_texts = lazy "mneme.lab.study.figure_texts"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local aggregate = { FEW = FEW }
@@ -52,7 +52,7 @@ end
 ---@return integer[] of which seeds
 function aggregate.numbers(runs, value_of, missing)
   local list, of = {}, {}
-  for i, entry in ipairs(aggregate.collect(runs, value_of, missing)) do list[i], of[i] = mn_stats.mean(entry.values), entry.seed end
+  for i, entry in ipairs(aggregate.collect(runs, value_of, missing)) do list[i], of[i] = stats.mean(entry.values), entry.seed end
   return list, of
 end
 
@@ -79,7 +79,7 @@ local function geometric(list)
     if v <= 0 then return nil end
     logs[i] = math.log(v)
   end
-  local value, low, high = mn_stats.t_interval(logs)
+  local value, low, high = stats.t_interval(logs)
   return math.exp(value), low and math.exp(low), high and math.exp(high)
 end
 
@@ -93,12 +93,12 @@ function aggregate.interval(list, statistic, range)
   local value, low, high
   if statistic == "geometric" then
     value, low, high = geometric(list)
-    return value or mn_stats.mean(list), low, high
+    return value or stats.mean(list), low, high
   end
-  if statistic ~= "mean" or #list >= FEW then return mn_stats.interval(list, mn_stats[statistic]) end
+  if statistic ~= "mean" or #list >= FEW then return stats.interval(list, stats[statistic]) end
   local within = aggregate.within(list, range)
-  if within and aggregate.two_ends(range) then value, low, high = mn_stats.bounded_interval(list, range[1], range[2])
-  else value, low, high = mn_stats.t_interval(list) end
+  if within and aggregate.two_ends(range) then value, low, high = stats.bounded_interval(list, range[1], range[2])
+  else value, low, high = stats.t_interval(list) end
   if within and low then low, high = math.max(low, range[1]), math.min(high, range[2]) end
   return value, low, high
 end
@@ -114,7 +114,7 @@ end
 ---In words, how many seeds solve a task: "solved by 4 of 5 seeds (0.38 to 0.96)".
 ---@param first boolean? the score is that at which training stopped, partly by luck: "first reached by ..."
 function aggregate.solved(list, threshold, first)
-  local solved, n, low, high = mn_stats.solved(list, threshold)
+  local solved, n, low, high = stats.solved(list, threshold)
   return ("%s by %d of %d seed%s (%.2f to %.2f)"):format(first and "first reached" or "solved", solved, n, n > 1 and "s" or "", low, high)
 end
 
@@ -151,21 +151,21 @@ end
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
 function aggregate.count(least, most)
-  if most == 1 then return words.one_seed end
-  return least == most and words.seeds:format(most) or words.some_seeds:format(least, most)
+  if most == 1 then return figure_texts.one_seed end
+  return least == most and figure_texts.seeds:format(most) or figure_texts.some_seeds:format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
 ---@param bounded boolean the metric has a range
 function aggregate.how(statistic, least, most, bounded)
-  if most == 1 then return words.no_interval end
-  if statistic == "geometric" then return words.how:format(words.geometric, aggregate.count(least, most), words.of_logarithms) end
-  local interval = words.bootstrap
+  if most == 1 then return figure_texts.no_interval end
+  if statistic == "geometric" then return figure_texts.how:format(figure_texts.geometric, aggregate.count(least, most), figure_texts.of_logarithms) end
+  local interval = figure_texts.bootstrap
   if statistic == "mean" and least < FEW then
-    interval = bounded and words.bounded or words.student
-    if most >= FEW then interval = interval .. words.from_ten end
+    interval = bounded and figure_texts.bounded or figure_texts.student
+    if most >= FEW then interval = interval .. figure_texts.from_ten end
   end
-  return words.how:format(statistic == "iqm" and words.iqm or words.mean, aggregate.count(least, most), interval)
+  return figure_texts.how:format(statistic == "iqm" and figure_texts.iqm or figure_texts.mean, aggregate.count(least, most), interval)
 end
 
 local function same(a, b)
@@ -193,8 +193,8 @@ local function together(curves, rule)
     return curves[1].x, rows
   end
   local places = rule == "linear" and shared(curves) or {}
-  if places[1] then return mn_stats.align(curves, { grid = places, rule = rule }) end
-  return mn_stats.align(curves, { points = POINTS, rule = rule })
+  if places[1] then return stats.align(curves, { grid = places, rule = rule }) end
+  return stats.align(curves, { points = POINTS, rule = rule })
 end
 
 local function mean_rows(rows)
@@ -202,7 +202,7 @@ local function mean_rows(rows)
   for k = 1, #rows[1] do
     local column = {}
     for i = 1, #rows do column[i] = rows[i][k] end
-    mean[k] = mn_stats.mean(column)
+    mean[k] = stats.mean(column)
   end
   return mean
 end
@@ -260,7 +260,7 @@ function aggregate.line(name, runs, curve_of, o, missing)
   if o.statistic ~= "geometric" and (#rows >= FEW or o.statistic ~= "mean") then
     local aligned = {}
     for i, row in ipairs(rows) do aligned[i] = { x = x, y = row } end
-    local c = mn_stats.curve(aligned, mn_stats[o.statistic], { grid = x, rule = "last" })
+    local c = stats.curve(aligned, stats[o.statistic], { grid = x, rule = "last" })
     line.y, line.low, line.high = c.value, c.low, c.high
   else
     for k = 1, #x do

@@ -4,10 +4,10 @@
 -- alone, which stay in the study, or, where it sizes the others, by all of them.
 local catalogue = require "mneme.base.catalogue"
 local claims = require "mneme.lab.study.claims"
-local cores = require "mneme.models.core"
+local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local files = require "mneme.base.files"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
@@ -15,20 +15,20 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
 local learner_settings = require "mneme.runs.learner_settings"
-local only = require "mneme.lab.study.declaration"
+local declaration = require "mneme.lab.study.declaration"
 local registry = require "mneme.base.registry"
 local text_places = require "mneme.base.text_places"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
 local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table" }
 
 local function check_metric(name, metric)
-  only(metric, metric_keys, "metric " .. tostring(name))
+  declaration(metric, metric_keys, "metric " .. tostring(name))
   local range = metric.range
   if range and not (#range == 2 and type(range[1]) == "number" and type(range[2]) == "number" and range[1] < range[2]) then
-    errors.raise(("study: metric %s: range is %s, expected { low, high }"):format(name, values.show(range)))
+    errors.raise(("study: metric %s: range is %s, expected { low, high }"):format(name, setting_types.show(range)))
   end
 end
 
@@ -49,11 +49,11 @@ local function check_labels(labels, axes, what)
       local found = nil
       for _, size in ipairs { "", "quick", "full" } do
         for _, value in ipairs(grid.list(axis, axes[axis], size)) do
-          if value.label == values.show(label) then found = label
+          if value.label == setting_types.show(label) then found = label
           elseif found == nil and grid.is(value, label) then found = value.plain end
         end
       end
-      if found == nil then errors.unknown(("value of axis %s in %s:"):format(axis, what), values.show(label), known) end
+      if found == nil then errors.unknown(("value of axis %s in %s:"):format(axis, what), setting_types.show(label), known) end
       list[i] = found
     end
     if type(wanted) ~= "table" then labels[axis] = list[1] end
@@ -63,7 +63,7 @@ end
 -- Curves and series have names of their own, which only runs know; x and by of a series may be no axes.
 local function check_figure(f, i, spec)
   local what = "figure " .. i
-  only.figure(f, what)
+  declaration.figure(f, what)
   if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
   if f[1] == "solved" and not ((spec.metrics or {})[f.y] and spec.metrics[f.y].solved and spec.metrics.steps) then
     errors.raise(("study: %s: y = %s: expected a metric with solved = number, next to a metric steps"):format(what, f.y))
@@ -83,7 +83,7 @@ local function check_curve(curve, what)
   local last = -math.huge
   for k, point in ipairs(curve) do
     local fine = type(point) == "table" and type(point[1]) == "number" and type(point[2]) == "number" and point[1] > last
-    if not fine then errors.raise(("%s: curve[%d] is %s, expected { steps, value } with more steps than before"):format(what, k, values.show(point))) end
+    if not fine then errors.raise(("%s: curve[%d] is %s, expected { steps, value } with more steps than before"):format(what, k, setting_types.show(point))) end
     last = point[1]
   end
 end
@@ -93,7 +93,7 @@ function checked.study(spec)
   for name, metric in pairs(spec.metrics or {}) do check_metric(name, metric) end
   for i, f in ipairs(spec.figures or {}) do check_figure(f, i, spec) end
   for i, r in ipairs(spec.references or {}) do
-    only(r, reference_keys, "reference " .. i)
+    declaration(r, reference_keys, "reference " .. i)
     if not r[1] or (not r.y) == (not r.curve) then
       errors.raise(("study: reference %d: expected { name, y = number, of = metric } or { name, curve = { { steps, value }, ... }, of = metric }"):format(i))
     end
@@ -154,7 +154,7 @@ end
 
 local function copy_of(cfg)
   local copy = {}
-  for key, value in pairs(cfg) do copy[key] = values.copy(value) end
+  for key, value in pairs(cfg) do copy[key] = setting_types.copy(value) end
   return copy
 end
 
@@ -162,10 +162,10 @@ end
 ---@return table see grid.value
 function checked.typed(survey, name, text)
   local cfg = copy_of(survey.cfg)
-  values.set(cfg, survey.schema, name, text)
+  setting_types.set(cfg, survey.schema, name, text)
   if survey.schema[name] and name ~= "learner" then checked.name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
-  values.check(key, cfg[key], survey.schema[key].about)
+  setting_types.check(key, cfg[key], survey.schema[key].about)
   return { label = text, words = { name .. "=" .. text } }
 end
 
@@ -181,11 +181,11 @@ local function check_words(survey, words, names)
       if not files.is_file(text) then errors.usage(("%s: there is no such file"):format(text)) end
     end
     if key == "learner" and names.learner then learner_settings.extend(survey.schema) end            -- it may bring settings of its own
-    values.set(cfg, survey.schema, path, text)
-    values.check(key, cfg[key], survey.schema[key].about)
-    if key == "core" and option ~= "" and option ~= "size" then options[option] = values.parse(path, text, cfg.core[option]) end
+    setting_types.set(cfg, survey.schema, path, text)
+    setting_types.check(key, cfg[key], survey.schema[key].about)
+    if key == "core" and option ~= "" and option ~= "size" then options[option] = setting_types.parse(path, text, cfg.core[option]) end
   end
-  if names.core and next(options) then cores.check_settings(first(cfg.core), options) end
+  if names.core and next(options) then core.check_settings(first(cfg.core), options) end
 end
 
 ---Refuse options that the core of a run does not have.
@@ -193,7 +193,7 @@ function checked.core(cfg)
   local name, options = first(cfg.core), {}
   if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
   for key, value in pairs(cfg.core) do if key ~= 1 and key ~= "size" then options[key] = value end end
-  cores.check_settings(name, options)
+  core.check_settings(name, options)
 end
 
 ---Refuse values of a study's axes that its runs would refuse, at the study's line.
@@ -214,7 +214,7 @@ function checked.axes(plan)
     for _, value in ipairs((plan.spec.axes or {})[axis.name] and axis.values or {}) do
       local ok, e = pcall(check_words, survey, value.words, names)
       if not ok and not value.unknown then
-        local text = type(value.plain) == "table" and values.show(value.plain[1]) or value.plain and values.show(value.plain) or value.label
+        local text = type(value.plain) == "table" and setting_types.show(value.plain[1]) or value.plain and setting_types.show(value.plain) or value.label
         errors.raise(("axis %s, value %s: %s"):format(axis.name, value.label, errors.is(e) and e.message or tostring(e)),
           { hint = errors.is(e) and e.hint or nil, status = 2, where = text_places.of_key(survey.where, axis.name, text) or false })
       end
@@ -235,7 +235,7 @@ local function labels_there(o)
       for axis, label in pairs(c.labels) do add(axis, label) end
     end
   end
-  for _, name in ipairs(o.import and tables.keys(archive.lines(o.import)) or {}) do
+  for _, name in ipairs(o.import and tables.keys(result_archive.lines(o.import)) or {}) do
     for axis, label in name:gmatch "([%w_.]+)=([^,]*)" do add(axis, label) end
   end
   return there, seen
@@ -250,13 +250,13 @@ function checked.name_values(plan, o)
   for _, axis in ipairs(plan.axes) do
     local declared = plan.spec.axes[axis.name] and grid.list(axis.name, plan.spec.axes[axis.name]) or {}
     for i, value in ipairs(axis.values) do
-      local key = values.same_words(value.words, schema)
+      local key = setting_types.same_words(value.words, schema)
       for _, one in ipairs(value.unknown and declared or {}) do
-        if values.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
+        if setting_types.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
       end
       value.kept = seen[axis.name] and seen[axis.name][value.label]
       for _, label in ipairs(not value.kept and there[axis.name] or {}) do
-        if values.same_words({ axis.name .. "=" .. label }, schema) == key then
+        if setting_types.same_words({ axis.name .. "=" .. label }, schema) == key then
           value.label = label
           break
         end
@@ -273,7 +273,7 @@ end
 ---@param o table a tuning: { script, space, ranges, budget, steps }
 function checked.space(o, words)
   for _, dim in ipairs(o.space.dims) do
-    local seen, range = {}, values.show(o.ranges[dim.name])
+    local seen, range = {}, setting_types.show(o.ranges[dim.name])
     if grid.no_axis[dim.name] then errors.usage(("tune: %s=%s cannot be tuned: %s"):format(dim.name, range, grid.no_axis[dim.name])) end
     if dim.name == "steps" and o.steps then errors.usage(("tune: steps=%s: budget=%s says how many steps"):format(range, o.budget)) end
     for i, text in ipairs(space.samples(dim)) do
@@ -288,7 +288,7 @@ function checked.space(o, words)
         errors.usage(("tune: %s=%s: %s lies between the ends, and a run refuses it: %s"):format(dim.name, range, text, found.message),
           ("%s=%s:int takes whole numbers alone, a list with commas its values"):format(dim.name, range))
       elseif not ok then error(found, 0) end
-      local key = values.key(text, values.like(found.schema, dim.name))
+      local key = setting_types.key(text, setting_types.like(found.schema, dim.name))
       if dim.categories and seen[key] then errors.usage(("tune: %s has %s twice, once as %s"):format(dim.name, seen[key], text), "write it once") end
       seen[key] = text
     end

@@ -19,7 +19,7 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
-local only = require "mneme.lab.study.declaration"
+local declaration = require "mneme.lab.study.declaration"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
 
@@ -39,7 +39,7 @@ local needs = { better = { "a", "b" }, at_least = { "a", "value" }, ratio = { "a
   solves = { "a", "b", "above" }, sooner = { "a", "b", "above", "time" } }
 
 local function check_test(test, axes, what)
-  only(test, test_keys, what)
+  declaration(test, test_keys, what)
   local needed = needs[test[1]]
   if not needed then errors.unknown(what .. ": kind of test", tostring(test[1]), tables.keys(needs)) end
   for _, key in ipairs { "metric", unpack(needed) } do
@@ -79,7 +79,7 @@ function claims.check(list, axes)
   for i, claim in ipairs(list or {}) do
     local what = "claim " .. tostring(type(claim) == "table" and claim.id or i)
     errors.need("study: " .. what, claim, "text", '{ id = "C1", text = "...", test = { "better", ... } }')
-    only(claim, claim_keys, what)
+    declaration(claim, claim_keys, what)
     if claim.id and named[claim.id] then errors.raise(("study: claims %d and %d have one id, %s"):format(named[claim.id], i, claim.id)) end
     if claim.id then named[claim.id] = i end
     if claim.test then check_test(claim.test, axes, what) end

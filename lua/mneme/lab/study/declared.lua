@@ -6,13 +6,13 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local json = require "mneme.base.json"
-local prose = require "mneme.lab.study.report_texts"
+local report_texts = require "mneme.lab.study.report_texts"
 local run_folder = require "mneme.runs.folder"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
-local settings = require "mneme.lab.study.settings_diff"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local declared = {}
 local numbers = { Infinity = math.huge, ["-Infinity"] = -math.huge }           -- as json.encode writes them
@@ -58,7 +58,7 @@ function declared.by(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
   local cfg, texts = {}, {}
-  for key, value in pairs(survey.cfg) do cfg[key] = values.to_json(value) end
+  for key, value in pairs(survey.cfg) do cfg[key] = setting_types.to_json(value) end
   local of = survey.spec and survey.spec.of and script.locate(survey.spec.of)
   local function folder(lua) return lfs.attributes(lua:match "^(.*)/[^/]*$" or ".", "ino") end
   for _, lua in ipairs { path, of } do
@@ -67,7 +67,7 @@ function declared.by(path, core)
       texts[#texts + 1] = { path = beside, text = (files.read(beside)), own = lua == path, elsewhere = folder(lua) ~= folder(path) }
     end
   end
-  return { path = path, of = of, spec = survey.spec, defaults = settings.flat(cfg), published = survey.published, texts = texts }
+  return { path = path, of = of, spec = survey.spec, defaults = settings_diff.flat(cfg), published = survey.published, texts = texts }
 end
 
 -- ---- in a study's folder ----
@@ -106,7 +106,7 @@ function declared.read(study)
   if spec then
     local ok, wrong = xpcall(function()
       grid.check(spec.axes or {})
-      prose.check(spec.report or {})
+      report_texts.check(spec.report or {})
       spec.axes = spec.axes or {}
       check_declaration.study(spec)
     end, errors.handler)
@@ -128,8 +128,8 @@ function declared.claims(spec) return spec and spec.claims and #spec.claims > 0 
 ---@param spec table? what the study declares now
 function declared.changed(before, spec)
   local then_, now, list = {}, {}, {}
-  for i, claim in ipairs(before or {}) do then_[values.show(claim.id or i)] = json.encode(claim) end
-  for i, claim in ipairs(declared.claims(spec) or {}) do now[values.show(claim.id or i)] = json.encode(claim) end
+  for i, claim in ipairs(before or {}) do then_[setting_types.show(claim.id or i)] = json.encode(claim) end
+  for i, claim in ipairs(declared.claims(spec) or {}) do now[setting_types.show(claim.id or i)] = json.encode(claim) end
   for _, id in ipairs(tables.keys(now)) do
     if not then_[id] then list[#list + 1] = ("claim %s was added"):format(id)
     elseif then_[id] ~= now[id] then list[#list + 1] = ("claim %s was changed"):format(id) end

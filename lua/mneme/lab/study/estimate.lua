@@ -7,11 +7,11 @@ local grid = require "mneme.lab.study.grid"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local model_sizes = require "mneme.lab.study.model_sizes"
-local pool = require "mneme.lab.study.process_pool"
+local process_pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
 local script = require "mneme.runs.script"
 local trainer = require "mneme.learn.trainer"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local estimate = {}
@@ -31,7 +31,7 @@ end
 -- What training a kind costs: its steps, its core in words, and the core's operations a step where it has one.
 local function describe(kind, path)
   local cfg = script.survey(path, kind.run.words, true).cfg
-  kind.steps, kind.core = cfg.steps, values.show(cfg.core or "")
+  kind.steps, kind.core = cfg.steps, setting_types.show(cfg.core or "")
   local ok, flops = pcall(function()
     local name, options = cfg.core, {}
     if type(name) == "table" then
@@ -92,7 +92,7 @@ function estimate.of(runs, path, o)
   local chosen, base, parameters = choose(kinds), o.run .. "/estimate", {}
   local function place(kind) return base .. "/" .. kind.name:gsub("^$", "run") end
   files.remove_folder(base)
-  pool.run {
+  process_pool.run {
     jobs = o.jobs, patience = SECONDS + PATIENCE,
     next = function()
       at = at + 1
@@ -123,7 +123,7 @@ function estimate.of(runs, path, o)
     seconds, longest, sum.peak_mib = seconds + (kind.seconds or 0), math.max(longest, kind.seconds or 0), math.max(sum.peak_mib, kind.peak or 0)
     c.estimate, c.kind = kind.seconds and { wall_s = kind.seconds, peak_mib = kind.peak } or nil, nil
   end
-  sum.seconds = known and pool.seconds(seconds, #runs, o.jobs, longest) or nil
+  sum.seconds = known and process_pool.seconds(seconds, #runs, o.jobs, longest) or nil
   return sum
 end
 

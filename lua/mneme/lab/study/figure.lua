@@ -12,23 +12,23 @@
 local costs = require "mneme.models.costs"
 local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
-local words = require "mneme.lab.study.figure_texts"
+local figure_texts = require "mneme.lab.study.figure_texts"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
 local references = require "mneme.lab.study.references"
 local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"
-local select_runs = require "mneme.lab.study.select"
+local select = require "mneme.lab.study.select"
 local solved_curves = require "mneme.lab.study.solved_curves"
-local look = require "mneme.insight.figures.style"
-local mn_stats = require "mneme.stats"
+local figure_style = require "mneme.insight.figures.style"
+local stats = require "mneme.stats"
 local text = require "mneme.insight.figures.text"
 
 local figure = {}
 local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
-local FEW_SEEDS = look.FEW
+local FEW_SEEDS = figure_style.FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
 
 local makers = {}
@@ -38,7 +38,7 @@ local makers = {}
 -- What the study says of a metric: "charts/score" is the score.
 local function about(spec, name)
   local metrics, of_all = spec.metrics or {}, folder.used[name]
-  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { words[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { figure_texts[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
 end
 
 local function axis_of(spec, name)
@@ -52,7 +52,7 @@ end
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
 local function curve_axis(spec, name)
   local axis = axis_of(spec, name)
-  if name:find "^charts/" then axis.label = words.logged:format(axis.label:match "^[^,]*") end
+  if name:find "^charts/" then axis.label = figure_texts.logged:format(axis.label:match "^[^,]*") end
   return axis
 end
 
@@ -101,7 +101,7 @@ local function against(line, runs, used_at)
       if c.status == "done" then list[#list + 1] = used_at(c, step) end
     end
     if #list == 0 then return nil end
-    last = math.max(last, mn_stats.mean(list))
+    last = math.max(last, stats.mean(list))
     x[i] = last
   end
   local seeds_there = {}
@@ -160,7 +160,7 @@ local function set_logs(fig, f)
     if #(part or line).x > 0 then lines[#lines + 1] = part or line end
   end
   fig.lines = lines
-  if #less > 0 then fig.note = fig.note .. " " .. words.no_log:format(table.concat(less, ", ")) end
+  if #less > 0 then fig.note = fig.note .. " " .. figure_texts.no_log:format(table.concat(less, ", ")) end
   local references_shown = {}
   for _, r in ipairs(fig.references or {}) do
     if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
@@ -180,7 +180,7 @@ end
 
 -- What learning curves are against, besides steps.
 local others = {
-  { x = function() return { label = words.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
+  { x = function() return { label = figure_texts.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
   { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
 }
 
@@ -190,11 +190,11 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
   end
-  local fig = { kind = "curves", x = { label = words.steps }, y = curve_axis(spec, f.y), references = references.levels(spec, f.y) }
+  local fig = { kind = "curves", x = { label = figure_texts.steps }, y = curve_axis(spec, f.y), references = references.levels(spec, f.y) }
   o.rule = "last"
   local counts, carried
   fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
-  if carried then fig.note = " " .. words.carried end
+  if carried then fig.note = " " .. figure_texts.carried end
   local by_name, last = {}, 0
   for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
@@ -204,7 +204,7 @@ function makers.curves(pick, spec, f, o)
     for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
     if #lines == #fig.lines and #lines > 0 then
       fig.other_x = fig.other_x or {}
-      table.insert(fig.other_x, { x = other.x(), lines = lines, note = words[other.note] })
+      table.insert(fig.other_x, { x = other.x(), lines = lines, note = figure_texts[other.note] })
     end
   end
   local free, taken = 1, {}
@@ -220,8 +220,8 @@ end
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
   local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y), bars = {}, references = references.levels(spec, f.y) }, {}
-  for _, column in ipairs(f.x and select_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
-    for _, group in ipairs(f.by and select_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
+  for _, column in ipairs(f.x and select.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
+    for _, group in ipairs(f.by and select.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
       local bar = { name = group.name, group = column.name, seeds = list, of = of, style = (f.x or f.by == "core") and o.styles[group.name] or nil }
       if #list > 0 then
@@ -237,7 +237,7 @@ function makers.bars(pick, spec, f, o)
     local studied = figure_rows.studied(spec, f.by)
     for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
   end
-  if f.by and not figure_rows.ordered(select_runs.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
+  if f.by and not figure_rows.ordered(select.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
   figure_rows.set_kind(fig)
   return fig, counts
 end
@@ -247,8 +247,8 @@ local function by_axis(pick, f)
   local list = {}
   for k, group in ipairs(pick.groups) do
     list[k] = { name = group.name, columns = {} }
-    for i, column in ipairs(select_runs.groups(group.runs, f.x)) do
-      list[k].columns[i] = { x = select_runs.number(column.name, f.x), runs = column.runs }
+    for i, column in ipairs(select.groups(group.runs, f.x)) do
+      list[k].columns[i] = { x = select.number(column.name, f.x), runs = column.runs }
     end
   end
   return list
@@ -356,14 +356,14 @@ function makers.heat(pick, spec, f, o)
     rows, columns, cells, counts = {}, {}, {}, {}
     if not f.x then errors.raise(("study: heat map of %s: expected x = an axis"):format(f.y)) end
     need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
-    for c, column in ipairs(select_runs.groups(pick.runs, f.x)) do columns[c] = column.name end
+    for c, column in ipairs(select.groups(pick.runs, f.x)) do columns[c] = column.name end
     for r, group in ipairs(pick.groups) do
       rows[r], cells[r] = group.name, {}
       local by_name = {}
-      for _, column in ipairs(select_runs.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
+      for _, column in ipairs(select.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
       for c, name in ipairs(columns) do
         local list = aggregate.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
-        cells[r][c] = #list > 0 and mn_stats[o.statistic](list) or false
+        cells[r][c] = #list > 0 and stats[o.statistic](list) or false
         if #list > 0 then counts[#counts + 1] = #list end
       end
     end
@@ -390,18 +390,18 @@ function makers.profile(pick, spec, f, o)
     if rows[1] then counts[#counts + 1] = #rows[1] end
   end
   local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
-    y = { label = words.share_above, range = { 0, 1 } }, lines = {} }
+    y = { label = figure_texts.share_above, range = { 0, 1 } }, lines = {} }
   if low > high then return fig, counts end
   if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
   local thresholds = {}
   for i = 1, PROFILE do thresholds[i] = low + (high - low) * (i - 1) / (PROFILE - 1) end
   for k, group in ipairs(pick.groups) do
     if scores[k][1] then
-      local p = mn_stats.profile(scores[k], thresholds)
+      local p = stats.profile(scores[k], thresholds)
       fig.lines[#fig.lines + 1] = { name = group.name, style = o.styles[group.name], x = p.x, y = p.value, low = p.low, high = p.high }
     end
   end
-  o.how = words.runs
+  o.how = figure_texts.runs
   return fig, counts
 end
 
@@ -410,12 +410,12 @@ function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, 
 -- ---- notes ----
 
 local function count_note(counts, o)
-  if #counts == 0 then return words.none end
+  if #counts == 0 then return figure_texts.none end
   local least, most = math.huge, 0
   for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
   local n = aggregate.count(least, most)
   if o.how then return o.how:format(n) end
-  if o.bare then return words.only_mean:format(o.statistic == "iqm" and words.iqm or words.mean, n) end
+  if o.bare then return figure_texts.only_mean:format(o.statistic == "iqm" and figure_texts.iqm or figure_texts.mean, n) end
   return aggregate.how(o.statistic, least, most, o.range ~= nil)
 end
 
@@ -423,7 +423,7 @@ end
 local function few_note(fig)
   for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
     for _, item in ipairs(list) do
-      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. words.few_seeds end
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. figure_texts.few_seeds end
     end
   end
   return ""
@@ -453,13 +453,13 @@ function figure.new(study, spec, f)
   local make, o = makers[f[1]], { statistic = f.statistic or "mean", range = about(spec, f.y).range }
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
-  local pick = select_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
+  local pick = select.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   local names = {}
   for k, group in ipairs(pick.groups) do names[k] = group.name end
-  o.styles = look.styles(names, f.by == "core")
+  o.styles = figure_style.styles(names, f.by == "core")
   local fig, counts = make(pick, spec, f, o)
-  fig.title = select_runs.title(f.title or words.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or words.seed)), pick)
-  fig.note = count_note(counts, o) .. few_note(fig) .. select_runs.note(pick, f) .. (fig.note or "")
+  fig.title = select.title(f.title or figure_texts.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_texts.seed)), pick)
+  fig.note = count_note(counts, o) .. few_note(fig) .. select.note(pick, f) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f) end
   return fig
 end

@@ -1,6 +1,6 @@
 -- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots.
-local values = require "mneme.base.setting_types"
-local words = require "mneme.lab.study.figure_texts"
+local setting_types = require "mneme.base.setting_types"
+local figure_texts = require "mneme.lab.study.figure_texts"
 
 local rows = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -11,7 +11,7 @@ function rows.studied(spec, axis)
   local found = {}
   for _, claim in ipairs(spec.claims or {}) do
     local name = claim.test and claim.test.a[axis]
-    if name ~= nil then found[values.show(name)] = true end
+    if name ~= nil then found[setting_types.show(name)] = true end
   end
   return found
 end
@@ -76,7 +76,7 @@ function rows.set_kind(fig)
   elseif least > 0 and (most > WIDE * least or crowded(heights)) then
     fig.kind, fig.y.log = "dots", true
     for i = #fig.bars, 1, -1 do if fig.bars[i].y == 0 then table.remove(fig.bars, i) end end
-    if #zeros > 0 then fig.note = " " .. words.no_log:format(table.concat(zeros, ", ")) end
+    if #zeros > 0 then fig.note = " " .. figure_texts.no_log:format(table.concat(zeros, ", ")) end
     for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
   end
 end

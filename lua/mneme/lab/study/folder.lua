@@ -10,7 +10,7 @@ local grid = require "mneme.lab.study.grid"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.folder"
 local sealed = require("mneme.base.json").sealed
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local folder = {
   -- What every run records (runs/resources.lua): its name in lab/study/figure_texts.lua, and its unit.
@@ -179,7 +179,7 @@ function folder.groups(runs)
     local axes, parts = tables.keys(c.labels), {}
     local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
     table.sort(axes, function(a, b) return place(a) < place(b) end)
-    for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. values.show(c.labels[axis]) end
+    for i, axis in ipairs(axes) do parts[i] = axis .. "=" .. setting_types.show(c.labels[axis]) end
     return table.concat(parts, ", ")
   end)
 end

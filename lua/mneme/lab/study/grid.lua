@@ -3,7 +3,7 @@
 local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local grid = {}
 local sizes = { quick = true, full = true }
@@ -13,19 +13,19 @@ grid.no_axis = { seed = "seeds = { ... } says how many", run = "each run has a f
 local function words_of(set)
   local words = {}
   for _, key in ipairs(tables.keys(set)) do
-    for _, word in ipairs(values.words(key, set[key])) do words[#words + 1] = word end
+    for _, word in ipairs(setting_types.words(key, set[key])) do words[#words + 1] = word end
   end
   return words
 end
 
 -- A short word for a thing with options: "galite gate=scalar".
-local function label_of(v) return type(v) == "table" and values.show(v):gsub(" ", "_") or values.show(v) end
+local function label_of(v) return type(v) == "table" and setting_types.show(v):gsub(" ", "_") or setting_types.show(v) end
 
 ---A value of an axis.
 ---@param v any as the study gives it
 ---@return table { label, words, plain = the value of the setting `name`, set = nil | settings }
 function grid.value(name, v)
-  if type(v) ~= "table" then return { label = label_of(v), words = values.words(name, v), plain = v } end
+  if type(v) ~= "table" then return { label = label_of(v), words = setting_types.words(name, v), plain = v } end
   if v.set then
     errors.need(("study: axis %s: set"):format(name), v.set, nil, "{ setting = value, ... }")
     if type(v.label) ~= "string" then errors.raise(("study: a value of axis %s has set = {...} and no label"):format(name)) end
@@ -33,7 +33,7 @@ function grid.value(name, v)
   end
   local plain = {}
   for key, x in pairs(v) do if key ~= "label" then plain[key] = x end end
-  return { label = v.label or label_of(plain), words = values.words(name, plain), plain = plain }
+  return { label = v.label or label_of(plain), words = setting_types.words(name, plain), plain = plain }
 end
 
 ---A value that a list of them has twice, by label or by what it sets.
@@ -43,7 +43,7 @@ end
 function grid.twice(list, schema)
   local seen, labels = {}, {}
   for _, value in ipairs(list) do
-    local key = values.same_words(value.words, schema)
+    local key = setting_types.same_words(value.words, schema)
     local first = labels[value.label] or seen[key]
     if first and not (value.kept and first.kept and first.label ~= value.label) then return value.label, first.label end
     labels[value.label], seen[key] = value, value
@@ -56,7 +56,7 @@ end
 function grid.same_text(text, schema, parts)
   local words = {}
   for word in text:gmatch(parts or "%S+") do words[#words + 1] = word end
-  return values.same_words(words, schema)
+  return setting_types.same_words(words, schema)
 end
 
 ---The same of a run's name.
@@ -101,14 +101,14 @@ end
 ---@param between string? ", "
 function grid.text(labels, between)
   local parts = {}
-  for i, axis in ipairs(tables.keys(labels or {})) do parts[i] = axis .. "=" .. values.show(labels[axis]) end
+  for i, axis in ipairs(tables.keys(labels or {})) do parts[i] = axis .. "=" .. setting_types.show(labels[axis]) end
   return table.concat(parts, between or ", ")
 end
 
 ---Is a label that of this value, or the value written another way?
 ---@param value table of grid.value
 function grid.is(value, label)
-  return value.label == values.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and values.same(label, value.plain)
+  return value.label == setting_types.show(label) or value.plain ~= nil and type(value.plain) ~= "table" and setting_types.same(label, value.plain)
 end
 
 ---The values of an axis.
@@ -181,7 +181,7 @@ end
 function grid.narrow(axes, words, size)
   local narrowed, rest = {}, {}
   for _, word in ipairs(words) do
-    local key, text = values.pair(word)
+    local key, text = setting_types.pair(word)
     if key and axes[key] then
       narrowed[key] = {}
       for _, item in ipairs(items_of(key, axes[key], text)) do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end

@@ -5,10 +5,10 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
 local manifest = require "mneme.runs.manifest"
-local run_info = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.folder"
 local resources = require "mneme.runs.resources"
 local outcome = require "mneme.runs.outcome"
-local run_folder = require "mneme.runs.run"
+local run = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
 
@@ -60,13 +60,13 @@ end
 function one_run.run(path, script_path, c)
   take(path)
   if (folder.result(path) or {}).status == "done" then return end
-  run_folder.finished_goes_on = true            -- killed between its last checkpoint and its result
+  run.finished_goes_on = true            -- killed between its last checkpoint and its result
   local result = script.run(script_path, one_run.words(path, c.words))
   local metrics, series = divide(result)
   for name, value in pairs(outcome.metrics(path)) do metrics[name] = metrics[name] or value end          -- whatever the script returned of it
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
-  manifest.write(path, run_info.read_info(path))
+  manifest.write(path, run_folder.read_info(path))
 end
 
 ---Say of a run that it failed; its run stays as it is.

@@ -1,7 +1,7 @@
 -- power.lua -- what the claims of a study can decide with their number of seeds, before anything runs: mneme sweep SCRIPT power=1.
 -- Differences are those that are found in four of five studies, at 5 % after Holm's correction for all claims (the first of m: 5 % / m).
 -- Those of means hold for normal numbers; at_least of a metric with a range has a test that needs somewhat more.
-local claim_verdicts = require "mneme.lab.study.claims"
+local study_claims = require "mneme.lab.study.claims"
 local stats = require "mneme.stats"
 
 local POWER, LEVEL = 0.8, 0.05
@@ -97,12 +97,12 @@ end
 function power.lines(claims, n, runs)
   local tested, lines = 0, {}
   for _, claim in ipairs(claims) do
-    tested = tested + (claim.test and not claim.test.exact and claim_verdicts.covered(runs, claim.test) and 1 or 0)
+    tested = tested + (claim.test and not claim.test.exact and study_claims.covered(runs, claim.test) and 1 or 0)
   end
   for i, claim in ipairs(claims) do
     local test = claim.test
-    local text = not test and "no test" or not claim_verdicts.covered(runs, test) and "no runs in this sweep"
-      or test.exact and "exact: one seed is enough" or n < claim_verdicts.FEWEST and "no verdict with fewer than five seeds"
+    local text = not test and "no test" or not study_claims.covered(runs, test) and "no runs in this sweep"
+      or test.exact and "exact: one seed is enough" or n < study_claims.FEWEST and "no verdict with fewer than five seeds"
       or of[test[1]](n, LEVEL / tested)
     lines[i] = ("  %s: %s"):format(claim.id or tostring(i), text)
   end

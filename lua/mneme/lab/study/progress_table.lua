@@ -5,7 +5,7 @@ local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
-local pool = require "mneme.lab.study.process_pool"
+local process_pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.folder"
 local terminal = require "mneme.base.terminal"
@@ -47,7 +47,7 @@ local function left(self, running, waiting)
     local seconds = math.max(0, expected(r.job) - (now - r.since))
     n, total, longest = n + 1, total + seconds, math.max(longest, seconds)
   end
-  return pool.seconds(total + waiting * mean, n, self.jobs, longest)
+  return process_pool.seconds(total + waiting * mean, n, self.jobs, longest)
 end
 
 -- The steps that a run is to take, as it wrote them down; before it did, the script's.

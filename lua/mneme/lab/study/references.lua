@@ -1,6 +1,6 @@
 -- references.lua -- values of others in a study's figures: numbers are horizontal lines, learning curves are lines beside ours.
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local references = {}
 
@@ -19,7 +19,7 @@ end
 ---Is a run at a reference's place?
 function references.fits(run, where)
   for axis, label in pairs(where or {}) do
-    if not values.same(run.labels[axis], label) then return false end
+    if not setting_types.same(run.labels[axis], label) then return false end
   end
   return true
 end

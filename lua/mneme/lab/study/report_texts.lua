@@ -3,7 +3,7 @@
 --   report = { scope = "...", easy = { "...", "..." }, hyperparameters = { { "lr", source = "paper" } }, ... }
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local only = require "mneme.lab.study.declaration"
+local declaration = require "mneme.lab.study.declaration"
 
 local prose = {}
 
@@ -37,7 +37,7 @@ function prose.check(report)
   for i, entry in ipairs(report.hyperparameters or {}) do
     local what = ("hyperparameter %d"):format(i)
     errors.need("study: report: " .. what, entry, 1, '{ "lr", source = "paper, table 3" }')
-    only(entry, source_keys, what)
+    declaration(entry, source_keys, what)
   end
 end
 

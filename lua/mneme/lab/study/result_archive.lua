@@ -10,21 +10,21 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
-local journal = require "mneme.lab.study.tuning_journal"
+local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
-local settings = require "mneme.lab.study.settings_diff"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local archive = {}
 local POINTS = 100                 -- of a curve
 
 -- Settings that do not change what comes of a run, besides those that say where it lies.
-local left_out = settings.idle "device"
+local left_out = settings_diff.idle "device"
 
 local function short(x) return tonumber(("%.6g"):format(x)) end
 
@@ -138,7 +138,7 @@ local function read(path)
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
       if is_object(entry) and is_object(entry.usual) then usual = entry.usual
-      elseif type(entry) == "table" and journal.is_tuned(entry.tuned) then tuned = entry
+      elseif type(entry) == "table" and tuning_journal.is_tuned(entry.tuned) then tuned = entry
       else
         entry = type(entry) == "table" and filled(entry, usual)
         if not is_line(entry) then
@@ -164,7 +164,7 @@ function archive.about(path)
   for _, name in ipairs(names) do
     local study = lines[name].study
     if study ~= first.study then
-      errors.fail(("%s: it has runs of two studies, %s and %s"):format(path, values.show(first.study), values.show(study)))
+      errors.fail(("%s: it has runs of two studies, %s and %s"):format(path, setting_types.show(first.study), setting_types.show(study)))
     end
   end
   local cfg = first.info.config
@@ -183,16 +183,16 @@ local function write(path, lines, tuned)
   return #names
 end
 
-local function stem(info) return (values.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
+local function stem(info) return (setting_types.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
 
 ---Write the runs of a study that are done, and what its tuning picked; runs that the file has of the same study besides them stay in it.
 ---@param names string[] of curves
 ---@return integer n runs in the file
 function archive.write(path, study, names)
-  local name, tuned, lines, other = stem(study.info), journal.tuned(study.path), {}, nil
+  local name, tuned, lines, other = stem(study.info), tuning_journal.tuned(study.path), {}, nil
   if files.is_file(path) then lines, other = read(path) end
   for run, line in pairs(lines) do
-    if line.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, values.show(line.study), run), "export=ANOTHER") end
+    if line.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, setting_types.show(line.study), run), "export=ANOTHER") end
   end
   for _, c in ipairs(study.runs) do
     local info = c.status == "done" and c:info()
@@ -235,19 +235,19 @@ end
 -- The value at that time of an option that was not given: for a core, from its config.json.
 local function by_default(info, thing, option)
   local core = thing == "core" and type(info.core) == "table" and type(info.core.config) == "table" and info.core.config or {}
-  return settings.flat(core)[option]
+  return settings_diff.flat(core)[option]
 end
 
 -- The settings that a script gives a run now.
 local function settings_now(path, words)
   local now = {}
-  for key, value in pairs(script.survey(path, words, true).cfg) do if not left_out[key] then now[key] = values.to_json(value) end end
-  return settings.flat(now)
+  for key, value in pairs(script.survey(path, words, true).cfg) do if not left_out[key] then now[key] = setting_types.to_json(value) end end
+  return settings_diff.flat(now)
 end
 
 -- What of the settings is and was otherwise then; settings that came since are not compared.
 local function otherwise(now, info)
-  local then_ = settings.flat(info.config)
+  local then_ = settings_diff.flat(info.config)
   for _, key in ipairs(tables.keys(now)) do
     local thing, option = key:match "^([^.]+)%.(.+)$"
     if thing and not left_out[thing] and then_[thing] ~= nil and then_[key] == nil then
@@ -259,7 +259,7 @@ local function otherwise(now, info)
   for _, key in ipairs(tables.keys(then_)) do
     local chosen = now[key] == nil and (info.values_from or {})[key] == "size"        -- a width that only a run chooses: size is compared
     if not left_out[key] and now[key] ~= then_[key] and not chosen then
-      return ("%s is %s, there it was %s"):format(key, values.show(now[key]), values.show(then_[key]))
+      return ("%s is %s, there it was %s"):format(key, setting_types.show(now[key]), setting_types.show(then_[key]))
     end
   end
 end

@@ -3,8 +3,8 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
-local values_of = require "mneme.base.setting_types"
-local words = require "mneme.lab.study.figure_texts"
+local setting_types = require "mneme.base.setting_types"
+local figure_texts = require "mneme.lab.study.figure_texts"
 
 local select_runs = {}
 local NAMED = 4                -- missing runs that a note names; of more it gives the number
@@ -30,7 +30,7 @@ end
 
 ---The value of an axis as a number.
 function select_runs.number(label, axis)
-  local v = values_of.number(label)
+  local v = setting_types.number(label)
   if not v then errors.raise(("study: a figure has x = %s, and its value %s is no number"):format(axis, label)) end
   return v
 end
@@ -45,13 +45,13 @@ local function wanted(where, axes)
     local any = false
     for _, v in ipairs(type(values) == "table" and values or { values }) do
       for _, label in ipairs(axis.list) do
-        if values_of.same(label, v) then any, want[name][label] = true, true end
+        if setting_types.same(label, v) then any, want[name][label] = true, true end
       end
     end
     if not any then
       local last = axis.list[#axis.list]
       want[name][last] = true
-      swapped[#swapped + 1] = { axis = name, from = values_of.show(type(values) == "table" and values[#values] or values), to = last }
+      swapped[#swapped + 1] = { axis = name, from = setting_types.show(type(values) == "table" and values[#values] or values), to = last }
     end
   end
   return want, swapped
@@ -127,9 +127,9 @@ end
 function select_runs.note(pick, f)
   local parts = {}
   if #pick.pooled > 0 and f[1] ~= "profile" then
-    parts[#parts + 1] = words.pooled:format(table.concat(pick.pooled, words.and_))
-  elseif #pick.pooled > 0 then parts[#parts + 1] = words.over:format(table.concat(pick.pooled, words.and_)) end
-  for _, s in ipairs(pick.swapped) do parts[#parts + 1] = words.swapped:format(s.axis, s.to, s.from) end
+    parts[#parts + 1] = figure_texts.pooled:format(table.concat(pick.pooled, figure_texts.and_))
+  elseif #pick.pooled > 0 then parts[#parts + 1] = figure_texts.over:format(table.concat(pick.pooled, figure_texts.and_)) end
+  for _, s in ipairs(pick.swapped) do parts[#parts + 1] = figure_texts.swapped:format(s.axis, s.to, s.from) end
   local never = {}                               -- by name, since each line of a figure may have said it
   for c in pairs(pick.missing) do if c.status == "not swept" then never[c.name] = true end end
   for _, status in ipairs { "failed", "open", "done", "not swept" } do
@@ -137,11 +137,11 @@ function select_runs.note(pick, f)
     for _, c in ipairs(pick.runs) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end
-    local word = words.reasons[status]
+    local word = figure_texts.reasons[status]
     if #names > NAMED then
       local all = #pick.runs + (status == "not swept" and #names or 0)
-      parts[#parts + 1] = words.left_out_some:format(word, #names, all, table.concat(names, "; ", 1, NAMED - 1))
-    elseif #names > 0 then parts[#parts + 1] = words.left_out:format(word, table.concat(names, "; ")) end
+      parts[#parts + 1] = figure_texts.left_out_some:format(word, #names, all, table.concat(names, "; ", 1, NAMED - 1))
+    elseif #names > 0 then parts[#parts + 1] = figure_texts.left_out:format(word, table.concat(names, "; ")) end
   end
   return #parts > 0 and " " .. table.concat(parts, " ") or ""
 end

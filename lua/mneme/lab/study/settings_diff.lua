@@ -5,7 +5,7 @@ local learners = lazy "mneme.learn.learners"
 local learner_settings = lazy "mneme.runs.learner_settings"
 local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local settings = {}
 local MOST = 4                   -- labels that are listed of one value
@@ -29,7 +29,7 @@ function settings.flat(config)
     for key, value in pairs(t) do
       local path = key == "name" and prefix ~= "" and prefix or prefix == "" and key or prefix .. "." .. key
       if type(value) == "table" and #value == 0 then walk(path, value)
-      else flat[path] = type(value) == "table" and values.show(value) or value end
+      else flat[path] = type(value) == "table" and setting_types.show(value) or value end
     end
   end
   walk("", config)
@@ -115,7 +115,7 @@ function settings.unset(plan)
     if c.seed == plan.runs[1].seed then
       local fine, survey = pcall(script.survey, plan.script, c.words, true)
       local cfg, shown = fine and survey.cfg or {}, {}               -- a point that the script refuses says so itself
-      for key in pairs(learner_settings.keys) do shown[key] = cfg[key] ~= nil and not set[key] and values.show(cfg[key]) or nil end
+      for key in pairs(learner_settings.keys) do shown[key] = cfg[key] ~= nil and not set[key] and setting_types.show(cfg[key]) or nil end
       points[#points + 1] = { labels = c.labels, name = c.name:gsub(",?seed=.*", ""), shown = shown }
       for key, value in pairs(shown) do
         seen[key] = seen[key] or {}

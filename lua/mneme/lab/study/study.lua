@@ -9,22 +9,22 @@
 --   }
 -- or, instead of run, of = "tmaze": its runs are runs of that experiment, with its settings; then
 --     measure = function(path) ... return { cue = 0.9 } end            further metrics, of the finished run in that folder
-local checked = require "mneme.lab.study.check_declaration"
+local check_declaration = require "mneme.lab.study.check_declaration"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
-local match = require "mneme.models.core_size"
-local prose = require "mneme.lab.study.report_texts"
+local core_size = require "mneme.models.core_size"
+local report_texts = require "mneme.lab.study.report_texts"
 local ranks = require "mneme.tensor.ranks"
 local resources = require "mneme.runs.resources"
-local run_folder = require "mneme.runs.run"
+local runs = require "mneme.runs.run"
 local study_about = require "mneme.lab.study.study_about"
 local terminal = require "mneme.base.terminal"
 local text_places = require "mneme.base.text_places"
 local script = require "mneme.runs.script"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 local registry = require "mneme.base.registry"
 
 local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
@@ -51,7 +51,7 @@ local function check(spec)
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   if spec.tune then require("mneme.lab.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})
-  prose.check(spec.report or {})
+  report_texts.check(spec.report or {})
 end
 
 -- The settings of one run, as mn.config takes them: each axis that is no setting yet is one, by its first value.
@@ -61,7 +61,7 @@ local function declared(spec)
   for name, axis in pairs(spec.axes or {}) do
     local first = grid.value(name, axis[1])
     for _, v in ipairs(axis) do                  -- "gru" beside { "galite", gate = "scalar" } has options too
-      if values.is_named(grid.value(name, v).plain) and type(first.plain) == "string" then first.plain = { first.plain } end
+      if setting_types.is_named(grid.value(name, v).plain) and type(first.plain) == "string" then first.plain = { first.plain } end
     end
     if first.plain ~= nil and settings[name] == nil then settings[name] = first.plain end
     for key, value in pairs(first.set or {}) do if settings[key] == nil then settings[key] = value end end
@@ -88,13 +88,13 @@ local function other_words(spec, words)
   local function add(settings)
     for _, key in ipairs(tables.keys(settings)) do
       if key ~= "quick" and key ~= "full" then
-        for _, word in ipairs(values.words(key, settings[key])) do all[#all + 1] = word end
+        for _, word in ipairs(setting_types.words(key, settings[key])) do all[#all + 1] = word end
       end
     end
   end
   add(spec.settings or {})
   if size then add((spec.settings or {})[size] or {}) end
-  return all, values.without(words, "quick", "full")
+  return all, setting_types.without(words, "quick", "full")
 end
 
 -- The command-line arguments with a value for every axis: the given one, or the first.
@@ -115,7 +115,7 @@ end
 
 -- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
 local function no_note(words)
-  for _, word in ipairs(words) do if word == "--help" or word == "-h" or values.pair(word) == "resume" then return true end end
+  for _, word in ipairs(words) do if word == "--help" or word == "-h" or setting_types.pair(word) == "resume" then return true end end
 end
 
 local function is_series(v) return type(v) == "table" and type(v.x) == "table" and type(v.y) == "table" end
@@ -169,7 +169,7 @@ end
 function study.new(spec)
   check(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
-  checked.study(spec)
+  check_declaration.study(spec)
   if spec.axes.core and config.arguments then
     local own = {}
     for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
@@ -209,10 +209,10 @@ function study.new(spec)
   local cfg = config.new(declared(spec), spec.about)
   local result = check_result(spec.run(cfg))
   if result.path then return trained(result) end
-  local unsized = match.idle(cfg.core)
+  local unsized = core_size.idle(cfg.core)
   if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
-  local run = run_folder.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
+  local run = runs.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
   local numbers = {}
   for name, value in pairs(result) do if type(value) == "number" then numbers[name] = value end end
   run:log(cfg.steps, numbers)
@@ -220,7 +220,7 @@ function study.new(spec)
   run:close(0)
   result.path = run.path
   local texts = {}
-  for _, name in ipairs(tables.keys(numbers)) do texts[#texts + 1] = name .. " " .. values.show(numbers[name]) end
+  for _, name in ipairs(tables.keys(numbers)) do texts[#texts + 1] = name .. " " .. setting_types.show(numbers[name]) end
   print(("%s: %s"):format(run.path, table.concat(texts, ", ")))
   return result
 end

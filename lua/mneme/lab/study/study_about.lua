@@ -1,7 +1,7 @@
 -- study_about.lua -- what a study is before it runs: its axes, how many runs they make, its claims, and how much time its runs take.
 -- The time is that of its stored runs (docs/results), if there are any.
 local files = require "mneme.base.files"
-local numbers = require "mneme.base.format"
+local format = require "mneme.base.format"
 local registry = require "mneme.base.registry"
 local seed_list = require "mneme.runs.seed_list"
 local tables = require "mneme.base.tables"
@@ -48,7 +48,7 @@ end
 local function time_text(name, size, runs)
   local seconds, basis = study_about.time(name, size, runs)
   if not seconds then return nil end
-  return ("about %s of processor time"):format(numbers.short(seconds, "s")), basis
+  return ("about %s of processor time"):format(format.short(seconds, "s")), basis
 end
 
 ---What --help of a study says besides its settings, as rows { title, text }.

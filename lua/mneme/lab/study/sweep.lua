@@ -12,21 +12,21 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
 local model_sizes = require "mneme.lab.study.model_sizes"
-local archive = require "mneme.lab.study.result_archive"
+local result_archive = require "mneme.lab.study.result_archive"
 local power = require "mneme.lab.study.power"
-local pool = require "mneme.lab.study.process_pool"
-local run_info = require "mneme.runs.folder"
+local process_pool = require "mneme.lab.study.process_pool"
+local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
-local settings = require "mneme.lab.study.settings_diff"
+local settings_diff = require "mneme.lab.study.settings_diff"
 local aggregate = require "mneme.lab.study.aggregate"
 local seed_list = require "mneme.runs.seed_list"
 local fresh_runs = require "mneme.lab.study.fresh_runs"
 local terminal = require "mneme.base.terminal"
 local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
-local table_of = require "mneme.lab.study.progress_table"
-local values = require "mneme.base.setting_types"
+local progress_table = require "mneme.lab.study.progress_table"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local sweep = {}
@@ -64,7 +64,7 @@ function sweep.plan(o, words)
     for i, text in ipairs(axis.texts) do list[i] = check_declaration.typed(survey, axis.name, text) end
     if axis.name == "seed" then
       seeds = {}
-      for i, text in ipairs(axis.texts) do seeds[i] = values.number(text) end
+      for i, text in ipairs(axis.texts) do seeds[i] = setting_types.number(text) end
     else axes[#axes + 1] = { name = axis.name, values = list } end
   end
   local fixed = script.setting(survey.words, "seed")
@@ -73,7 +73,7 @@ function sweep.plan(o, words)
   seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
-  for _, word in ipairs(values.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
+  for _, word in ipairs(setting_types.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
   local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
   check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
@@ -104,7 +104,7 @@ function sweep.check_code(o, plan)
   for _, c in ipairs(plan.runs) do
     local path = folder.run_path(o.run, c.name)
     local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
-    local info = made_here and run_info.read_info(path)
+    local info = made_here and run_folder.read_info(path)
     local change, last = info and run_sources.changes(path, info)[1], info and type(info.history) == "table" and info.history[#info.history]
     if type(last) == "table" and last.program_checksum ~= run_sources.program() then builds = builds + 1 end
     if change then others, first, of = others + 1, first or change, of or path end
@@ -171,7 +171,7 @@ local function run_queue(o, plan, queue)
   end
   local tries, alike = {}, { runs = 0 }          -- alike: runs that failed, all with the same error; false: others happened
   local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
-  local shown, at = table_of.new(plan, o, count), 0
+  local shown, at = progress_table.new(plan, o, count), 0
   local function look()                          -- once runs have begun, their sizes are known
     if warned or C.mn_clock(false) < next_look then return end
     next_look = C.mn_clock(false) + 1
@@ -181,7 +181,7 @@ local function run_queue(o, plan, queue)
     warned = said ~= nil
   end
   look()
-  local signal = pool.run {
+  local signal = process_pool.run {
     jobs = o.jobs,
     next = function()
       if count.gave_up then return nil end
@@ -225,7 +225,7 @@ local function list_runs(o, plan, words)
     local result = folder.result(folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
-  next_step.say { "sweep", unpack(values.without(words, "list")) }
+  next_step.say { "sweep", unpack(setting_types.without(words, "list")) }
   return 0
 end
 
@@ -268,7 +268,7 @@ end
 local function tune_first(o, plan)
   local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
   fresh_runs.check(t, plan.seeds)
-  local by_name, taken = {}, t:take(o.import and archive.tuned(o.import))
+  local by_name, taken = {}, t:take(o.import and result_archive.tuned(o.import))
   for _, point in ipairs(taken or {}) do by_name[point.name] = t.space:words(point.picks[1].values) end
   if not taken then sweep.check_code({ run = t.base }, { runs = t:all_runs() }) end
   if not taken and not t:is_over() then
@@ -303,7 +303,7 @@ local function show_solved(o, plan)
       local text = threshold and aggregate.solved_of(list, group.runs, threshold, name)
       local guess = text and aggregate.guess(name, group.runs)
       if guess then text = text .. "; " .. guess end
-      if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, values.show(threshold), text)) end
+      if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, setting_types.show(threshold), text)) end
     end
   end
 end
@@ -321,13 +321,13 @@ function sweep.kept(file, path, words, seeds, run)
     files.make_folder(folder.run_path(run, ""))
     tune_first(o, plan)
   end
-  local wanted = archive.wanted(run, file, path, plan.runs)
+  local wanted = result_archive.wanted(run, file, path, plan.runs)
   for i = 1, #plan.runs do plan.runs[i] = wanted[i] and wanted[i][1] end
   return #wanted, function()
     files.make_folder(folder.run_path(run, ""))
     note(o, plan)
-    archive.take(run, file, wanted)
-    return archive.other_code(wanted)
+    result_archive.take(run, file, wanted)
+    return result_archive.other_code(wanted)
   end
 end
 
@@ -353,15 +353,15 @@ function sweep.main(o)
     local signal = tune_first(o, plan)
     if signal ~= 0 then return errors.status_of(signal) end
   end
-  local differ = not o.only and settings.unset(plan)
+  local differ = not o.only and settings_diff.unset(plan)
   local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
-  if o.import then wanted, held = archive.wanted(o.run, o.import, plan.script, chosen) end
+  if o.import then wanted, held = result_archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
   plan.runs = chosen
   if o.import then
-    local others = archive.other_code(wanted)
+    local others = result_archive.other_code(wanted)
     if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
-    archive.take(o.run, o.import, wanted)
+    result_archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
   end
   if o.cluster then

@@ -4,25 +4,25 @@
 --   STUDY/tune/study.json              what is tuned, and all trials: a study's folder, for report and compare
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
-local checked = require "mneme.lab.study.check_declaration"
+local check_declaration = require "mneme.lab.study.check_declaration"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
-local journal = require "mneme.lab.study.tuning_journal"
+local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
 local one_run = require "mneme.lab.study.one_run"
-local pool = require "mneme.lab.study.process_pool"
+local process_pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
 local schedule = require "mneme.lab.search.schedule"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
-local table_of = require "mneme.lab.study.progress_table"
+local progress_table = require "mneme.lab.study.progress_table"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
 local tuning = {
@@ -40,7 +40,7 @@ local HOPELESS = 8                 -- trials of a point of which none could be m
 ---@return integer? steps
 function tuning.budget(text)
   local trials, steps = tostring(text):match "^([^x]+)x?(.*)$"
-  local n, s = values.number(trials or ""), values.number(steps or "")
+  local n, s = setting_types.number(trials or ""), setting_types.number(steps or "")
   if not n or n < 2 or n % 1 ~= 0 or n > 1e4 or steps ~= "" and not (s and s >= 1 and s % 1 == 0) then
     errors.usage(("tune: budget=%s, expected TRIALS or TRIALSxSTEPS"):format(text), "budget=200x5e5: for each memory 200 trials of 500000 steps")
   end
@@ -101,7 +101,7 @@ function tuning.points(plan)
   local points = {}
   for i, kind in ipairs(grid.groups(plan.runs, tuning.point_name)) do
     local c = kind.runs[1]
-    points[i] = { name = kind.name, labels = c.labels, words = values.without(c.words, "seed") }
+    points[i] = { name = kind.name, labels = c.labels, words = setting_types.without(c.words, "seed") }
   end
   return points
 end
@@ -110,7 +110,7 @@ end
 function tuning.of_study(plan, o)
   local options, ranges = tuning.declared(plan.spec.tune, plan.size)
   for _, word in ipairs(plan.words) do
-    local key = values.pair(word)
+    local key = setting_types.pair(word)
     if ranges[key] then errors.usage(("%s: the study tunes %s"):format(word, key), "without this word it picks a value") end
   end
   for key, value in pairs(o) do options[key] = value end
@@ -135,9 +135,9 @@ function tuning.open(o)
   if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
   self.base, self.space = o.run .. "/tune", space.new(self.ranges)
   self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
-  self.about = { ranges = space.text(self.ranges), budget = values.show(self.budget), seeds = self.seeds, top = self.top, by = self.by,
+  self.about = { ranges = space.text(self.ranges), budget = setting_types.show(self.budget), seeds = self.seeds, top = self.top, by = self.by,
     minimise = self.minimise or false }
-  for _, point in ipairs(self.points) do checked.space(self, point.words) end
+  for _, point in ipairs(self.points) do check_declaration.space(self, point.words) end
   self:check_owned()
   for _, point in ipairs(self.points) do
     point.default = own_setting(self, point.words)
@@ -155,8 +155,9 @@ function Tuning:check_owned()
   if info.script ~= self.script then errors.usage(("%s holds a tuning of %s, not of %s"):format(self.run, info.script, self.script), elsewhere) end
   local before, words = type(info.tune) == "table" and info.tune or {}, table.concat(self.words, " ")
   for _, key in ipairs(tables.keys(self.about)) do
-    if not journal.same(key, before[key], self.about[key], self.schema) then
-      errors.usage(("%s holds a tuning with %s=%s, not %s"):format(self.run, key, values.show(before[key]), values.show(self.about[key])), elsewhere)
+    if not tuning_journal.same(key, before[key], self.about[key], self.schema) then
+      errors.usage(("%s holds a tuning with %s=%s, not %s"):format(self.run, key, setting_types.show(before[key]), setting_types.show(self.about[key])),
+        elsewhere)
     end
     self.about[key] = before[key]
   end
@@ -278,10 +279,10 @@ end
 ---@param tuned table? of archive.tuned
 ---@return table? points { name, picks }, of this tuning's ranges and budget
 function Tuning:take(tuned)
-  local there = journal.tuned(self.run)
+  local there = tuning_journal.tuned(self.run)
   local from = there and there.kept and there or not folder.info(self.base) and tuned
   if not from then return nil end
-  journal.need_same(from, self.about, self.schema)
+  tuning_journal.need_same(from, self.about, self.schema)
   files.make_folder(self.base)
   files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
   return from.points
@@ -355,8 +356,9 @@ function Tuning:announce(fresh, trials_left, fresh_left)
     end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
     local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
-    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(pool.seconds(each * trials_left, trials_left, self.jobs, each)
-      + pool.seconds(each * fresh_left, fresh_left, self.jobs, each)),
+    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(process_pool.seconds(each * trials_left, trials_left,
+      self.jobs, each)
+      + process_pool.seconds(each * fresh_left, fresh_left, self.jobs, each)),
       jobs, jobs > 1 and "es" or "", sum.peak_mib) end
   end
   terminal.note(("%s: %s%s"):format(self.run, about, cost))
@@ -372,7 +374,7 @@ function Tuning:work(fresh)
   files.make_folder(self.base .. "/runs")
   local count, trials = { done = 0, failed = 0, all = 0 }, self.trials * #self.points
   local steps = self.steps or script.survey(self.script, self.points[1].words, true).cfg.steps
-  local shown = table_of.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
+  local shown = progress_table.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
   local function left() return count.all - count.done - count.failed end
   local function recount()
     local all = { ended = 0, failed = 0, without = 0 }
@@ -383,7 +385,7 @@ function Tuning:work(fresh)
   end
   recount()
   if left() > 0 then self:announce(count.all - trials, trials - count.trials.ended, count.all - trials - count.fresh.ended) end
-  local signal = pool.run {
+  local signal = process_pool.run {
     jobs = self.jobs,
     next = function()
       local job, later = self:next_trial()

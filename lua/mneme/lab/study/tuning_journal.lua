@@ -3,7 +3,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local space = require "mneme.lab.search.space"
-local values = require "mneme.base.setting_types"
+local setting_types = require "mneme.base.setting_types"
 
 local journal = {}
 
@@ -58,9 +58,9 @@ end
 ---@param key string of Tuning.about
 function journal.same(key, a, b, schema)
   local texts = {}
-  for i, text in ipairs { values.show(a), values.show(b) } do
+  for i, text in ipairs { setting_types.show(a), setting_types.show(b) } do
     if key == "ranges" then text = space.text(space.of_text(text), schema)
-    elseif key == "budget" then text = text:gsub("[^x]+", function(n) return values.key(n, 0) end) end
+    elseif key == "budget" then text = text:gsub("[^x]+", function(n) return setting_types.key(n, 0) end) end
     texts[i] = text
   end
   return texts[1] == texts[2]
@@ -72,7 +72,7 @@ end
 function journal.need_same(tuned, about, schema)
   for _, key in ipairs { "ranges", "budget", "seeds", "top", "by", "minimise" } do
     if not journal.same(key, tuned.tune[key], about[key], schema) then
-      errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, values.show(tuned.tune[key]), values.show(about[key])),
+      errors.usage(("%s: it was tuned with %s=%s, not %s"):format(tuned.kept, key, setting_types.show(tuned.tune[key]), setting_types.show(about[key])),
         "without import= it is tuned again")
     end
   end

@@ -1,9 +1,9 @@
 -- html.lua -- writes a page as self-contained HTML: a rail of contents beside it, tables that scroll separately, light and dark themes,
 -- and print.  All text is escaped here.
 local blocks = require "mneme.lab.reports.page.blocks"
-local look = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.style"
 local mathml = require "mneme.lab.reports.page.mathml"
-local section = require "mneme.insight.figures.html_section"
+local html_section = require "mneme.insight.figures.html_section"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"
 
@@ -85,7 +85,7 @@ folded.forEach(function(d){d.open=true})});addEventListener("afterprint",functio
 
 -- The page's colours, from those of its figures.
 local function colors(theme)
-  local function c(name) return look.color(name, theme) end
+  local function c(name) return figure_style.color(name, theme) end
   return ("--page:%s;--text:%s;--faint:%s;--rule:%s;--box:%s;--link:%s;--yes:%s;--no:%s;--open:%s"):format(c "paper", c "ink", c "dim", c "grid",
     c "blank", c "c1", c "c3", c "c2", c "dim")
 end
@@ -107,7 +107,7 @@ function writer.verbatim(s) return ("<pre>%s</pre>\n"):format(escape(s)) end
 function writer.folded(summary, inner) return ("<details><summary>%s</summary>\n%s</details>\n"):format(escape(summary), inner) end
 function writer.code(b) return ("<details><summary>%s</summary><pre>%s</pre></details>\n"):format(escape(b.summary), escape(b.text)) end
 function writer.episode(b) return b.html end
-function writer.figure(b) return section.html(b.fig, b.id) end
+function writer.figure(b) return html_section.html(b.fig, b.id) end
 function writer.heading(b) return ('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(b.level, b.id, b.id, escape(b.text), b.level) end
 
 -- A field of a table: a text, or { text, class, href, id, bold }.
@@ -177,7 +177,7 @@ function html.write(page, opening, contents)
   return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',
     escape(page.title), "</title>\n<style>:root{", colors "light", "}\n@media screen and (prefers-color-scheme:dark){:root{", colors "dark",
-    "}}\n", style, "</style>\n", section.head(), '</head>\n<body>\n<div class="sheet">\n<header>\n<h1>', escape(page.title), "</h1>\n",
+    "}}\n", style, "</style>\n", html_section.head(), '</head>\n<body>\n<div class="sheet">\n<header>\n<h1>', escape(page.title), "</h1>\n",
     blocks.write(writer, opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n",
     blocks.write(writer, page.blocks), "</main>\n</div>\n<script>", script, "</script>\n</body>\n</html>\n" }
 end
