@@ -1,4 +1,5 @@
--- harness.lua -- what a test file needs: t.test(name, f), t.skip, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
+-- harness.lua -- what a test file needs: t.test(name, f), t.skip, t.fails, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
+local golden = require "tests.support.golden_errors"
 _G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have it
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
 local SKIP = {}
@@ -12,6 +13,7 @@ end
 ---Run one test now; a failure is printed with its place and counted.
 function t.test(name, f)
   if only and left_out(name) then return end
+  golden.enter(name)
   local ok, err = xpcall(f, function(e)
     if type(e) == "table" and e.skip == SKIP then return e end
     return debug.traceback(tostring(e), 2)
@@ -40,6 +42,18 @@ function t.need_built(name, package)
   local f = io.open(require("mneme.base.engine").build .. "/" .. name)
   if not f then t.skip(("%s is not built (make test-gpu-programs, with the package %s)"):format(name, package)) end
   f:close()
+end
+
+---f must raise the error that tests/golden/errors.txt has for this test: its status, place, message and hint.
+---@return string text of the error
+function t.fails(f, ...)
+  local ok, err = pcall(f, ...)
+  if ok then error("expected an error, but nothing was raised", 2) end
+  local got, want = golden.next(err)
+  if got ~= want then
+    error(("expected the error '%s', got: %s\n(MNEME_GOLDEN=keep luajit tests/run.lua FILE keeps what errors say now)"):format(tostring(want), got), 2)
+  end
+  return tostring(err)
 end
 
 for name, f in pairs(require "mneme.models.expect") do t[name] = f end

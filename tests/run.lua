@@ -11,6 +11,7 @@ if arg[1] == "one" then
   local t = require "tests.harness"
   local chunk, err = loadfile(arg[2])
   t.test(arg[2], chunk or function() error(err, 0) end)
+  require("tests.support.golden_errors").leave()
   collectgarbage()                                -- what a file leaves behind may not crash either
   print(("counts %d %d %d"):format(t.passed, t.failed, t.skipped))
   io.stdout:flush()

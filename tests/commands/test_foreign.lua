@@ -122,7 +122,7 @@ t.test("a FIFO, a device, a socket or a file of /proc in place of any file is re
   info.data = json.array { { path = "/proc/kmsg", checksum = "00000000", bytes = 1 } }
   info.history[1].data = info.data
   foreign.write(dir, "config.json", info)
-  for _, words in ipairs { "check x", "compare x", "eval x episodes=2", "report x", "view x out=v.png" } do
+  for _, words in ipairs { "check x", "compare x", "eval x episodes=2", "report x", "view x out=v.png wait=0" } do
     local _, status = shell.run(dir, ("timeout -k 1 60 '%s' %s < /dev/null"):format(shell.program, words))
     t.ok(status and status < 124, words)
   end

@@ -67,7 +67,7 @@ return function() return { name = "sign", observation = { 2 }, actions = 2, rese
   local said, status = shell.mneme(folder, "run train env=sign.lua learner=grouped parts=2 num_envs=4 minibatches=2 core=leaky num_steps=8 hidden=8 "
     .. "steps=64 threads=1 run=of_file")
   t.eq(status, 0, said)
-  for _, words in ipairs { "eval of_file episodes=5 threads=1", "view of_file out=f.png", "where of_file episodes=3", "credit of_file" } do
+  for _, words in ipairs { "eval of_file episodes=5 threads=1", "view of_file out=f.png wait=0", "where of_file episodes=3", "credit of_file" } do
     said, status = shell.mneme(folder, words)
     t.eq(status, 0, said)
   end

@@ -72,7 +72,7 @@ t.test("changed code is an error that names file and line; use=stored and use=no
   t.ok(before and before < 10)
   write("rules.lua", "-- richer\nreturn { pay = function(a) return 100 * a end }\n")
   for _, command in ipairs { "eval r episodes=20", "run resume=r steps=8192", "intervene r erase=layers.0 at=2 episodes=4",
-      "view r out=r.png" } do
+      "view r out=r.png wait=0" } do
     local said, status = mneme(command)
     t.eq(status, 2, command .. ": " .. said)
     t.ok(said:find "r: rules.lua has changed since the run began %(line 1%) %(use=stored runs r/source/rules.lua; use=now takes", said)
@@ -104,9 +104,9 @@ t.test("every version of the code that ran is kept; stored means the latest, and
     said, status = mneme "check hurt"
     t.ok(status == 1 and said:find(folder .. "/rules.lua: ", 1, true), said)
   end
-  said = mneme "view r s out=both.png"                                   -- two runs of two codes, each with its own
+  said = mneme "view r s out=both.png wait=0"                                   -- two runs of two codes, each with its own
   t.ok(said:find "s: rules.lua has changed", said)
-  t.eq(select(2, mneme "view r s out=both.png use=stored"), 0)
+  t.eq(select(2, mneme "view r s out=both.png wait=0 use=stored"), 0)
 end)
 
 t.test("stored code runs unasked only where a run of the user's own was made by it, or it is Mneme's, wherever it lies", function()
@@ -140,7 +140,7 @@ t.test("code beside a run, in a parent or another run, or by its name in the cur
     sh "rm -rf pack/runs/pack/a"
     t.eq(select(2, shell.mneme(pack, "run tmaze quick=1 core=" .. name .. " core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 "
       .. "steps=2048 run=runs/pack/a")), 0)
-    for _, words in ipairs { "eval runs/pack/a episodes=2", "view runs/pack/a out=x.png", "run resume=runs/pack/a steps=4096",
+    for _, words in ipairs { "eval runs/pack/a episodes=2", "view runs/pack/a out=x.png wait=0", "run resume=runs/pack/a steps=4096",
       "intervene runs/pack/a erase=layers.0 at=1 episodes=2", "where runs/pack/a episodes=2", "credit runs/pack/a", "play against=runs/pack/a" } do
       local said, status = shell.stranger(pack, words)
       t.ok(status == 2 and said:find "runs/pack/a brings its own code, [%w./]+.lua, which was not run %(trust=1 runs it%)", words .. ": " .. said)
@@ -172,8 +172,9 @@ t.test("nothing in the current directory is run that the command line does not n
   for _, kind in ipairs { "cores", "attentions", "datasets", "learners", "scenes", "experiments" } do trap(kind .. "/evil.lua") end
   local commands = { "list", "help", "doctor", "list runs .", "list cores", "list costs", "list learners", "help cores", "help evil", "help gate", "help man",
     "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run episode=0", "export run to=x.safetensors", "eval run episodes=2",
-    "view run out=x.png", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run", "play against=run",
-    "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null", "bench nosuch",
+    "view run out=x.png wait=0", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run",
+    "play against=run", "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null",
+    "bench nosuch",
     "sweep nosuch", "tune nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
     "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
   local known = {}
@@ -259,7 +260,7 @@ t.test("code that a run's folder names is not run unasked", function()
     about.history[1].source, about.env_of_script, about.env, about.task = json.array {}, nil, "tmaze-v0", {}
     about.core.name = name
     write("evil/config.json", json.encode(about))
-    for _, command in ipairs { "eval evil episodes=2", "view evil out=e.png", "intervene evil erase=layers.0 at=1 episodes=2" } do
+    for _, command in ipairs { "eval evil episodes=2", "view evil out=e.png wait=0", "intervene evil erase=layers.0 at=1 episodes=2" } do
       local said, status = mneme(command)
       t.ok(status ~= 0 and said:find "evil brings its own code, .-core.lua, which was not run %(trust=1 runs it%)", command .. ": " .. said)
       t.ok(not files.is_file(dir .. "/pwned"))
@@ -270,7 +271,7 @@ t.test("code that a run's folder names is not run unasked", function()
   write("evil/mine.lua", 'io.open("pwned", "w"):close()\n' .. files.read(dir .. "/mine.lua"))
   write("evil/config.json", json.encode(about))
   sh "mkdir -p evil/episodes; cp told/episodes/*.mnt evil/episodes/a.mnt"
-  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2", "view evil/episodes/a.mnt out=e.png", "where evil episodes=2",
+  for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2", "view evil/episodes/a.mnt out=e.png wait=0", "where evil episodes=2",
       "credit evil", "play against=evil", "check evil" } do
     local said, status = mneme(command)
     t.ok((status ~= 0 or command == "check evil") and said:find "brings its own code", command .. ": " .. said)
@@ -347,7 +348,7 @@ t.test("files that a script reads are its data", function()
   t.ok(#data == 2 and data[1].path == "given.safetensors" and data[2].path == "wage.txt" and data[2].bytes == 2, json.encode(data))
   t.eq(select(2, mneme "eval wage episodes=2"), 0)
   write("wage.txt", "300\n")
-  for _, command in ipairs { "eval wage episodes=2", "view wage out=w.png", "intervene wage erase=layers.0 at=2 episodes=4", "where wage episodes=2" } do
+  for _, command in ipairs { "eval wage episodes=2", "view wage out=w.png wait=0", "intervene wage erase=layers.0 at=2 episodes=4", "where wage episodes=2" } do
     local said, status = mneme(command)
     t.ok(status == 2 and said:find "wage: wage.txt has changed since the run began %(4 bytes, then 2%) %(use=stored reads wage/source/data/", command .. said)
   end

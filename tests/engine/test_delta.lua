@@ -2,6 +2,7 @@
 -- around the sixteen tokens of a chunk; what it remembers; and what must not come back after a reset.
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
+local naive_laws = require "tests.support.naive_laws"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -35,39 +36,6 @@ local function numbers(a)
   return n
 end
 
--- The recurrence, one token at a time:  u = write (v - e C k),  C = keep C + u k^T,  s = keep s + write k,  y = C q / den.
-local function recurrence(n, sizes, done, how)
-  local T, B, H, K, V = unpack(sizes)
-  local y, C, s = {}, {}, {}
-  for i = 0, B * H * V * K - 1 do C[i] = n.C[i] end
-  for i = 0, B * H * K - 1 do s[i] = n.s[i] end
-  for step = 0, T - 1 do
-    for bh = 0, B * H - 1 do
-      local at, fresh = step * B * H + bh, done and done:data()[step * B + math.floor(bh / H)] == 1
-      local keep, write, z = n.keep[at], n.write[at], 0
-      for j = 0, K - 1 do
-        local m = bh * K + j
-        s[m] = (fresh and 0 or keep * s[m]) + write * n.k[at * K + j]
-        z = z + s[m] * n.q[at * K + j]
-      end
-      for i = 0, V - 1 do
-        local row, old, out = (bh * V + i) * K, 0, 0
-        for j = 0, K - 1 do
-          if fresh then C[row + j] = 0 end
-          old = old + C[row + j] * n.k[at * K + j]
-        end
-        local u = write * (n.v[at * V + i] - (how.erase == "after" and keep or 1) * old)
-        for j = 0, K - 1 do
-          C[row + j] = keep * C[row + j] + u * n.k[at * K + j]
-          out = out + C[row + j] * n.q[at * K + j]
-        end
-        y[at * V + i] = how.normalise and out / (z + how.eps) or out
-      end
-    end
-  end
-  return y, C, s
-end
-
 local function apply(a, done, how)
   local call = { done = done, erase = how.erase, normalise = how.normalise and 1 or 0, eps = how.eps }
   for _, name in ipairs(names) do call[name] = a[name] end
@@ -95,7 +63,7 @@ for which, keep in pairs(decays) do
       local sizes, done = { T, 2, 2, 5, 3 }, core_rig.done(T, 2, where)
       for _, how in ipairs(rules) do
         local a = inputs(T, 2, 2, 5, 3, keep)
-        local y, C, s = recurrence(numbers(a), sizes, done, how)
+        local y, C, s = naive_laws.delta_rule(numbers(a), sizes, done, how)
         mn.no_grad(function()
           local got_y, got_C, got_s = apply(a, done, how)
           local what = ("T=%d erase=%s "):format(T, how.erase)
@@ -111,7 +79,7 @@ end
 -- Loss of the recurrence in double: every output weighed.
 local function loss(n, sizes, done, how)
   local total = 0
-  for _, list in ipairs { recurrence(n, sizes, done, how) } do
+  for _, list in ipairs { naive_laws.delta_rule(n, sizes, done, how) } do
     for i = 0, #list do total = total + core_rig.weight(i) * list[i] end
   end
   return total

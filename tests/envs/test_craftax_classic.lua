@@ -164,7 +164,7 @@ t.test("what an episode has reached when it ends: all that it had before, and as
     end
     t.ok(sum > n / 2, sum .. " in " .. n .. " episodes")
   end
-  t.raises(function() envs.new("tmaze", {}):keep_outcomes() end, "it declares no outcomes")
+  t.fails(function() envs.new("tmaze", {}):keep_outcomes() end)
 end)
 
 -- ---- ends, states, picture ----

@@ -81,6 +81,6 @@ for _, name in ipairs(names) do
 end
 
 t.test("facts=2 is refused, and facts of pictures", function()
-  t.raises(function() envs.new("tmaze", { facts = 2 }) end, "facts=2, expected 0 or 1")
-  t.raises(function() envs.new("mystery_path_grid", { observation = "pixels", facts = 1 }) end, "this one is a picture")
+  t.fails(function() envs.new("tmaze", { facts = 2 }) end)
+  t.fails(function() envs.new("mystery_path_grid", { observation = "pixels", facts = 1 }) end)
 end)

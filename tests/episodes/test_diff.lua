@@ -107,7 +107,7 @@ t.test("two runs: the first line that differs, not counting the clock", function
   t.ok(not same and text:find "equal for 1 lines; then one ends, and the other has 2")
   same, text = diff.runs(a, a_run("e", one, '"lr": 0.2, "core": {"name": "lstm"}'))
   t.ok(not same and text:find "settings differ:\n  core +gru +lstm\n  lr +0.1 +0.2\n", text)
-  t.raises(function() diff.runs(a, a_run("f", { one[1], "{" })) end, "metrics.jsonl: line 2: .*not valid JSON")
+  t.fails(function() diff.runs(a, a_run("f", { one[1], "{" })) end)
 end)
 
 t.test("a run that was stopped between: lines of the same spans are compared, the others counted", function()

@@ -444,7 +444,7 @@ t.test("the command line: shown from the step on, refused where it makes no sens
   local r = viewer_rig.new({ { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end } },
     { controls = false })
   o = { list = { { kind = "erase", what = "all" } }, at = 400, episodes = 1, out = folder .. "/a.png", kind = "png", width = 640, height = 480 }
-  t.raises(function() view.intervene(r.v, o) end, "step 400 is not reached: the episode has %d+ steps")
+  t.fails(function() view.intervene(r.v, o) end)
   r.v:seek(1)
   o.at = 3
   view.intervene(r.v, o)

@@ -82,7 +82,7 @@ end)
 t.test("what cannot be asked says so", function()
   local x = noise(6, 9)
   t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = { 1 }, episode = episodes(6), kind = "number" } end, "1 answers")
-  t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = {}, episode = {}, kind = "colour" } end, "kind of probe")
+  t.fails(function() linear_probes.examine { x = x, n = 6, d = 1, y = {}, episode = {}, kind = "colour" } end)
   t.raises(function() linear_probes.examine { x = x, n = 6, d = 1, y = episodes(6), episode = episodes(6, 3), kind = "number" } end, "at least 4")
 end)
 

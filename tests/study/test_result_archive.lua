@@ -225,8 +225,7 @@ t.test("other settings, damaged files and other studies are refused", function()
   end
   status, said = sweep(("run=%s import=%s"):format(path "fourth", path "nowhere.jsonl"))
   t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
-  t.raises(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
-    "holds runs of else")
+  t.fails(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end)
   status, said = sweep(("seeds=7..7 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "0 of the 4 runs", said) t.eq(marks(), 2)
 end)
@@ -306,7 +305,7 @@ t.test("each long curve becomes a hundred points, the last among them", function
 end)
 
 t.test("measure is for runs of another experiment, and gives finite numbers", function()
-  t.raises(function() mn.study { run = function() end, measure = function() end } end, "measure goes with of")
+  t.fails(function() mn.study { run = function() end, measure = function() end } end)
   local bad = write("bad.lua", files.read(learned):gsub("return denominators.ask%b()", "return { x = 0 / 0 }"))
   local status, said = mneme(("sweep %s estimate=0 jobs=1 attempts=1 steps=512 run=%s"):format(bad, path "bad"))
   t.eq(status, 1) t.ok(said:find "x = nan, expected a finite number", said)
@@ -329,7 +328,7 @@ t.test("relu leaves nothing to divide by about once in 2^eta, elu+1 never; a sig
   local signed = denominators.ask(agent_of { "galite", feature = "identity" }, { steps = 100 })
   t.ok(signed.negative > 0.2 and signed.negative < 0.8, signed.negative) t.ok(signed.read > relu.read)
   t.eq(denominators.ask(agent_of { "galite", feature = "elu1" }, { steps = 20, within = 1e9 }).near_zero, 1)
-  t.raises(function() denominators.ask(agent_of { "galite", normalise = false }, { steps = 1 }) end, "keeps no sum")
+  t.fails(function() denominators.ask(agent_of { "galite", normalise = false }, { steps = 1 }) end)
 end)
 
 t.test("s.q is the key's product with the query after one step of a memory that only adds", function()

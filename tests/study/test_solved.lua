@@ -22,8 +22,8 @@ t.test("Fisher's and Boschloo's tests: scipy 1.x's values", function()
     t.ok(low <= d and d <= high and low >= -1 and high <= 1)
   end
   for _, bad in ipairs { { 1.5, 2, 1, 2 }, { 3, 2, 1, 2 }, { -1, 2, 1, 2 }, { 1, 0, 1, 2 }, { 1, 2, 1 } } do
-    t.raises(function() stats.boschloo(unpack(bad)) end, "expected whole numbers")
-    t.raises(function() stats.fisher(unpack(bad)) end, "expected whole numbers")
+    t.fails(function() stats.boschloo(unpack(bad)) end)
+    t.fails(function() stats.fisher(unpack(bad)) end)
   end
 end)
 
@@ -61,8 +61,8 @@ t.test("Kaplan-Meier and log-rank: scipy's curve, and the permutation test by br
   t.near(q, p, 1e-12) t.near(other, -score, 1e-12)
   t.eq((stats.log_rank({ 5, 5 }, { false, false }, { 5, 5 }, { false, false })), 1)
   t.eq(select(2, stats.kaplan_meier({ 5, 5 }, { false, false })), nil)
-  t.raises(function() stats.kaplan_meier({ 1, 2 }, { true }) end, "expected as many")
-  t.raises(function() stats.kaplan_meier({ -1 }, { true }) end, "expected 0 or more")
+  t.fails(function() stats.kaplan_meier({ 1, 2 }, { true }) end)
+  t.fails(function() stats.kaplan_meier({ -1 }, { true }) end)
 end)
 
 t.test("log-rank: the normal approximation of many runs agrees with the enumeration of fewer", function()
