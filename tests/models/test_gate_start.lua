@@ -193,21 +193,21 @@ t.test("a run prints how its gates begin, keeps chrono as it was asked for, and 
     return said
   end
   local said = works "run tmaze corridor=30 core.remember=chrono core.n_layers=1 core.d_model=8 num_envs=2 num_steps=8 hidden=8 steps=64 run=r"
-  t.ok(said:find("agalite: at the start half of what is written is left after [%d.]+ to 20%.[%d]+ steps"), said)
+  t.ok(said:find("agalite: initial memory half%-life: [%d.]+ to 20%.[%d]+ steps"), said)
   local info = require("mneme.base.json").decode((require("mneme.base.files").read(here .. "/r/config.json")))
   t.eq(info.config.core.remember, "chrono")
   t.eq(info.core.config.remember, "chrono:30")
   works "run resume=r steps=128"
   works "eval r episodes=2"
   said = works "run tmaze corridor=30 core=gru core.remember=3 core.d_model=8 num_envs=2 num_steps=8 hidden=8 steps=64 run=s"
-  t.ok(said:find("gru: at the start half of what is written is left after 3 steps", 1, true), said)
+  t.ok(said:find("gru: initial memory half-life: 3 steps", 1, true), said)
   os.execute("rm -rf '" .. here .. "'")
 end)
 
 t.test("one line for people", function()
-  t.eq((gate_start.describe { { shortest = 1, median = 1, longest = 1 } }), "half of what is written is left after 1 step")
+  t.eq((gate_start.describe { { shortest = 1, median = 1, longest = 1 } }), "half-life: 1 step")
   t.eq((gate_start.describe { { shortest = 1, median = 4, longest = 9 }, { shortest = 2, median = 5, longest = 8 } }),
-    "half of what is written is left after 1 to 9 steps (median 4)")
+    "half-life: 1 to 9 steps (median 4)")
 end)
 
 t.test("gradient_reach: steps in which a gradient halves, and none where it grows or stays", function()

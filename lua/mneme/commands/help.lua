@@ -200,7 +200,7 @@ local function core_text(name, words)
     "\nsettings\n", columns(rows), ("\nwith these settings: %s parameters, state %s floats per environment = %s\n"):format(grouped(about.parameters),
       grouped(about.state_floats), about.state_formula),
     built.looks_back and ("a step of acting looks back %s steps at most = %s\n"):format(grouped(built:reach()), built.looks_back) or "",
-    layers and ("at the start %s (core.remember)\n"):format((require("mneme.models.gate_start").describe(layers))) or "" }
+    layers and ("initial memory %s (core.remember)\n"):format((require("mneme.models.gate_start").describe(layers))) or "" }
 end
 
 local function attention_text(name)

@@ -207,9 +207,9 @@ options.interventions = {
 
 ---Options of a figure in a file.
 options.drawing = {
-  { "width", "of a figure: how wide, in mm, cm, in, pt or pixels", type = "text", example = "84mm",
+  { "width", "width of a figure, in mm, cm, in, pt or pixels", type = "text", example = "84mm",
     pattern = "^%d+%.?%d*%s*%a*$", expected = "40mm to 1000mm as in 84mm, 3.3in, 240pt or 600 (pixels)" },
-  { "font", "of a figure: its letters", type = "text", example = "Times" },
+  { "font", "font of a figure", type = "text", example = "Times" },
   { "title", "of a figure: 0: without title and note", type = "switch" },
   { "panels", "of a figure: a panel for each line", type = "switch", unless = "where lines are many" },
 }

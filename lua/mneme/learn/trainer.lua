@@ -124,7 +124,7 @@ local function tell_choices(learner, about)
   local lines = { core_size.text(about) or core_size.idle(cfg.core) }
   lines[#lines + 1] = config.meta(cfg).published
   local layers = type(core) == "table" and core.half_lives and core:half_lives()
-  lines[#lines + 1] = layers and ("%s: at the start %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil
+  lines[#lines + 1] = layers and ("%s: initial memory %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil
   for _, line in ipairs(lines) do print(terminal.fold(line, terminal.columns(1))) end
 end
 

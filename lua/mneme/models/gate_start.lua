@@ -179,7 +179,7 @@ end
 
 ---One line on half-lives, for help and warnings.
 ---@param layers table[] from half_lives
----@return string "half of what is written is left after 0.7 steps", "... after 1.2 to 80 steps (median 9.5)"
+---@return string "half-life: 0.7 steps", "half-life: 1.2 to 80 steps (median 9.5)"
 ---@return number longest over all layers
 function start.describe(layers)
   local low, high, middle = math.huge, 0, {}
@@ -189,7 +189,7 @@ function start.describe(layers)
   table.sort(middle)
   local text = high / low < 1.05 and ("%.3g"):format(high) or ("%.3g to %.3g"):format(low, high)
   local more = high / low < 1.05 and "" or (" (median %.3g)"):format(middle[math.ceil(#middle / 2)])
-  return ("half of what is written is left after %s step%s%s"):format(text, text == "1" and "" or "s", more), high
+  return ("half-life: %s step%s%s"):format(text, text == "1" and "" or "s", more), high
 end
 
 -- ---- a core that cannot look as far back as its environment asks ----
