@@ -25,7 +25,7 @@ local cfg = mn.config { learner = "grouped", parts = 2, minibatches = 2, num_env
 local env = mn.env("sign.lua", { num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local core = mn.core("leaky", { d_in = 2, d_model = 8 })
-local agent = mn.agent { env = env, core = core, policy = require "head"(core.d_out, 2), value = mn.nn.linear(core.d_out, 1) }
+local agent = mn.agent { env = env, core = core, policy = require(("head"))(core.d_out, 2), value = mn.nn.linear(core.d_out, 1) }
 return mn.learner(cfg, env, agent):train()
 ]] })
 local said, status = shell.mneme(dir, "run own.lua run=r")

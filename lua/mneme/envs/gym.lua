@@ -260,7 +260,7 @@ local function decoded(text, n)
   return out
 end
 
-function world:see() return nil end
+function world.see() return nil end
 
 -- Its own picture, where render_mode="rgb_array" is one of its modes; else the observation as a row of colours.
 function world:draw(i)
