@@ -266,6 +266,14 @@ t.test("gym: trained, resumed, evaluated, replayed and intervened on as ours are
   end
 end)
 
+t.test("gym: check says whether an environment can be repeated", function()
+  local said, status = mneme "check env=gym:envs.py:Walk"
+  t.ok(status == 0 and said:find "goes on alike for 500", said)
+  shell.run(here, "sed 's/how=\"raise\"/how=\"random\"/' envs.py > chance.py")
+  said, status = mneme "check env=gym:chance.py:Fails"
+  t.ok(status == 1 and said:find "not reproducible", said)
+end)
+
 t.test("gym: a file of Python that a folder brings is not run", function()
   shell.run(here, "mkdir given && cp -r whole-ppo given/there && cp envs.py keep.py && rm envs.py")
   local said, status = shell.run(here, ("XDG_STATE_HOME='%s/other' PYTHON='%s' '%s' eval given/there episodes=2"):format(here, python, shell.program))

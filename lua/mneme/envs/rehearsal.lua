@@ -2,6 +2,7 @@
 -- checkpoint could be resumed exactly, and the user would learn it much later.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 
 local rehearsal = {}
 local BEFORE, STEPS = 16, 64           -- random steps before the save, and after it
@@ -58,9 +59,9 @@ end
 -- ---- two environments side by side ----
 
 local function rig(env)
-  local world, seed, u8 = env.world, env.settings.seed, env.world.dtype == "u8"
+  local seed, u8, size = env.settings.seed, env.world.dtype == "u8", tables.product(env.world.shape)
   return { world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
-    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", world.size), bytes = world.size * (u8 and 1 or 4),
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size), size = size, bytes = size * (u8 and 1 or 4),
     reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]" }
 end
 
@@ -73,15 +74,19 @@ local function difference(a, b)
   end
   if ffi.string(a.reward, 4) ~= ffi.string(b.reward, 4) then return ("the reward is %g, in the restored one %g"):format(a.reward[0], b.reward[0]) end
   if ffi.string(a.obs, a.bytes) == ffi.string(b.obs, b.bytes) then return nil end
-  for k = 0, a.world.size - 1 do
+  for k = 0, a.size - 1 do
     if a.obs[k] ~= b.obs[k] then
       return ("place %d of the observation is %g, in the restored one %g"):format(k + 1, a.obs[k], b.obs[k])
     end
   end
 end
 
-local function compare(env)
-  local a, b, action, draw = rig(env), rig(env), env.action_space:room(1), 1
+---Take random steps, save, restore into a second environment of the same settings, and take more in both; an error says what differs.
+---@param env Env
+---@param before integer? steps before the save: 16
+---@param after integer? steps in both: 64
+function rehearsal.compare(env, before, after)
+  local spec, a, b, action, draw = env.world.spec, rig(env), rig(env), env.action_space:room(1), 1
   local function act()
     a.world.actions:any(action, 0, function()
       draw = draw * 16807 % 2147483647
@@ -89,21 +94,23 @@ local function compare(env)
     end)
   end
   a.world:reset(a.obs)
-  for _ = 1, BEFORE do
+  for _ = 1, before or BEFORE do
     act()
     step(a, action)
   end
   b.world:restore(0, a.world:save(0), b.obs)
-  for i = 1, STEPS do
+  for i = 1, after or STEPS do
     act()
     step(a, action)
     step(b, action)
     local what = difference(a, b)
     if what then
       errors.raise(("%s: saved and restored, it goes on differently: after %d step%s %s"):format(env.id, i, i == 1 and "" or "s", what),
-        { where = errors.position_of(env.world.spec.step), hint = CAUSES })
+        { where = spec and errors.position_of(spec.step), hint = spec and CAUSES })
     end
   end
+  a.world:close()
+  b.world:close()
 end
 
 ---Save a new environment of the same settings, restore it into a second one, and take 64 random steps in both; an error says what
@@ -116,7 +123,7 @@ function rehearsal.check(env)
   rawset(math, "random", function()
     errors.raise(env.id .. ": math.random cannot be saved, so a resumed run would differ", { hint = "reset and step get random() for that" })
   end)
-  local ok, problem = xpcall(compare, errors.handler, env)
+  local ok, problem = xpcall(rehearsal.compare, errors.handler, env)
   rawset(math, "random", random)
   put_back()
   if not ok then error(problem, 0) end

@@ -5,6 +5,7 @@ local attention = lazy "mneme.commands.check.attention"
 local integrity = lazy "mneme.lab.reports.integrity"
 local study_folder = lazy "mneme.lab.study.folder"
 local core = lazy "mneme.models.core"
+local envs = lazy "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -12,6 +13,7 @@ local json = require "mneme.base.json"
 local contract_rig = lazy "mneme.models.contract_rig"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
+local rehearsal = lazy "mneme.envs.rehearsal"
 local safetensors = lazy "mneme.tensor.safetensors"
 local state_files = lazy "mneme.models.state_files"
 local tensor = lazy "mneme.tensor.tensor"
@@ -31,11 +33,14 @@ float32, is beyond its tolerance, up to 4 times that is ok, and the line says ho
   arguments = { { "paths", "RUN|STUDY|FILE.safetensors", "what is checked", noun = "file", several = true, optional = true } },
   options = {
     { "core", "the contract that every core keeps, one property a line, for a core of your own", type = "text", example = "mine.lua" },
+    { "env", "do steps with random actions repeat, and go on alike after save and restore?  For an environment of Gymnasium or of your own",
+      type = "text", example = "gym:CartPole-v1" },
     options.common.device,
   } }
 
 local FAR = 1e37           -- a value beyond it stands for infinity
 local AS_FLOAT32 = 4       -- times the float32 error of the program that made a file: another order of sums has about the same
+local ENV_STEPS = 500      -- of an environment before it is saved, and after
 local DRAWS = 3            -- of rounded inputs, where a core's values differ from the file's
 
 local function largest(list)
@@ -202,6 +207,14 @@ local function check_core(file, given)
   return wrong == 0 and 0 or 1
 end
 
+-- Whether an environment can be repeated: 1,000 steps, saved in the middle and restored into a second one.
+local function check_env(name)
+  rehearsal.compare(envs.new(name, { num_envs = 1 }), ENV_STEPS, ENV_STEPS)
+  print(("ok        %s: saved after %d steps and restored, it goes on alike for %d"):format(name, ENV_STEPS, ENV_STEPS))
+  next_step.say { "run", "train", "env=" .. name }
+  return 0
+end
+
 -- ---- folders of runs and studies ----
 
 -- Prints what was found; is it sound?
@@ -250,7 +263,8 @@ end
 function command.run(o)
   local words = o.paths
   if o.core then return check_core(o.core, o.core_settings) end
-  if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ... or core=FILE.lua") end
+  if o.env then return check_env(o.env) end
+  if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ..., core=FILE.lua or env=gym:ID") end
   if next(o.core_settings) then errors.unknown("setting of check", next(o.core_settings), options.names(command)) end
   local status = 0
   for _, path in progress.each(words, "things") do
