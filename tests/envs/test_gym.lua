@@ -10,6 +10,7 @@ ffi.C.setenv("PYTHON", python, 1)
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 
 local FILE = "gym:" .. shell.root .. "tests/envs/gym_envs.py:"
@@ -259,6 +260,8 @@ t.test("gym: trained, resumed, evaluated, replayed and intervened on as ours are
     end
     t.ok(#values[1] > 4000 and values[1] == values[2], learner .. ": resumed, it has other values")
   end
+  local packages = json.decode(files.text(here .. "/whole-ppo/config.json")).packages
+  t.ok(packages.gymnasium:find "^%d+%.%d" and packages.python and packages.numpy)
   for _, words in ipairs { "eval whole-ppo episodes=20", "view whole-ppo out=p.png", "intervene whole-ppo erase=all at=3 episodes=10", "list runs .",
     "report whole-ppo out=r.html", "play whole-ppo out=q.png" } do
     local said, status = mneme(words)

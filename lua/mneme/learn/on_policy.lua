@@ -354,7 +354,7 @@ function OnPolicy:describe()
   about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
   for key, value in pairs(env.settings) do about.task[key] = value end
   about.task.num_envs = self.num_envs
-  about.own_limit, about.reference = env.world.own_limit or nil, env.reference
+  about.own_limit, about.reference, about.packages = env.world.own_limit or nil, env.reference, env.world.packages
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }
   about.learner = { name = self.what, config = learner_settings.of(self, self.defaults) }

@@ -8,6 +8,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
 local registry = require "mneme.base.registry"
+local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
 local source_files = require "mneme.base.source_files"
 
@@ -86,6 +87,10 @@ function rebuild.run(folder, info, settings)
     end
   end
   local learner = of_run(folder, info, info.env_of_script and "environment" or "agent", settings)
+  local now = learner.env.world.packages or {}             -- of Python, where the environment is Gymnasium's
+  for name, version in pairs(info.packages or {}) do
+    if now[name] ~= version then terminal.note(("%s: was trained with %s %s, this is %s"):format(folder, name, version, tostring(now[name]))) end
+  end
   return learner.env, learner.agent
 end
 

@@ -42,7 +42,7 @@ local SHAPE = { script = "string", env = "string", commit = "string", program = 
   size_why = "string", id = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
   core = { name = "string", config = {} }, learner = { name = "string", config = {} },
   seed = "number", threads = "number", parameters = "number", script_parameters = "number",
-  own_limit = "boolean", reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
+  own_limit = "boolean", packages = { ["*"] = "string" }, reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
   memory = { carry = "boolean", context = "number", horizon = "number", num_steps = "number", reset_on_done = "boolean" }, source = sources,
   data = sources, history = { { from_step = "number", steps = "number", threads = "number", commit = "string", program = "string", host = "string",
     processor = "string", device = "string", program_checksum = "string", source_folder = "string", source = sources, data = sources } } }
