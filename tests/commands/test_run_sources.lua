@@ -207,7 +207,7 @@ t.test("an edited own core is resumed where the command line names the script be
   write("cores/own.lua", core_text .. "-- edited by hand\n")
   for _, words in ipairs { "run resume=e steps=6144 use=now", "eval e episodes=2 use=now" } do
     local said, status = mneme(words)
-    t.ok(status == 2 and said:find "e brings its own code, ./cores/own.lua, which was not run %(trust=1 runs it%)", said)
+    t.ok(status == 2 and said:find "e brings its own code, ./cores/own.lua, which was not run %(trust=1 runs it", said)
   end
   local said, status = mneme "run mine.lua resume=e steps=6144 use=now"
   t.eq(status, 0, said)

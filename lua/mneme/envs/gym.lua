@@ -13,6 +13,7 @@ local native = require "mneme.envs.native"
 local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
+local terminal = require "mneme.base.terminal"
 
 local C = engine.C
 local WORKER = debug.getinfo(1, "S").source:match "^@(.*)gym%.lua$" .. "gym_worker.py"
@@ -269,8 +270,12 @@ function world:draw(i)
   C.mn_canvas_clear(self.canvas)
   if self.draws then
     local p = ask(self, i, "draw")
-    engine.check(C.mn_canvas_image(self.canvas, 0, 0, p.cols, p.rows, p.rows, p.cols, decoded(p.rgb, p.rows * p.cols * 3)))
-    return self.canvas
+    if p.rgb then
+      engine.check(C.mn_canvas_image(self.canvas, 0, 0, p.cols, p.rows, p.rows, p.cols, decoded(p.rgb, p.rows * p.cols * 3)))
+      return self.canvas
+    end
+    self.draws = false
+    terminal.note(("%s: no picture of its own (%s)"):format(self.id, p.none))
   end
   local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
   for k = 0, self.size - 1 do

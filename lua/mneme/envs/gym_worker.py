@@ -440,17 +440,17 @@ class Worker:
         return {}
 
     def draw(self, i):
+        """Its picture, in base64; or why there is none."""
         s = self.slots[i]
-        if s.shown is None:
-            try:
+        try:
+            if s.shown is None:
                 s.shown = Slot(make(self.o, render_mode="rgb_array"))
-            except Exception as e:
-                return {"error": f"it gives no picture: {e}"}
-        if self.replay(s.shown, s.shown.env, {"stream": s.stream, "episode": s.episode, "actions": s.actions}) is False:
-            return {"error": "played again from its seed and actions, the episode goes otherwise: this environment is not reproducible"}
-        picture = s.shown.env.render()
-        if not isinstance(picture, np.ndarray) or picture.ndim != 3:
-            return {"error": "render gives no picture"}
+            same = self.replay(s.shown, s.shown.env, {"stream": s.stream, "episode": s.episode, "actions": s.actions}) is not False
+            picture = s.shown.env.render() if same else None
+            if not same or not isinstance(picture, np.ndarray) or picture.ndim != 3:
+                return {"none": "render gives none" if same else "played again, the episode goes otherwise"}
+        except Exception as e:
+            return {"none": f"{type(e).__name__}: {e}"}
         picture = np.ascontiguousarray(picture[:, :, :3], np.uint8)
         return {"rows": picture.shape[0], "cols": picture.shape[1], "rgb": base64.b64encode(picture.tobytes()).decode()}
 
