@@ -14,10 +14,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_WORDS = 360, KILL_AFTER_MS = 2000, SPIN_US = 40 };
+enum { LAST_WORDS = 360, KILL_AFTER_MS = 2000, SPIN_US = 40, LOOK_AFTER = 1024, MOST_PRINTED = 1 << 20 };
 
 typedef struct worker {
   pid_t pid;
@@ -32,6 +34,7 @@ struct mn_workers {
   void *shared;
   size_t bytes;
   worker *each;
+  unsigned rounds;
   char why[LAST_WORDS + 128];
 };
 
@@ -52,7 +55,7 @@ static void become(const char *const *argv, int end, int log, int memory, pid_t 
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, 0);
   dup2(high[1], 1), dup2(high[1], 2), dup2(high[0], 3), dup2(high[0], 4), dup2(high[2], 5);
-  for (int fd = 6; fd < 1024; fd++) close(fd);
+  if (syscall(SYS_close_range, 6, ~0u, 0) < 0) for (int fd = 6; fd < 1024; fd++) close(fd);
   execvp(argv[0], (char *const *)(uintptr_t)argv);
   dprintf(2, "%s: %s\n", argv[0], strerror(errno));
   _exit(127);
@@ -77,7 +80,13 @@ static int gone(mn_ctx *mn, mn_workers *all, int i) {
   char words[LAST_WORDS], how[64] = "ended";
   int status = 0;
   if (w->pid > 0) {
-    for (int ms = 0; ms < KILL_AFTER_MS && waitpid(w->pid, &status, WNOHANG) == 0; ms++) usleep(1000);
+    pid_t done = 0;
+    for (int ms = 0; ms < KILL_AFTER_MS && (done = waitpid(w->pid, &status, WNOHANG)) == 0; ms++) usleep(1000);
+    if (done == 0) {
+      kill(w->pid, SIGKILL);
+      waitpid(w->pid, NULL, 0);
+      snprintf(how, sizeof how, "has closed its connection");
+    } else
     if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WIFEXITED(status)) snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     w->pid = 0;
@@ -197,6 +206,9 @@ int mn_workers_round(mn_ctx *mn, mn_workers *all, char what, double seconds) {
   const double start = mn_clock(false);
   int other = 0;
   for (int i = 0; i < all->n; i++) if (say(mn, all, i, &what, 1) < 0) return -1;
+  struct stat printed;
+  if (all->rounds++ % LOOK_AFTER == 0) for (int i = 0; i < all->n; i++)
+    if (fstat(all->each[i].log, &printed) == 0 && printed.st_size > MOST_PRINTED && ftruncate(all->each[i].log, 0) < 0) break;
   for (int i = 0; i < all->n; i++) {
     char answer;
     ssize_t got;
@@ -215,14 +227,12 @@ int mn_workers_round(mn_ctx *mn, mn_workers *all, char what, double seconds) {
 void mn_workers_free(mn_workers *all) {
   if (!all) return;
   for (int i = 0; i < all->n; i++) close(all->each[i].at);
+  int ms = 0;                                        /* one span for all */
   for (int i = 0; i < all->n; i++) {
     worker *w = &all->each[i];
-    if (w->pid > 0) {
-      int ms = 0;
-      while (waitpid(w->pid, NULL, WNOHANG) == 0) {
-        if (ms++ == KILL_AFTER_MS) kill(w->pid, SIGKILL);
-        usleep(1000);
-      }
+    while (w->pid > 0 && waitpid(w->pid, NULL, WNOHANG) == 0) {
+      if (ms++ >= KILL_AFTER_MS) kill(w->pid, SIGKILL);
+      usleep(1000);
     }
     if (w->log >= 0) close(w->log);
     free(w->line);

@@ -61,7 +61,7 @@ t.test("the error names the user's line and one thing to write", function()
     { function() return x:shpe() end, "unknown method or op 'shpe'; did you mean 'shape'%?" },
     { function() return mn.nn.nothing_like_it() end, "unknown name 'mn.nn.nothing_like_it' %(known: .*, %d+ more%)" },
     { function() return mn.stats.median_of_all() end, "%(known: median " },
-    { function() return mn.figures.bars end, "%(known: csv export gnuplot head kind_of_file section svg%)" },
+    { function() return mn.figures.bars end, "%(known: csv export head kind_of_file section svg%)" },
     { function() return mn.nothing_like_it() end, "mneme list ops" },
     { function() return x:nothing_like_it() end, "mneme list ops" },
   } do

@@ -1,5 +1,6 @@
 """Environments of Gymnasium that show what came of each part: for test_gym.lua."""
 import os
+import subprocess
 import sys
 import time
 
@@ -99,6 +100,32 @@ class Shows(gym.Env):
         elif self.actions != "discrete":
             action = 10 * action[0] + action[1]
         return self.look(), float(action), False, False, {}
+
+
+class Ends(gym.Env):
+    """Its last observation is no number; a child process and a file show what became of it."""
+    observation_space, action_space = spaces.Box(-1, 1, (1,), np.float64), spaces.Box(0, 0.1, (1,), np.float64)
+
+    def __init__(self, left="", bad=True):
+        self.left, self.bad = left, bad
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        child = subprocess.Popen(["sleep", "100"])
+        child.terminate()
+        child.wait()
+        self.t += 1
+        return np.full(1, np.nan if self.bad and self.t == 2 else 0.0), 0.0, False, self.t == 2, {}
+
+    def close(self):
+        if self.left:
+            with open(self.left, "w") as f:
+                f.write("closed")
 
 
 class Fails(gym.Env):

@@ -202,6 +202,8 @@ t.test("gym: what cannot be read is refused in words", function()
   refused("No module named 'no_such_module'", "gym:no_such_module:Task-v0")
   refused("there is no file", "gym:no_such_file.py:Task")
   refused("which environment", "gym:")
+  refused("Popen is no gymnasium.Env", "gym:subprocess:Popen", { args = "touch /tmp/mneme-never", shell = true })
+  refused("codes=300, expected 1..256", "Shows", { kind = "ints", codes = 300 })
   refused("workers=0", "Walk", { workers = 0 })
   refused("seed=%-1", "Walk", { seed = -1 })
   ffi.C.setenv("PYTHON", "no-such-python", 1)
@@ -223,6 +225,23 @@ t.test("gym: a worker that fails is named, with its last words", function()
     t.raises(function() env:step { 0, 1 } end, words)
     env:close()
   end
+end)
+
+t.test("gym: last observations are checked, numbers of environments are those of the vector, and what has failed stays so", function()
+  local left = os.tmpname()
+  local env = envs.new(FILE .. "Ends", { num_envs = 4, workers = 4, left = left })
+  env:reset()
+  env:step { { 7 }, { 0.1 }, { 0 }, { -1 } }
+  t.raises(function() env:step { { 0 }, { 0 }, { 0 }, { 0 } } end, "environment 0: 'observation' holds nan, expected a finite number")
+  t.raises(function() env:step { { 0 }, { 0 }, { 0 }, { 0 } } end, "its workers have failed")
+  t.raises(function() env:reset() end, "its workers have failed")
+  env:close()
+  t.eq(files.text(left), "closed")
+  os.remove(left)
+  env = envs.new(FILE .. "Shows", { kind = "ints", codes = 9, num_envs = 1 })
+  env:reset()
+  t.raises(function() env:step { 0 } end, "'observation' holds %-1, expected a code below 9")
+  env:close()
 end)
 
 t.test("gym: an environment's own picture is drawn, at the step that it is at", function()
@@ -273,6 +292,7 @@ t.test("gym: check says whether an environment can be repeated", function()
   local said, status = mneme "check env=gym:envs.py:Walk"
   t.ok(status == 0 and said:find "goes on alike for 500", said)
   shell.run(here, "sed 's/how=\"raise\"/how=\"random\"/' envs.py > chance.py")
+  t.eq(select(2, mneme "check env=gym:envs.py:Shows env.kind=grid env.codes=200"), 1, "there is no such code")
   said, status = mneme "check env=gym:chance.py:Fails"
   t.ok(status == 1 and said:find "not reproducible", said)
 end)
@@ -281,6 +301,15 @@ t.test("gym: a file of Python that a folder brings is not run", function()
   shell.run(here, "mkdir given && cp -r whole-ppo given/there && cp envs.py keep.py && rm envs.py")
   local said, status = shell.run(here, ("XDG_STATE_HOME='%s/other' PYTHON='%s' '%s' eval given/there episodes=2"):format(here, python, shell.program))
   t.ok(status ~= 0 and said:find "envs.py" and said:find "trust=1", said)
+end)
+
+t.test("gym: of a file of Python the text runs that Mneme has read, and no bytecode beside it", function()
+  shell.run(here, "cp -r whole-ppo evil && cp keep.py envs.py && mkdir -p evil/source/__pycache__ __pycache__")
+  shell.run(here, ([[printf 'open("ran", "w")\n' > x.py && '%s' -c 'import py_compile
+for at in ("evil/source/__pycache__", "__pycache__"):
+    py_compile.compile("x.py", at + "/envs.cpython-" + "".join(map(str, __import__("sys").version_info[:2])) + ".pyc", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)']]):format(python))
+  local said, status = mneme "eval evil episodes=2"
+  t.ok(status == 0 and not files.is_file(here .. "/ran"), said)
 end)
 
 t.test("gym: an interrupted training saves, and leaves no process behind", function()

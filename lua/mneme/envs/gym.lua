@@ -44,15 +44,21 @@ local function read_settings(what, given)
   for _, key in ipairs { "workers", "codes" } do
     if settings[key] then errors.whole(what, key, settings[key], 1) end
   end
+  if settings.codes and settings.codes > 256 then errors.usage(("%s: codes=%d, expected 1..256"):format(what, settings.codes)) end
   if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
   if settings.timeout and not (settings.timeout > 0) then errors.usage(("%s: timeout=%s, expected seconds"):format(what, tostring(settings.timeout))) end
   return settings, kwargs
 end
 
 local function fail(self, problem, hint) errors.raise(("%s: %s"):format(self.id, problem), { hint = hint }) end
-local function lost(self) fail(self, ffi.string(C.mn_error(engine.ctx))) end
+-- A worker has gone or is late: what the others say is of no use.
+local function lost(self)
+  self.failed, self.begun = true, nil
+  fail(self, ffi.string(C.mn_error(engine.ctx)))
+end
 
 local function tell(self, w, request)
+  if self.failed then fail(self, "its workers have failed: make the environment again") end
   local line = json.encode(request)
   if C.mn_workers_tell(engine.ctx, self.workers, w, line, #line) ~= 0 then lost(self) end
 end
@@ -66,12 +72,12 @@ local function hear(self, w, seconds)
   return answer
 end
 
--- Ask the worker of environment i, which counts its own from 0.
-local function ask(self, i, name, ...)
+-- Ask the worker of environment i, which counts its own from 0; it may have to play `steps` steps for the answer.
+local function ask(self, i, steps, name, ...)
   local w = 0
   while i >= self.begins[w + 1] do w = w + 1 end
   tell(self, w, { [name] = json.array { i - self.begins[w], ... } })
-  return hear(self, w)
+  return hear(self, w, self.timeout * (1 + steps))
 end
 
 -- ---- the workers ----
@@ -84,7 +90,7 @@ end
 
 -- Start them; what the first says of its environments.
 local function start(self)
-  local s, n = self.settings, math.min(self.settings.workers or C.mn_cores(), self.settings.num_envs)
+  local s, n = self.settings, math.min(self.settings.workers or C.mn_threads(engine.ctx), self.settings.num_envs)
   local argv = ffi.new("const char *[4]", { os.getenv "PYTHON" or "python3", "-u", WORKER })
   self.workers = C.mn_workers_new(engine.ctx, n, argv)
   if self.workers == nil then lost(self) end
@@ -188,7 +194,7 @@ end
 
 function world:step(action, obs, reward, terminated, truncated)
   local n, at = self.settings.num_envs, self.at
-  if not self.begun then errors.raise(self.id .. ": step before reset") end
+  if not self.begun then fail(self, self.failed and "its workers have failed: make the environment again" or "step before reset") end
   local space, took = self.actions, self.took
   action = ffi.cast(self.words, action)
   for i = 0, n - 1 do
@@ -198,7 +204,11 @@ function world:step(action, obs, reward, terminated, truncated)
     for k = 0, space.size - 1 do at.action[i * space.size + k] = took[k] end
   end
   local other = C.mn_workers_round(engine.ctx, self.workers, ("s"):byte(), self.timeout)
-  if other < 0 then lost(self) elseif other > 0 then hear(self, other - 1) end
+  if other < 0 then lost(self) end
+  if other > 0 then
+    self.failed, self.begun = true, nil
+    hear(self, other - 1)
+  end
   ffi.copy(obs, at.obs, n * self.obs_bytes)
   ffi.copy(reward, at.reward, 4 * n)
   ffi.copy(terminated, at.terminated, n)
@@ -231,7 +241,7 @@ end
 -- What names a place in an episode: its seed, its actions, and a checksum of what was observed.
 function world:save(i)
   self:need_reset "save"
-  local place = ask(self, i, "save")
+  local place = ask(self, i, 0, "save")
   place.id = self.id
   return json.encode(place)
 end
@@ -242,7 +252,7 @@ function world:restore(i, bytes, obs)
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.id, #bytes))
   end
   if place.id ~= self.id then errors.raise(("%s: restore: the bytes are of %s"):format(self.id, tostring(place.id))) end
-  ask(self, i, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen })
+  ask(self, i, #place.actions, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen })
   self.begun = true
   ffi.copy(obs, self.at.obs + i * self.size, self.obs_bytes)
 end
@@ -269,7 +279,7 @@ function world:draw(i)
   self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   C.mn_canvas_clear(self.canvas)
   if self.draws then
-    local p = ask(self, i, "draw")
+    local p = ask(self, i, self.settings.time_limit > 0 and self.settings.time_limit or 1e6, "draw")
     if p.rgb then
       engine.check(C.mn_canvas_image(self.canvas, 0, 0, p.cols, p.rows, p.rows, p.cols, decoded(p.rgb, p.rows * p.cols * 3)))
       return self.canvas

@@ -13,12 +13,17 @@ import itertools
 import json
 import mmap
 import os
+import signal
 import sys
 import traceback
+import types
 import zlib
 
 sys.path.pop(0)                                    # this file's folder
-LEAST_SIDE = 16                                    # a picture's sides have so many pixels at least
+sys.dont_write_bytecode = True
+LEAST_SIDE, MOST_NUMBERS = 16, 32                  # of a picture, in pixels; of an action
+for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU", "PWR"):     # Mneme decides; processes that an environment starts get their own
+    signal.signal(getattr(signal, "SIG" + name), lambda *_: None)
 
 
 class Refused(Exception):
@@ -50,6 +55,8 @@ def import_python():
     except ImportError as e:
         raise Refused(f"{sys.executable} has no module {e.name}", f"install it: {sys.executable} -m pip install {e.name}; "
                       "PYTHON=/path/to/python3 chooses another Python") from None
+    if int(gym.__version__.split(".")[0]) < 1:
+        raise Refused(f"{sys.executable} has gymnasium {gym.__version__}, expected 1.0 or later")
 
 
 # ---- observations: the leaves of a space, in order, as one array ----
@@ -173,14 +180,17 @@ class View:
             elif kind == "picture":
                 row[:] = (x if about is None else np.transpose(x, about)).ravel()
             elif kind == "codes":
-                row[start:stop] = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
+                x = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
+                if x.dtype != np.uint8 and not (0 <= x.min() and x.max() <= 255):
+                    raise ValueError(f"'{name}' holds {x.min() if x.min() < 0 else x.max()}, expected a code below {self.codes}")
+                row[start:stop] = x
             elif getattr(x, "shape", None) == (stop - start,):
                 row[start:stop] = x
             else:
                 row[start:stop] = np.asarray(x, np.float32).ravel()
 
-    def check(self, rows):
-        """Raise what is wrong with the numbers of rows [n, size], which stand at `first` and after."""
+    def check(self, rows, numbers):
+        """Raise what is wrong with the values of rows [n, size], of environments of these numbers."""
         if self.codes is not None:
             if rows.max() < self.codes:
                 return
@@ -193,7 +203,7 @@ class View:
             return
         name = next(how[2] for _, start, stop, how in self.parts if start <= k < stop)
         expected = f"a code below {self.codes}" if self.codes is not None else "a finite number"
-        raise ValueError(f"environment {i}: '{name}' holds {rows[i, k]}, expected {expected}")
+        raise ValueError(f"environment {numbers[i]}: '{name}' holds {rows[i, k]}, expected {expected}")
 
 
 # ---- actions: one whole number, several of them, or floats ----
@@ -241,6 +251,8 @@ class Actions:
                 low += leaf.low.ravel().tolist()
                 high += leaf.high.ravel().tolist()
         self.dtype, self.size = np.int32 if whole else np.float32, len(names)
+        if self.size > MOST_NUMBERS:
+            raise Refused(f"its actions are {self.size} numbers, expected at most {MOST_NUMBERS}")
         self.about = {"kind": "multi_discrete", "counts": counts, "names": names} if whole else {
             "kind": "box", "low": [max(x, -3e38) for x in low], "high": [min(x, 3e38) for x in high], "names": names}
 
@@ -248,7 +260,10 @@ class Actions:
             x = np.array(numbers, leaf.dtype)
             if isinstance(leaf, spaces.Discrete):
                 return leaf.dtype.type(leaf.start + x[0])
-            return x.reshape(leaf.shape) + getattr(leaf, "start", 0) if isinstance(leaf, spaces.MultiDiscrete) else x.reshape(leaf.shape)
+            x = x.reshape(leaf.shape)
+            if isinstance(leaf, spaces.Box):
+                return np.clip(x, leaf.low, leaf.high)             # float32 bounds can lie beyond those of float64
+            return x + getattr(leaf, "start", 0) if isinstance(leaf, spaces.MultiDiscrete) else x
 
         def rebuild(space, numbers, place):
             if isinstance(space, spaces.Dict):
@@ -260,6 +275,9 @@ class Actions:
 
         self.build = lambda numbers: rebuild(space, numbers, itertools.count())
 
+    def shape(self, n):
+        return (n,) if self.about["kind"] == "discrete" else (n, self.size)
+
 
 # ---- environments ----
 
@@ -268,19 +286,28 @@ def make(o, **more):
     name, kwargs = o["id"], dict(o.get("kwargs") or {}, **more)
     module, _, rest = name.rpartition(":")
     if o.get("file"):
-        spec = importlib.util.spec_from_file_location("mneme_environment", o["file"])
         found = sys.modules.get("mneme_environment")
-        if found is None:
-            found = sys.modules["mneme_environment"] = importlib.util.module_from_spec(spec)
-            sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
-            spec.loader.exec_module(found)
+        if found is None:                               # the text that Mneme has read, no bytecode beside it
+            with open(o["file"], "rb") as f:
+                text = f.read()
+            found = types.ModuleType("mneme_environment")
+            found.__file__ = o["file"]
+            sys.modules["mneme_environment"] = found
+            try:
+                exec(compile(text, os.path.abspath(o["file"]), "exec"), found.__dict__)
+            except BaseException:
+                del sys.modules["mneme_environment"]
+                raise
     elif module:
         found = importlib.import_module(module)
     else:
         found = None
     limit = o.get("time_limit")
-    if found is not None and isinstance(getattr(found, rest, None), type):
-        env = getattr(found, rest)(**kwargs)
+    its_class = getattr(found, rest, None)
+    if isinstance(its_class, type):
+        if not issubclass(its_class, (gym.Env, gym.vector.VectorEnv)):
+            raise Refused(f"{rest} is no gymnasium.Env", "shimmy converts environments of other interfaces")
+        env = its_class(**kwargs)
         return gym.wrappers.TimeLimit(env, limit) if limit else env
     if limit is not None:
         kwargs["max_episode_steps"] = limit or -1
@@ -335,6 +362,7 @@ class Worker:
             raise Refused(f"it is a {type(first).__name__}, expected a gymnasium.Env", "shimmy converts environments of other interfaces")
         for _ in range(o["num_envs"] - 1):
             self.slots.append(Slot(make(o)))
+        self.numbers = range(o["first"], o["first"] + o["num_envs"])
         self.view = View(first.observation_space, o)
         self.actions = Actions(first.action_space, first)
         self.act = self.actions.build
@@ -357,7 +385,7 @@ class Worker:
         memory = mmap.mmap(5, bytes_)
         n, first, size = self.o["all"], self.o["first"], int(np.prod(self.view.shape))
         own = slice(first, first + len(self.slots))
-        shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": ((n, self.actions.size) if self.actions.about["kind"] != "discrete" else (n,), self.actions.dtype),
+        shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": (self.actions.shape(n), self.actions.dtype),
                   "reward": ((n,), np.float32), "score": ((n,), np.float32), "ret": ((n,), np.float32), "length": ((n,), np.int32),
                   "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
         for key, (shape, dtype) in shapes.items():
@@ -375,11 +403,11 @@ class Worker:
             if streams:
                 s.stream, s.episode = tuple(streams[i]), -1
             self.start(i)
-        self.view.check(self.obs)
+        self.view.check(self.obs, self.numbers)
         return {}
 
     def step(self):
-        rewards, terminations, truncations = [], [], []
+        rewards, terminations, truncations, ended = [], [], [], []
         for i, (s, a) in enumerate(zip(self.slots, self.action.tolist())):
             observation, reward, terminated, truncated, info = s.env.step(self.act(a))
             reward = float(reward)
@@ -391,13 +419,17 @@ class Worker:
             if terminated or truncated:
                 self.view.write(observation, self.final_obs[i])
                 self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
+                ended.append(i)
                 self.start(i)
             else:
                 self.view.write(observation, self.obs[i])
         self.reward[:], self.terminated[:], self.truncated[:] = rewards, terminations, truncations
-        self.view.check(self.obs)
+        if ended:
+            self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
+        self.view.check(self.obs, self.numbers)
         if not np.isfinite(self.reward).all():
-            raise ValueError(f"environment {np.argmin(np.isfinite(self.reward))}: the reward is {rewards[np.argmin(np.isfinite(self.reward))]}")
+            i = int(np.argmin(np.isfinite(self.reward)))
+            raise ValueError(f"environment {self.numbers[i]}: the reward is {rewards[i]}")
 
     def score_of(self, info):
         name = self.o.get("score")
@@ -470,7 +502,7 @@ def serve():
     while True:
         first = os.read(3, 1)
         if not first:
-            return
+            return worker
         if first == b"s":
             try:
                 worker.step()
@@ -483,7 +515,7 @@ def serve():
         while not line.endswith(b"\n"):
             more = os.read(3, 1 << 16)
             if not more:
-                return
+                return worker
             line += more
         request = json.loads(line)
         try:
@@ -498,5 +530,12 @@ def serve():
             tell(problem(e))
 
 
-serve()
+ended = serve()
+for slot in ended.slots if ended else ():
+    for env in (slot.env, slot.shown and slot.shown.env):
+        try:
+            if env is not None:
+                env.close()
+        except Exception:
+            pass
 os._exit(0)

@@ -268,12 +268,14 @@ function spaces.box(given)
     if key ~= "low" and key ~= "high" and key ~= "shape" and key ~= "names" then errors.unknown("key of box:", key, { "low", "high", "shape", "names" }) end
   end
   local n = 1
-  for _, size in ipairs(given.shape or {}) do n = n * size end
+  if given.shape ~= nil and type(given.shape) ~= "table" then errors.usage(("box: shape is %s, expected { 2 }"):format(tables.in_words(given.shape))) end
+  for k, size in ipairs(given.shape or {}) do n = n * errors.whole("box", ("shape[%d]"):format(k), size, 1) end
   if not given.shape then n = type(given.low) == "table" and #given.low or type(given.high) == "table" and #given.high or given.names and #given.names or 1 end
   check_size("box", n)
   local bounds = {}
   for _, key in ipairs { "low", "high" } do
     local list = {}
+    if type(given[key]) == "table" and #given[key] ~= n then errors.usage(("box: %s is %s, expected %d"):format(key, tables.in_words(given[key]), n)) end
     for k = 1, n do
       list[k] = type(given[key]) == "table" and given[key][k] or given[key]
       if type(list[k]) ~= "number" then errors.usage(("box: %s is %s, expected a number or a list of %d"):format(key, tables.in_words(given[key]), n)) end
@@ -307,7 +309,10 @@ end
 function spaces.of_description(about)
   if type(about) ~= "table" or about.kind ~= "box" and about.kind ~= "multi_discrete" then return nil end
   local given = about.kind == "box" and { low = about.low, high = about.high, names = about.names } or about.counts
-  if about.kind ~= "box" and type(given) == "table" then given = { names = about.names, unpack(given) } end
+  if about.kind ~= "box" and type(given) == "table" then
+    if #given > MOST then return nil end
+    given = { names = about.names, unpack(given) }
+  end
   local fine, space = pcall(about.kind == "box" and spaces.box or spaces.multi_discrete, given)
   return fine and space.size == about.size and space or nil
 end

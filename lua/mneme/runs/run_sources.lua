@@ -27,7 +27,7 @@ end
 
 local program
 
----A checksum of the program: the engine's library and all files of lua/mneme.
+---A checksum of the program: the engine's library and all code of lua/mneme.
 ---@return string
 function run_sources.program()
   if program then return program end
@@ -36,7 +36,7 @@ function run_sources.program()
   local function walk(folder)
     for _, name in ipairs(files.list(folder)) do
       local path = folder .. "/" .. name
-      if lfs.attributes(path, "mode") == "directory" then walk(path) elseif name:find "%.lua$" then add(path) end
+      if lfs.attributes(path, "mode") == "directory" then walk(path) elseif name:find "%.lua$" or name:find "%.py$" then add(path) end
     end
   end
   if files.is_file(engine.build .. "/libmneme.so") then add(engine.build .. "/libmneme.so") end

@@ -208,8 +208,15 @@ local function check_core(file, given)
 end
 
 -- Whether an environment can be repeated: 1,000 steps, saved in the middle and restored into a second one.
-local function check_env(name)
-  rehearsal.compare(envs.new(name, { num_envs = 1 }), ENV_STEPS, ENV_STEPS)
+local function check_env(name, given)
+  local settings = { num_envs = 1 }
+  for key, text in pairs(given) do
+    local value = tonumber(text)
+    if value == nil then value = text end
+    if text == "true" or text == "false" then value = text == "true" end
+    settings[key:gsub("^env%.", "")] = value
+  end
+  rehearsal.compare(envs.new(name, settings), ENV_STEPS, ENV_STEPS)
   print(("ok        %s: saved after %d steps and restored, it goes on alike for %d"):format(name, ENV_STEPS, ENV_STEPS))
   next_step.say { "run", "train", "env=" .. name }
   return 0
@@ -263,7 +270,7 @@ end
 function command.run(o)
   local words = o.paths
   if o.core then return check_core(o.core, o.core_settings) end
-  if o.env then return check_env(o.env) end
+  if o.env then return check_env(o.env, o.core_settings) end
   if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ..., core=FILE.lua or env=gym:ID") end
   if next(o.core_settings) then errors.unknown("setting of check", next(o.core_settings), options.names(command)) end
   local status = 0

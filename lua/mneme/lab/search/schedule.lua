@@ -13,7 +13,7 @@ function schedule.parts(o)
   local settings = math.max(1, math.floor((o.trials - math.floor(AGAIN * o.trials)) / o.seeds))
   local rest = o.trials - settings * o.seeds
   local top = math.min(o.top, settings, rest)
-  return { settings = settings, top = top, again = top > 0 and math.floor(rest / top) or 0, extra = top > 0 and rest % top or 0 }
+  return { settings = settings, top = top }
 end
 
 -- The settings of proposals 1 to `upto` with their scores, the best mean first: { id, values, scores, mean }[]; a failed trial scores as the worst
@@ -71,8 +71,10 @@ function schedule.next(space, o, proposals, measured)
   end
   local rank = i - parts.settings
   local list = rank <= parts.top and ranked(proposals, parts.settings, measured)
-  if rank > parts.top or list and not list[rank] then return nil, true end
-  return list and proposal(space, o, proposals, list[rank].values, "last", parts.again + (rank <= parts.extra and 1 or 0))
+  if not list then return nil, rank > parts.top end
+  local n, rest = math.min(parts.top, #list), o.trials - parts.settings * o.seeds          -- few settings may be all that there are
+  if rank > n then return nil, true end
+  return proposal(space, o, proposals, list[rank].values, "last", math.floor(rest / n) + (rank <= rest % n and 1 or 0))
 end
 
 ---The best settings, once all is measured: those that got further seeds, by their means.

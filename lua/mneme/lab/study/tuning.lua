@@ -196,6 +196,9 @@ function Tuning:score(run)
   if run.score == nil then
     local result = folder.result(run.path)
     local over = result and result.status == "failed" and ((result.attempts or 1) >= self.attempts or result.exit == 2 or result.exit == 3)
+    if result and result.words and table.concat(result.words, " ") ~= table.concat(run.words, " ") then
+      errors.fail(("%s/result.json: is of other settings: '%s', not '%s'"):format(run.path, table.concat(result.words, " "), table.concat(run.words, " ")))
+    end
     if result and result.status == "done" then
       local v = (result.metrics or {})[self.by]
       if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end

@@ -80,6 +80,7 @@ end
 
 function atom(pieces, at)
   local p = pieces[at]
+  if not p then errors.raise "the equation ends too early" end
   local name = p:match "^\\(.+)$"
   local known = name and commands[name]
   if makers[known] then return makers[known](pieces, at + 1, name)
