@@ -217,7 +217,7 @@ function Tuning:no_metric(metrics)
   end
 end
 
--- The scores of a point's proposal, as schedule.known asks for them.
+-- The scores of a point's proposal, as schedule.next asks for them.
 function Tuning:measured(point)
   return function(i)
     if not point.scores[i] then
@@ -279,7 +279,7 @@ function Tuning:write()
 end
 
 ---Take what an imported file says that a tuning picked, where none was begun here; nil: there is none.
----@param tuned table? of archive.tuned
+---@param tuned table? of result_archive.tuned
 ---@return table? points { name, picks }, of this tuning's ranges and budget
 function Tuning:take(tuned)
   local there = tuning_journal.tuned(self.run)
