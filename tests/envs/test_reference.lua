@@ -36,18 +36,20 @@ local function each(f)
 end
 
 -- Scores of `count` episodes in each environment, so that short ones do not count more: their mean and variance, and how many.
--- choose(b, obs, from) gives the action of environment b, whose observation begins at obs[from].
+-- choose(b, obs, from) gives the action of environment b, whose observation begins at obs[from]; nil: random ones.
 local function play(env, count, choose)
   local B, space = env.num_envs, env.observation_space
   local size = 1
   for _, n in ipairs(space.shape) do size = size * n end
   local obs = ffi.new(space.dtype == "u8" and "uint8_t[?]" or "float[?]", B * size)
-  local action, reward = ffi.new("int32_t[?]", B), ffi.new("float[?]", B)
+  local action, reward = env.action_space:room(B), ffi.new("float[?]", B)
   local terminated, truncated, played = ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B), ffi.new("int32_t[?]", B)
   local left, sum, squares = B * count, 0, 0
   env:reset_raw(obs)
   while left > 0 do
-    for b = 0, B - 1 do action[b] = choose(b, obs, b * size) end
+    for b = 0, B - 1 do
+      if choose then action[b] = choose(b, obs, b * size) else env.action_space:any(action, b, math.random) end
+    end
     env:step_raw(action, obs, reward, terminated, truncated)
     for b = 0, B - 1 do
       if terminated[b] + truncated[b] > 0 and played[b] < count then
@@ -73,8 +75,7 @@ t.test("chance is what uniformly random actions score, in every environment", fu
   each(function(what, name, settings)
     local env = made(name, settings, slow[name] and 100 or 500)
     local r = t.ok(env.reference and env.reference.chance, what .. " declares chance") and env.reference
-    local n = env.action_space.n
-    local mean, variance, episodes = play(env, slow[name] and 3 or 4, function() return math.random(0, n - 1) end)
+    local mean, variance, episodes = play(env, slow[name] and 3 or 4)
     agrees(what, r.chance, mean, variance, episodes, r.episodes)
     env:close()
   end)

@@ -135,7 +135,7 @@ function Space:misfit(p, i)
   for k = 0, self.size - 1 do
     local x, n = p[i * self.size + k], self.kind == "discrete" and self.n or self.counts and self.counts[k + 1]
     if n and (x < 0 or x >= n) or x - x ~= 0 then
-      return ("action[%d]%s=%g, expected %s (%s)"):format(i, self.kind == "discrete" and "" or ("[%d]"):format(k), x,
+      return ("action[%d]%s=%s, expected %s (%s)"):format(i, self.kind == "discrete" and "" or ("[%d]"):format(k), (n and "%d" or "%g"):format(x),
         n and ("0..%d"):format(n - 1) or "a finite number", self.kind == "discrete" and table.concat(self.names, " ") or self.names[k + 1])
     end
   end
