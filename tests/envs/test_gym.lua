@@ -307,7 +307,8 @@ t.test("gym: of a file of Python the text runs that Mneme has read, and no bytec
   shell.run(here, "cp -r whole-ppo evil && cp keep.py envs.py && mkdir -p evil/source/__pycache__ __pycache__")
   shell.run(here, ([[printf 'open("ran", "w")\n' > x.py && '%s' -c 'import py_compile
 for at in ("evil/source/__pycache__", "__pycache__"):
-    py_compile.compile("x.py", at + "/envs.cpython-" + "".join(map(str, __import__("sys").version_info[:2])) + ".pyc", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)']]):format(python))
+    name = at + "/envs.cpython-" + "".join(map(str, __import__("sys").version_info[:2])) + ".pyc"
+    py_compile.compile("x.py", name, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)']]):format(python))
   local said, status = mneme "eval evil episodes=2"
   t.ok(status == 0 and not files.is_file(here .. "/ran"), said)
 end)

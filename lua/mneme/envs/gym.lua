@@ -252,7 +252,8 @@ function world:restore(i, bytes, obs)
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.id, #bytes))
   end
   if place.id ~= self.id then errors.raise(("%s: restore: the bytes are of %s"):format(self.id, tostring(place.id))) end
-  ask(self, i, #place.actions, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen })
+  ask(self, i, #place.actions, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions),
+    seen = place.seen })
   self.begun = true
   ffi.copy(obs, self.at.obs + i * self.size, self.obs_bytes)
 end
