@@ -6,6 +6,7 @@ local look_matrix = require "tests.support.look_matrix"
 local mn = require "mneme"
 local random = require "mneme.tensor.random"
 local core_rehearsal = require "mneme.models.core_rehearsal"
+local spaces = require "mneme.envs.spaces"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()
@@ -89,7 +90,7 @@ end)
 
 t.test("an own torso or head that sees other steps is refused", function()
   for _, space in ipairs { { shape = { 3 }, dtype = "f32" }, { shape = { 2, 2 }, dtype = "u8", codes = 5 }, { shape = { 4, 4, 3 }, dtype = "u8" } } do
-    local env = { observation_space = space, action_space = { n = 2 } }
+    local env = { observation_space = space, action_space = spaces.discrete { "0", "1" } }
     local n = 1
     for _, size in ipairs(space.shape) do n = n * size end
     local function flat(x) return (x:to "f32" * 0.01):reshape(x:shape()[1], x:shape()[2], n) end
