@@ -225,7 +225,8 @@ t.test("other settings, damaged files and other studies are refused", function()
   end
   status, said = sweep(("run=%s import=%s"):format(path "fourth", path "nowhere.jsonl"))
   t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
-  t.fails(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end)
+  t.raises(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
+    "other.jsonl holds runs of else: a=")
   status, said = sweep(("seeds=7..7 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "0 of the 4 runs", said) t.eq(marks(), 2)
 end)
