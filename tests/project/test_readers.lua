@@ -67,6 +67,7 @@ local readers = {
   ["engine/io/file.c"] = "(reads for all others)",
   ["engine/io/live_channel.c"] = "live",
   ["engine/io/png.c"] = "image",
+  ["engine/io/workers.c"] = "(processes that it has started itself)",
   ["engine/io/tensorboard.c"] = "events",
 }
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.

@@ -74,7 +74,7 @@ end
 
 -- The panel of the policy names the action taken, or its beginning, however many there are.
 local function check_policy(what, page, now)
-  local name, card = now.actions[now.action + 1], nil
+  local name, card = now.space and now.space.kind ~= "discrete" and now.space.names[1] or now.actions[now.action + 1], nil
   for _, box in ipairs(scene_rig.text_boxes(page)) do
     for _, one in ipairs(box.text == "policy" and page.view.cards or {}) do
       if box.x0 >= one.x and box.x1 <= one.x + one.w and box.y0 >= one.y and box.y1 <= one.y + 40 * page.view.unit then card = one end

@@ -247,7 +247,7 @@ return {
   { "environment", "minigrid babyai miniworld minihack memory_s7 minigrid_memory",
     "gym:ID where its Python package is installed: gym:MiniGrid-MemoryS7-v0 (docs/gymnasium.md)" },
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
-  { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid pendulum acrobot mountaincar lunarlander "
+  { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
     "gym:ID where its Python package is installed (docs/gymnasium.md); nearest of ours: mneme list envs" },
   { "environment", "copy mqar listops induction",
