@@ -421,7 +421,8 @@ t.test("the wall lights up where an achievement is reached, and needs are as man
     local shapes = C.mn_canvas_shapes(drawing)
     for i = 0, C.mn_canvas_count(drawing) - 1 do
       local s = shapes[i]
-      if s.kind == RECT and math.abs(s.h - 0.36) < 1e-3 and math.abs(s.w - 0.8 * 9 * 2.29 / 67) < 1e-3 then dark[#dark + 1] = s.color == DARK end      -- one after another
+      local light = math.abs(s.h - 0.36) < 1e-3 and math.abs(s.w - 0.8 * 9 * 2.29 / 67) < 1e-3
+      if s.kind == RECT and light then dark[#dark + 1] = s.color == DARK end              -- one after another
       if s.kind == RECT and s.color == HEALTH then health = health + 1 end
     end
     t.eq(#dark, 67)
