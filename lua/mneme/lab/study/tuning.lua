@@ -196,8 +196,11 @@ function Tuning:score(run)
   if run.score == nil then
     local result = folder.result(run.path)
     local over = result and result.status == "failed" and ((result.attempts or 1) >= self.attempts or result.exit == 2 or result.exit == 3)
-    if result and result.words and table.concat(result.words, " ") ~= table.concat(run.words, " ") then
-      errors.fail(("%s/result.json: is of other settings: '%s', not '%s'"):format(run.path, table.concat(result.words, " "), table.concat(run.words, " ")))
+    for _, dim in ipairs(result and result.words and self.space.dims or {}) do
+      local was, now = script.setting(result.words, dim.name), script.setting(run.words, dim.name)
+      if was ~= now and (tonumber(was) == nil or tonumber(was) ~= tonumber(now)) then
+        errors.fail(("%s/result.json: is of %s=%s, not %s"):format(run.path, dim.name, tostring(was), tostring(now)))
+      end
     end
     if result and result.status == "done" then
       local v = (result.metrics or {})[self.by]
