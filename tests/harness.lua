@@ -18,7 +18,9 @@ function t.test(name, f)
     if type(e) == "table" and e.skip == SKIP then return e end
     return debug.traceback(tostring(e), 2)
   end)
-  if ok then t.passed = t.passed + 1
+  if ok then
+    t.passed = t.passed + 1
+    golden.passed(name)
   elseif type(err) == "table" then
     t.skipped = t.skipped + 1
     print(("  skipped  %s: %s"):format(name, err.reason))

@@ -1,5 +1,5 @@
 /* workers.c -- processes of another program that share memory with this one: environments of Gymnasium step in them.
-** A worker has three descriptors: 3, from which it reads, 4, to which it writes, and 5, the shared memory.  It is told lines and answers
+** A worker has three descriptors: 3, from which it reads, 4, to which it writes, and 5, the shared memory.  It reads lines and answers
 ** with lines; a round is one byte to each worker, and one byte back when it is done.  What it prints goes to a file without a name, whose end
 ** an error quotes.  Signals are for this process, which decides: a worker ignores them, ends when descriptor 3 does, and is killed with us. */
 #define _GNU_SOURCE

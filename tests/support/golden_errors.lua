@@ -22,13 +22,16 @@ do
 end
 
 local golden_errors = {}
-local file, test, kept, at                        -- the file, the name of the test, the lines of the file now, { [test] = line read last }
+local file, test, kept, at, whole                 -- the file, the test, the file's lines now, { [test] = line read last }, { [test] = it has passed }
 
 ---A test begins; one that is named as a file holds the others.
 function golden_errors.enter(name)
   local path = name:match "tests/([%w_/]+/test_[%w_]+%.lua)$"
-  if path then file, kept, at, test = path, {}, {}, "at its top" else test = name end
+  if path then file, kept, at, whole, test = path, {}, {}, {}, "at its top" else test = name end
 end
+
+---A test has passed.
+function golden_errors.passed(name) if whole then whole[name] = true end end
 
 -- Without what differs from run to run and place to place.
 local function line_of(err)
@@ -51,6 +54,12 @@ end
 ---The file is over: with MNEME_GOLDEN=keep its errors are what is expected from now on.
 function golden_errors.leave()
   if not keep or not file or not (list[file] or kept[1]) then return end
+  for _, one in ipairs(list[file] or {}) do                   -- of tests that were left out, or failed, what they had
+    if not whole[one] and one ~= "at its top" then
+      if not kept[one] then kept[#kept + 1] = one end
+      kept[one] = list[file][one]
+    end
+  end
   list[file] = kept[1] and kept or nil
   local names, out = {}, {}
   for name in pairs(list) do names[#names + 1] = name end

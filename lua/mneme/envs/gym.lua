@@ -3,13 +3,12 @@
 -- step.  Each episode has a seed of its own, so that it is known by its seed and its actions: save, restore and draw play it again.  The bits
 -- do not depend on the number of workers.
 local ffi = require "ffi"
-local lazy = require "mneme.base.lazy"
-local canvas = lazy "mneme.base.canvas"
 local dtypes = require "mneme.base.dtypes"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
+local scripted = require "mneme.envs.scripted"
 local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
@@ -19,10 +18,11 @@ local C = engine.C
 local WORKER = debug.getinfo(1, "S").source:match "^@(.*)gym%.lua$" .. "gym_worker.py"
 local PATIENCE, TIMEOUT = 120, 60                -- seconds in which a worker makes its environments; in which it steps
 local ALIGN = 64                                 -- of the shared arrays, in bytes
-local MOST_ENVS, MOST_SEED = 2 ^ 16, 2 ^ 53
+local MOST_ENVS = 2 ^ 16
 
-local world = {}
+local world = { roll = scripted.roll, rolled = scripted.rolled, streams_of = scripted.streams_of, draw_row = scripted.draw_row }
 world.__index = world
+local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
 local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", codes = "number",
@@ -99,8 +99,8 @@ local function start(self)
   for w = 0, n - 1 do self.begins[w] = math.floor(w * s.num_envs / n) end
   for w = 0, n - 1 do
     tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w],
-      first = self.begins[w],
-      all = s.num_envs, time_limit = s.time_limit, score = s.score, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
+      first = self.begins[w], all = s.num_envs,
+      time_limit = s.time_limit, score = s.score, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
   for w = 0, n - 1 do
@@ -125,9 +125,8 @@ local function share(self)
   if memory == nil then lost(self) end
   local base = ffi.cast("char *", memory)
   local function view(key, pointer) return ffi.cast(pointer, base + places[key]) end
-  self.at = { obs = view("obs", kind.pointer), action = view("action", self.actions.dtype == "f32" and "float *" or "int32_t *"), reward = view("reward",
-    "float *"),
-    terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
+  self.at = { obs = view("obs", kind.pointer), action = view("action", self.actions.dtype == "f32" and "float *" or "int32_t *"),
+    reward = view("reward", "float *"), terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
   self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
     length = view("length", "int32_t *") }
   for w = 0, self.n_workers - 1 do tell(self, w, { share = json.array { at, places } }) end
@@ -150,10 +149,15 @@ local function new(name, given)
   end
   local at = file and source_files.place(file)
   if file and not at then errors.usage(("%s: there is no file %s"):format(name, file)) end
-  local self = setmetatable({ id = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0,
-    timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {}, streams = {} }, world)
+  local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0,
+    timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {} }, world)
   local about = start(self)
-  self.shape, self.dtype, self.notes, self.packages, self.draws = about.shape, about.dtype, about.notes, about.packages, about.draws
+  self.shape, self.dtype, self.packages, self.draws, self.pointer = about.shape, about.dtype, about.packages, about.draws, dtypes[about.dtype].pointer
+  for _, note in ipairs(about.notes) do
+    note = ("%s: %s"):format(name, note)
+    if not noted[note] then terminal.note(note) end
+    noted[note] = true
+  end
   self.actions = about.actions.kind == "discrete" and spaces.discrete(about.actions.names) or about.actions.kind == "box"
     and spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
     or spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }
@@ -167,24 +171,15 @@ local function new(name, given)
   return self
 end
 
--- One seed for all environments, or a list: then environment i draws as environment 0 with that seed.
 function world:seed(seed)
-  local list = type(seed) == "table" and seed
-  for i = 1, self.settings.num_envs do
-    local s = list and list[i] or seed
-    if type(s) ~= "number" or s % 1 ~= 0 or s < 0 or s > MOST_SEED then
-      errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.id, tostring(s)))
-    end
-    self.streams[i] = json.array { s, list and 0 or self.first + i - 1 }
-  end
-  self.seeded = false
+  self.streams, self.seeded = self:streams_of(seed), false
 end
 
 function world:reset(obs, seed)
   if seed then self:seed(seed) end
   for w = 0, self.n_workers - 1 do
     local streams = json.array {}
-    for i = self.begins[w], self.seeded and -1 or self.begins[w + 1] - 1 do streams[#streams + 1] = self.streams[i + 1] end
+    for i = self.begins[w], self.seeded and -1 or self.begins[w + 1] - 1 do streams[#streams + 1] = json.array(self.streams[i + 1]) end
     tell(self, w, { reset = json.array { streams } })
   end
   for w = 0, self.n_workers - 1 do hear(self, w, PATIENCE) end
@@ -215,18 +210,9 @@ function world:step(action, obs, reward, terminated, truncated)
   ffi.copy(truncated, at.truncated, n)
 end
 
-function world:roll(r, t, action)
-  local n, ended = self.settings.num_envs, self.ended
-  engine.wait()
-  self:step(action, ffi.cast("char *", r.obs) + (t + 1) * n * self.obs_bytes, r.reward + t * n, r.terminated, r.cut)
-  return engine.check(C.mn_rollout_noted(engine.ctx, r, n, t, action, self.obs_bytes, ended.final_obs, ended.score, ended.ret, ended.length)) ~= 0
-end
-
-function world.rolled() end
-
 function world:keep(first, count)
   self:close()
-  self.first, self.settings.num_envs, self.streams = self.first + first, count, {}
+  self.first, self.settings.num_envs = self.first + first, count
   start(self)
   share(self)
   self:seed(self.settings.seed)
@@ -277,24 +263,18 @@ function world.see() return nil end
 -- Its own picture, where render_mode="rgb_array" is one of its modes; else the observation as a row of colours.
 function world:draw(i)
   self:need_reset "draw"
-  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
-  C.mn_canvas_clear(self.canvas)
   if self.draws then
     local p = ask(self, i, self.settings.time_limit > 0 and self.settings.time_limit or 1e6, "draw")
     if p.rgb then
+      self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+      C.mn_canvas_clear(self.canvas)
       engine.check(C.mn_canvas_image(self.canvas, 0, 0, p.cols, p.rows, p.rows, p.cols, decoded(p.rgb, p.rows * p.cols * 3)))
       return self.canvas
     end
     self.draws = false
     terminal.note(("%s: no picture of its own (%s)"):format(self.id, p.none))
   end
-  local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
-  for k = 0, self.size - 1 do
-    seen[k] = self.at.obs[i * self.size + k]
-    lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
-  end
-  engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, seen, lo, hi, canvas.SEQUENTIAL))
-  return self.canvas
+  return self:draw_row(self.at.obs + i * self.size)
 end
 
 function world.truth() return {} end

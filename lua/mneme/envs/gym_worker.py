@@ -332,7 +332,7 @@ def register_installed():
                 found()
         except Exception:
             traceback.print_exc()
-    for module in ("minigrid", "ale_py", "popgym", "memory_gym", "neurogym", "mikasa_base", "memory_maze", "bsuite"):
+    for module in ("minigrid", "ale_py", "popgym", "memory_gym"):
         try:
             if importlib.util.find_spec(module):
                 importlib.import_module(module)
@@ -487,7 +487,7 @@ class Worker:
         return {"rows": picture.shape[0], "cols": picture.shape[1], "rgb": base64.b64encode(picture.tobytes()).decode()}
 
 
-def problem(e, i=None):
+def problem(e):
     """An exception as an answer: what it says, and where in the user's file."""
     if isinstance(e, Refused):
         return {"error": e.args[0], "hint": e.args[1] if len(e.args) > 1 else None}

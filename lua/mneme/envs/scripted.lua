@@ -254,17 +254,23 @@ function world.new(spec)
 end
 
 -- One seed for all environments, or a list: then environment i draws as environment 0 with that seed.
-function world:seed(seed)
-  local list, n = type(seed) == "table" and seed, self.settings.num_envs
-  for i = 1, n do
+-- { seed, number } of each, from 1.
+function world:streams_of(seed)
+  local list, streams = type(seed) == "table" and seed, {}
+  for i = 1, self.settings.num_envs do
     local s = list and list[i] or seed
     if type(s) ~= "number" or s % 1 ~= 0 or s < 0 or s > 2 ^ 53 then
       errors.usage(("%s: seed=%s, expected a whole number from 0 to 2^53"):format(self.what, tostring(s)))
     end
+    streams[i] = { s, list and 0 or self.first + i - 1 }
   end
-  for i = 0, n - 1 do
-    local env = self.envs[i]
-    env.stream, env.moved = { seed = list and list[i + 1] or seed, copy = list and 0 or self.first + i, draws = 0 }, true
+  return streams
+end
+
+function world:seed(seed)
+  for i, stream in ipairs(self:streams_of(seed)) do
+    local env = self.envs[i - 1]
+    env.stream, env.moved = { seed = stream[1], copy = stream[2], draws = 0 }, true
   end
 end
 
@@ -443,12 +449,17 @@ end
 function world:draw(i)
   local env = self:need_reset(i, "draw")
   if self.spec.draw then return on_canvas(self, self.spec.draw, env.self) end
+  return self:draw_row(self.last + i * self.size)
+end
+
+-- An observation as a row of colours.
+function world:draw_row(observation)
+  local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
+  for k = 0, self.size - 1 do
+    seen[k] = observation[k]
+    lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
+  end
   return on_canvas(self, function()
-    local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
-    for k = 0, self.size - 1 do
-      seen[k] = self.last[i * self.size + k]
-      lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
-    end
     engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, seen, lo, hi, canvas.SEQUENTIAL))
   end)
 end

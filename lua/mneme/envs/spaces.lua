@@ -243,7 +243,7 @@ local function check_size(what, n)
   if n < 1 or n > MOST then errors.usage(("%s: %d numbers, expected 1..%d"):format(what, n, MOST)) end
 end
 
----One of so many actions.
+---A space of actions that have names.
 ---@param names string[] of each
 ---@return Space
 function spaces.discrete(names) return make { kind = "discrete", size = 1, n = #names, names = names } end
