@@ -5,7 +5,9 @@
 -- trained that does not name the setting, because it was made before there was one, checked = by what values of it were computed that
 -- tests/fixtures keep, if they keep some.  `build` returns
 --   module      its parameters (mn.nn)
---   forward     function(x, done, state, probe, fresh, acting) -> y, state; fresh: the state is the initial one; acting: see acts
+--   forward     function(x, done, state, probe, fresh, acting, sense) -> y, state; fresh: the state is the initial one; acting: see acts;
+--               sense: see sensitivities
+--   sensitivities  of its layers, where credit may be exact: see sensitivity.lua
 --   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
 --               acting = true computes every row of x as a call of its own would.  Else agents act by rows of a sequence
 --   looks_back  how many steps before it can change what a step of acting gives, in terms of the letters of `sizes` and L (layers);
@@ -376,7 +378,7 @@ local function check_settings(name, given) configure(name, definition(name), giv
 -- What a core's file and its build may give, as words: see the top.
 local of_file = "doc source config build equations choices counts older checked preset"
 local of_build = [[module forward acts looks_back d_out states sizes start constants stops claims complexity decomposes cost reads approximates
-  decays channels store_all_channels]]
+  decays channels store_all_channels sensitivities no_sensitivities]]
 
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core, build)

@@ -98,10 +98,11 @@ end
 ---@param names string[] of a layer's states, [B,D] each
 ---@param gates string[]? in torch's order, of a layer that torch has
 function recurrent.build(cfg, layer, names, gates)
-  local layers, states, decays, has = {}, {}, {}, {}
+  local layers, states, decays, has, sensitivities = {}, {}, {}, {}, {}
   for n = 0, cfg.n_layers - 1 do
     local built = layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model, cfg)
     layers[n + 1], decays[n + 1] = { tostring(n), built }, built.decays
+    sensitivities[n + 1] = built.sensitivity and built.sensitivity("layers." .. n .. ".")
     for _, p in ipairs(built.named) do has[p[1]] = true end
     for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = "[B,D]" end
   end
@@ -110,12 +111,13 @@ function recurrent.build(cfg, layer, names, gates)
   return {
     module = module,
     d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
-    complexity = { step = "3*L*D" }, reads = "vector", decays = decays,
-    forward = function(x, done, state, probe)
+    complexity = { step = "3*L*D" }, reads = "vector", decays = decays, sensitivities = sensitivities[1] and sensitivities,
+    forward = function(x, done, state, probe, _, _, sense)
       local new = {}
       for n = 0, cfg.n_layers - 1 do
         local prefix, before = "layers." .. n .. ".", {}
         for i, name in ipairs(names) do before[i] = state[prefix .. name] end
+        if sense then sense(n + 1, x) end
         local out = { layers[n + 1][2](x, cfg.reset and done or nil, unpack(before)) }
         for i, name in ipairs(names) do new[prefix .. name] = out[i + 1] end
         x = probe and probe(prefix .. names[1], out[1]) or out[1]
