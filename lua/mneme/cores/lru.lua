@@ -44,8 +44,27 @@ local function eigenvalues(cfg)
   return nu, theta, gamma, gate
 end
 
+-- For exact credit: re and im of a channel turn into each other, and each depends on both rows of B and on the three constants.
+local function sensitivity(N, B, constants, state)
+  local function own(i) return i end
+  local kinds = { { weight = B, row = own }, { weight = B, row = function(i) return N + i end } }
+  for _, p in ipairs(constants) do kinds[#kinds + 1] = { bias = p, row = own } end
+  local function part(from, across) return { state = state, from = from, count = N, kinds = kinds, across = across } end
+  return { groups = { part(0, 2), part(N, 1) }, run = function(x, done, before)
+    local y, u = ops.linear(x, B), {}
+    u[1], u[2] = y:slice(-1, 0, N), y:slice(-1, N)
+    for k, p in ipairs(constants) do
+      u[2 + k] = ops.expand_time { x = p:reshape(1, N), like = x }:reshape(x:shape()[1], x:shape()[2], N)
+    end
+    local size, angle, scale = (-u[3]:exp()):exp(), u[4]:exp(), u[5]:exp()
+    local _, after = ops.complex_scan { x = ops.concat(u[1] * scale, u[2] * scale), a = ops.concat(size * angle:cos(), size * angle:sin()),
+      done = done, h = before[state] }
+    return { { y = after:slice(-1, 0, N), u = u }, { y = after:slice(-1, N), u = u } }
+  end }
+end
+
 -- Names nu_log, theta_log, gamma_log [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
-local function unit(cfg)
+local function unit(cfg, state)
   local d, N = cfg.d_model, cfg.d_state
   local nu, theta, gamma, gate = eigenvalues(cfg)
   local B, D = parameter({ 2 * N, d }, nn.init.normal(math.sqrt(1 / (2 * d)))), parameter({ d }, nn.init.normal())
@@ -59,19 +78,21 @@ local function unit(cfg)
     local states, after = ops.complex_scan { x = ops.linear(u, into), a = lambda, done = done, h = h }
     return ops.linear(states, out) + D * u, after
   end)
-  return module, gate
+  return module, gate, sensitivity(N, B, { nu, theta, gamma }, state)
 end
 
-local function layer(cfg)
+local function layer(cfg, state)
   local d, lecun = cfg.d_model, nn.init.lecun_normal()
-  local norm, lru, gate = nn.layer_norm(d, cfg.ln_eps), unit(cfg)
+  local norm, lru, gate, credit = nn.layer_norm(d, cfg.ln_eps), unit(cfg, state)
   local out1, out2 = nn.linear(d, d, { init = lecun }), nn.linear(d, d, { init = lecun, act = "sigmoid" })
   local children = { { "norm", norm }, { "lru", lru }, { "out1", out1 }, { "out2", out2 } }
-  return nn.module({ children = children }, function(_, e, done, h, probe)
-    local y, after = lru(norm(e), done, h)
+  return nn.module({ children = children }, function(_, e, done, h, probe, sense)
+    local u = norm(e)
+    if sense then sense(u) end
+    local y, after = lru(u, done, h)
     local g = (probe and probe(y) or y):gelu()
     return e + out1(g) * out2(g), after
-  end), gate
+  end), gate, credit
 end
 
 return {
@@ -85,20 +106,23 @@ return {
   build = function(cfg)
     check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-    local layers, states, decays = {}, {}, {}
+    local layers, states, decays, sensitivities = {}, {}, {}, {}
     for n = 0, cfg.n_layers - 1 do
-      local built, gate = layer(cfg)
+      local built, gate, credit = layer(cfg, "layers." .. n .. ".h")
+      sensitivities[n + 1] = credit
       layers[n + 1], decays[n + 1], states["layers." .. n .. ".h"] = { tostring(n), built }, { gate }, "[B,S]"
     end
     return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states, sizes = { S = 2 * cfg.d_state }, complexity = { step = "2*L*S" }, reads = "vector", decays = decays,
-      forward = function(x, done, state, probe)
+      sensitivities = sensitivities,
+      forward = function(x, done, state, probe, _, _, sense)
         local e, new = embed(x), {}
         for n = 0, cfg.n_layers - 1 do
           local name = "layers." .. n .. "."
           local function seen(y) return probe(name .. "retrieved", y) end
-          e, new[name .. "h"] = layers[n + 1][2](e, cfg.reset and done or nil, state[name .. "h"], probe and seen)
+          e, new[name .. "h"] = layers[n + 1][2](e, cfg.reset and done or nil, state[name .. "h"], probe and seen,
+            sense and function(u) sense(n + 1, u) end)
         end
         return e, new
       end,
