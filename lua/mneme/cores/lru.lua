@@ -44,23 +44,20 @@ local function eigenvalues(cfg)
   return nu, theta, gamma, gate
 end
 
--- For exact credit: re and im of a channel turn into each other, and each depends on both rows of B and on the three constants.
-local function sensitivity(N, B, constants, state)
-  local function own(i) return i end
-  local kinds = { { weight = B, row = own }, { weight = B, row = function(i) return N + i end } }
-  for _, p in ipairs(constants) do kinds[#kinds + 1] = { bias = p, row = own } end
-  local function part(from, across) return { state = state, from = from, count = N, kinds = kinds, across = across } end
-  return { groups = { part(0, 2), part(N, 1) }, run = function(x, done, before)
-    local y, u = ops.linear(x, B), {}
-    u[1], u[2] = y:slice(-1, 0, N), y:slice(-1, N)
-    for k, p in ipairs(constants) do
-      u[2 + k] = ops.expand_time { x = p:reshape(1, N), like = x }:reshape(x:shape()[1], x:shape()[2], N)
-    end
-    local size, angle, scale = (-u[3]:exp()):exp(), u[4]:exp(), u[5]:exp()
-    local _, after = ops.complex_scan { x = ops.concat(u[1] * scale, u[2] * scale), a = ops.concat(size * angle:cos(), size * angle:sin()),
-      done = done, h = before[state] }
-    return { { y = after:slice(-1, 0, N), u = u }, { y = after:slice(-1, N), u = u } }
-  end }
+-- lambda and gamma from their logarithms, [...,N] each.
+local function rates(nu, theta, gamma)
+  local size, angle = (-nu:exp()):exp(), theta:exp()
+  return ops.concat(size * angle:cos(), size * angle:sin()), gamma:exp()
+end
+
+-- For exact credit: real and imaginary part of a channel turn into each other, and each depends on two rows of B and on three constants.
+local function sensitivities(N, B, nu, theta, gamma, state)
+  return { { state = state, count = N, parts = 2, kinds = { { weight = B }, { weight = B, row = N }, { bias = nu }, { bias = theta }, { bias = gamma } },
+    last = function(u, done, h)
+      local lambda, scale = rates(u[3], u[4], u[5])
+      local _, after = ops.complex_scan { x = ops.concat(u[1] * scale, u[2] * scale), a = lambda, done = done, h = ops.concat(h[1], h[2]) }
+      return after:slice(-1, 0, N), after:slice(-1, N)
+    end } }
 end
 
 -- Names nu_log, theta_log, gamma_log [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
@@ -72,13 +69,12 @@ local function unit(cfg, state)
   local named = { { "nu_log", nu }, { "theta_log", theta }, { "gamma_log", gamma }, { "B_re", tensor.view(B, 0, { N, d }) },
     { "B_im", tensor.view(B, N * d, { N, d }) }, { "C_re", C_re }, { "C_im", C_im }, { "D", D } }
   local module = nn.module({ leaves = { nu, theta, gamma, B, C_re, C_im, D }, named = named }, function(_, u, done, h)
-    local size, angle, scale = (-nu:exp()):exp(), theta:exp(), gamma:exp()
-    local lambda = ops.concat(size * angle:cos(), size * angle:sin())
+    local lambda, scale = rates(nu, theta, gamma)
     local into, out = B * ops.concat(scale, scale):reshape(2 * N, 1), ops.concat(C_re, -C_im)
     local states, after = ops.complex_scan { x = ops.linear(u, into), a = lambda, done = done, h = h }
     return ops.linear(states, out) + D * u, after
   end)
-  return module, gate, sensitivity(N, B, { nu, theta, gamma }, state)
+  return module, gate, sensitivities(N, B, nu, theta, gamma, state)
 end
 
 local function layer(cfg, state)
@@ -106,16 +102,16 @@ return {
   build = function(cfg)
     check(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-    local layers, states, decays, sensitivities = {}, {}, {}, {}
+    local layers, states, decays, credit = {}, {}, {}, {}
     for n = 0, cfg.n_layers - 1 do
-      local built, gate, credit = layer(cfg, "layers." .. n .. ".h")
-      sensitivities[n + 1] = credit
+      local built, gate
+      built, gate, credit[n + 1] = layer(cfg, "layers." .. n .. ".h")
       layers[n + 1], decays[n + 1], states["layers." .. n .. ".h"] = { tostring(n), built }, { gate }, "[B,S]"
     end
     return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
       d_out = cfg.d_model, states = states, sizes = { S = 2 * cfg.d_state }, complexity = { step = "2*L*S" }, reads = "vector", decays = decays,
-      sensitivities = sensitivities,
+      sensitivities = credit,
       forward = function(x, done, state, probe, _, _, sense)
         local e, new = embed(x), {}
         for n = 0, cfg.n_layers - 1 do

@@ -22,24 +22,19 @@ local function layer(d_in, d, cfg)
   end
   local b_z = tensor.view(bias, 0, { d })
   if cfg.z_bias ~= 0 then b_z:fill(cfg.z_bias) end
-  local function run(x, done, h)
-    local both = ops.linear(x, w, bias)
-    local z, v = both:slice(-1, 0, d), both:slice(-1, d)
-    local y, after
-    if cfg.space == "real" then y, after = ops.gated_scan { x = z:sigmoid() * v, a = (-z):sigmoid(), done = done, h = h }
-    else y, after = ops.log_scan { x = log_g(v) - (-z):softplus(), a = -z:softplus(), done = done, h = h } end
-    return y, after, { z, v }
+  -- The recurrence, from what both rows give: z and v.
+  local function recur(z, v, done, h)
+    if cfg.space == "real" then return ops.gated_scan { x = z:sigmoid() * v, a = (-z):sigmoid(), done = done, h = h } end
+    return ops.log_scan { x = log_g(v) - (-z):softplus(), a = -z:softplus(), done = done, h = h }
   end
-  local function sensitivity(prefix)
-    local kinds = { { weight = w, bias = bias, row = function(i) return i end }, { weight = w, bias = bias, row = function(i) return d + i end } }
-    return { groups = { { state = prefix .. "h", from = 0, count = d, kinds = kinds } }, run = function(x, done, state)
-      local _, after, u = run(x, done, state[prefix .. "h"])
-      return { { y = after, u = u } }
-    end }
+  local function sensitivities(prefix)
+    return { { state = prefix .. "h", count = d, kinds = { { weight = w, bias = bias }, { weight = w, bias = bias, row = d } },
+      last = function(u, done, h) return select(2, recur(u[1], u[2], done, h)) end } }
   end
-  return nn.module({ leaves = { w, bias }, named = named, decays = { gate_start.forgets("z", b_z, 1) }, sensitivity = sensitivity },
+  return nn.module({ leaves = { w, bias }, named = named, decays = { gate_start.forgets("z", b_z, 1) }, sensitivities = sensitivities },
     function(_, x, done, h)
-      local y, after = run(x, done, h)
+      local both = ops.linear(x, w, bias)
+      local y, after = recur(both:slice(-1, 0, d), both:slice(-1, d), done, h)
       return cfg.space == "real" and y or y:exp(), after
     end)
 end

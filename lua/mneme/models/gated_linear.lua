@@ -7,6 +7,7 @@ local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
 local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local feature_maps = require "mneme.models.axes.feature_maps"
+local gated_linear_credit = require "mneme.models.gated_linear_credit"
 local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
@@ -101,14 +102,15 @@ local function forgetting(cfg, K, p, gate, use)
   return #list > 0 and list or nil
 end
 
-local function attention(cfg, n, K, memory, use, all_decays)
+local function attention(cfg, n, K, memory, use, core)
   local feature, act, H = feature_maps.list[cfg.feature], feature_maps.act(cfg), cfg.n_heads
   local gate = memory.gate or gates.list[cfg.gate]
   local p, at_once = projections(cfg, K, memory, gate)
   for _, name in ipairs { "beta", "gamma", "p_gamma" } do
     if p[name] and cfg[name .. "_bias"] ~= 0 then p[name].bias:fill(cfg[name .. "_bias"]) end
   end
-  all_decays[#all_decays + 1] = forgetting(cfg, K, p, gate, use)
+  core.decays[#core.decays + 1] = forgetting(cfg, K, p, gate, use)
+  if core.sensitivities then core.sensitivities[n + 1] = gated_linear_credit.groups(cfg, K, p, "layers." .. n .. ".") end
   local double, late = cfg.query == "double", act and not at_once
   local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local children, named = { { "out", out } }, {}
@@ -132,7 +134,8 @@ local function attention(cfg, n, K, memory, use, all_decays)
     return feature_maps.map(a, about)
   end
 
-  return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe)
+  return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe, sense)
+    if sense then sense(n + 1, x) end
     local shape = x:shape()
     local T, B = shape[1], shape[2]
     local args = { eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise, done = done }
@@ -215,8 +218,10 @@ function family.build(cfg, given, lenient)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
   local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }
+  core.no_sensitivities = gated_linear_credit.lacks(cfg)
+  core.sensitivities = not core.no_sensitivities and {} or nil
   for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, use, core.decays)) }
+    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, use, core)) }
     for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
     if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
   end
@@ -229,10 +234,10 @@ function family.build(cfg, given, lenient)
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end
-  core.forward = function(x, done, state, probe)
+  core.forward = function(x, done, state, probe, _, _, sense)
     local e, new = embed(x), {}
     done = cfg.reset and done or nil
-    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
+    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe, sense) end
     return e, new
   end
   if memory.lanes then core.cost = function() return cost(cfg, core, memory) end end

@@ -102,7 +102,7 @@ function recurrent.build(cfg, layer, names, gates)
   for n = 0, cfg.n_layers - 1 do
     local built = layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model, cfg)
     layers[n + 1], decays[n + 1] = { tostring(n), built }, built.decays
-    sensitivities[n + 1] = built.sensitivity and built.sensitivity("layers." .. n .. ".")
+    sensitivities[n + 1] = built.sensitivities and built.sensitivities("layers." .. n .. ".")
     for _, p in ipairs(built.named) do has[p[1]] = true end
     for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = "[B,D]" end
   end

@@ -1,19 +1,22 @@
 -- sensitivity.lua -- exact credit: gradients that reach back beyond the window in which a loss was computed, to the episode's first step.
--- A core whose state has a diagonal Jacobian (or one of blocks of two), with gates that are functions of its input alone, keeps for each
--- element of its state how that depends on the few parameters that are its own: S, its sensitivities (Williams and Zipser 1989).  Within a
--- window gradients flow as ever; what they ask of the state in which it began goes on through S (op with_past).  Over a window S is carried by one product a kind
--- of parameter (op carry_sensitivity), whose factors are gradients of the last state, summed: each parameter of an element moves that
--- element alone, so a sum over elements keeps them apart.
--- Exact for a layer's own parameters.  Left out is what parts below a layer (embedding, torso, lower layers) did to its state before the
--- window.
--- A core declares
---   sensitivities   a list, of each layer { groups, run }
---     groups        each: { state = full name, from = its first element, count, kinds, across = number of the group that it turns into,
---                   where the Jacobian is of blocks of two }; kinds: the parameters of an element, each
---                   { weight = [O,D]?, bias = [O]?, row = function(i): the row that belongs to element i, from 0 }
---     run           function(x, done, state) -> of each group { y = [B,...] its elements after the window, u = of each kind [T,B,count]: what
---                   row row(i) gives at a step for element i (weight x + bias; bias alone), of which y is computed }
---   and its forward takes a seventh argument, sense(n, x), to be called with the input of each such layer.
+-- Where the Jacobian of a state is diagonal (or of blocks of two), with gates that are functions of the input alone, each element depends,
+-- through all steps before, on few parameters: the rows that feed it.  How it does are its sensitivities, S (Williams and Zipser 1989).
+-- Within a window gradients flow as ever; what they ask of the state in which it began goes on through S (op with_past).  Over a
+-- window S is carried by one matrix product a kind of row (op carry_sensitivity).  Its factors are gradients of the last state, summed
+-- over elements: as no row's copy moves two of them, the sum keeps them apart.
+-- Exact for a layer's own rows.  Left out is what parts below it (embedding, torso, lower layers) did to its state before the window.
+--
+-- A core declares `sensitivities`, a list of layers, each a list of groups of elements of one state:
+--   state    its full name
+--   from     its first element, counted within an environment; 0 if absent
+--   count    N, how many
+--   parts    2 where N elements and the N after them turn into each other (blocks of two); 1 if absent
+--   kinds    of rows that feed an element, each { weight = [O,D]?, bias = [O]?, row = function(i) or the row of element 0, and so on }
+--   last     function(u, done, h, state) -> its elements after the window, [B,N], a result for each part.  u: of each kind [T,B,N], what the row of an
+--            element gives at a step (weight x + bias; a bias alone); h [B,N], of each part its elements before: a list where there are
+--            two.  Elementwise in all of these.
+-- Its forward takes a seventh argument, sense(n, x), and calls it with the input of each such layer.
+local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local gradients = require "mneme.tensor.gradients"
 local plan = require "mneme.tensor.plan"
@@ -21,22 +24,20 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 ---@class Sensitivities
----@field state table<string, Tensor> leaves: the state in which the window begins, as carry reads it
----@field kinds table[] of every group: { S, next, rows, weight, bias, from, state }
+---@field kinds table[] of every group: { S = of each part [B,N,D], next = likewise, rows, weight, bias, group }; D counts a bias
+---@field state table<string, Tensor> leaves: the state in which a window begins, as `look` reads it
 local Sensitivities = {}
 Sensitivities.__index = Sensitivities
 
-local function kinds_of(self, group, B)
-  local list = {}
-  for k, kind in ipairs(group.kinds) do
-    local R = (kind.weight and kind.weight:shape()[2] or 0) + (kind.bias and 1 or 0)
-    local rows = tensor.new { shape = { group.count }, dtype = "i32" }
-    for i = 0, group.count - 1 do rows:data()[i] = kind.row(i) end
-    list[k] = { S = tensor.new { shape = { B, group.count, R } }, next = tensor.new { shape = { B, group.count, R } }, rows = rows,
-      weight = kind.weight, bias = kind.bias, from = group.from, state = group.state }
-    self.kinds[#self.kinds + 1] = list[k]
+local function new_kind(group, kind, B)
+  local N, R = group.count, (kind.weight and kind.weight:shape()[2] or 0) + (kind.bias and 1 or 0)
+  local rows, first = tensor.new { shape = { N }, dtype = "i32" }, kind.row or 0
+  for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
+  local made = { rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
+  for part = 1, group.parts or 1 do
+    made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
-  return list
+  return made
 end
 
 ---@param core Core
@@ -44,15 +45,21 @@ end
 ---@return Sensitivities all 0: nothing came before
 local function new(core, B)
   if not core.sensitivities then
-    errors.usage(("credit=exact: core %s declares no sensitivities: %s"):format(core.name, core.no_sensitivities or "its state mixes its elements"))
+    errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
   end
-  local self = setmetatable({ core = core, B = B, kinds = {}, groups = {}, state = {} }, Sensitivities)
-  for name in pairs(core.states) do
-    self.state[name] = tensor.new { shape = core:state_shape(name, B), grad = true }
-  end
-  for n, layer in ipairs(core.sensitivities) do
-    self.groups[n] = {}
-    for g, group in ipairs(layer.groups) do self.groups[n][g] = kinds_of(self, group, B) end
+  local self = setmetatable({ core = core, B = B, kinds = {}, layers = {}, state = {} }, Sensitivities)
+  for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
+  for n, groups in ipairs(core.sensitivities) do
+    self.layers[n] = {}
+    for g, group in ipairs(groups) do
+      local kinds = {}
+      for k, kind in ipairs(group.kinds) do
+        kinds[k] = new_kind(group, kind, B)
+        self.kinds[#self.kinds + 1] = kinds[k]
+      end
+      self.layers[n][g] = { group = group, kinds = kinds, before = {} }
+      for part = 1, group.parts or 1 do self.layers[n][g].before[part] = tensor.new { shape = { B, group.count }, grad = true } end
+    end
   end
   self.plan = plan(function(...) self:record(...) end)
   return self
@@ -62,42 +69,78 @@ end
 ---@return integer
 function Sensitivities:floats()
   local n = 0
-  for _, kind in ipairs(self.kinds) do n = n + kind.S:size() / self.B end
+  for _, kind in ipairs(self.kinds) do n = n + #kind.S * kind.S[1]:size() / self.B end
   return n
 end
 
 ---The state in which a window begins, through which gradients go on to what came before.
 ---@param state table<string, Tensor>
----@param leaves table<table, Tensor>? in place of S, by kind: those of a minibatch
+---@param leaves table<table, Tensor[]>? in place of S, by kind: those of a minibatch
 ---@return table<string, Tensor>
 function Sensitivities:with_past(state, leaves)
   local whole = {}
   for name, t in pairs(state) do whole[name] = t end
   for _, kind in ipairs(self.kinds) do
-    whole[kind.state] = ops.with_past { state = whole[kind.state], S = leaves and leaves[kind] or kind.S, w = kind.weight, bias = kind.bias,
-      rows = kind.rows, from = kind.from }
+    local group = kind.group
+    for part, S in ipairs(leaves and leaves[kind] or kind.S) do
+      whole[group.state] = ops.with_past { state = whole[group.state], S = S, w = kind.weight, bias = kind.bias, rows = kind.rows,
+        from = (group.from or 0) + (part - 1) * group.count }
+    end
   end
   return whole
 end
 
--- Elements of a state, [B,count].
-local function elements(self, t, group)
-  return ops.slice { x = ops.reshape(t, { d0 = self.B, d1 = t:size() / self.B }), axis = -1, from = group.from, to = group.from + group.count }
+-- What a kind's rows give for every element, [T,B,N].  made: products that were computed before.
+local function of_rows(kind, x, made)
+  local shape, N = x:shape(), kind.group.count
+  local key = kind.weight or kind.bias
+  if not made[key] and kind.weight then made[key] = ops.linear(x, kind.weight, kind.bias)
+  elseif not made[key] then
+    local O = kind.bias:size()
+    made[key] = ops.reshape(ops.expand_time { x = ops.reshape(kind.bias, { d0 = 1, d1 = O }), like = x }, { d0 = shape[1], d1 = shape[2], d2 = O })
+  end
+  local all = made[key]
+  if kind.first then return ops.slice { x = all, axis = -1, from = kind.first, to = kind.first + N } end
+  return ops.index_select { x = all, index = kind.rows, axis = -1 }
 end
 
--- The window: inputs of every layer, then of each group how its last state depends on the first and on what each step wrote.
+-- A group's window: how its last elements depend on the first and on what each step gave.
+local function look_at(self, layer, x, done, state, made)
+  local group, u, before = layer.group, {}, layer.before
+  for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, x, made) end
+  local after = { group.last(u, done, group.parts and before or before[1], state) }
+  for part, y in ipairs(after) do
+    local wanted = { unpack(before) }
+    for _, t in ipairs(u) do wanted[#wanted + 1] = t end
+    local grads = gradients.grad(ops.sum(y), wanted, { retain = part < #after })
+    local other = group.parts and 3 - part or nil
+    for k, kind in ipairs(layer.kinds) do
+      ops.carry_sensitivity { S = kind.S[part], keep = grads[part], g = grads[#before + k], x = kind.weight and x, into = kind.next[part],
+        other = kind.S[other], across = grads[other] }
+    end
+  end
+end
+
+-- The input of every layer, then all groups.
 function Sensitivities:record(x, done, state)
   local inputs = {}
   tensor.off_tape(self.core.forward, x, done, state, nil, nil, nil, function(n, e) inputs[n] = e end)
-  for n, layer in ipairs(self.core.sensitivities) do
-    local results = layer.run(inputs[n], done, state)
-    for g, group in ipairs(layer.groups) do
-      local grads = gradients.grad(ops.sum(results[g].y), { state[group.state], unpack(results[g].u) }, { retain = g < #results })
-      local keep, across = elements(self, grads[1], group), nil
-      if group.across then across = elements(self, grads[1], layer.groups[group.across]) end
-      for k, kind in ipairs(self.groups[n][g]) do
-        ops.carry_sensitivity { S = kind.S, keep = keep, g = grads[k + 1], x = kind.weight and inputs[n], across = across,
-          other = across and self.groups[n][group.across][k].S, into = kind.next }
+  for n, layers in ipairs(self.layers) do
+    local made = {}
+    for _, layer in ipairs(layers) do look_at(self, layer, inputs[n], done, state, made) end
+  end
+end
+
+-- Row b of a [B,...] state from element `from` on, as a leaf of its own.
+local function copy_before(self)
+  for _, layers in ipairs(self.layers) do
+    for _, layer in ipairs(layers) do
+      local group = layer.group
+      local state = self.state[group.state]
+      local all, N = state:size() / self.B, group.count
+      for part, leaf in ipairs(layer.before) do
+        local from, to = state:data() + (group.from or 0) + (part - 1) * N, leaf:data()
+        for b = 0, self.B - 1 do ffi.copy(to + b * N, from + b * all, 4 * N) end
       end
     end
   end
@@ -109,12 +152,15 @@ end
 ---@param state table<string, Tensor>
 function Sensitivities:look(x, done, state)
   tensor.keep(state, self.state)
+  copy_before(self)
   self.plan(x, done, self.state)
 end
 
 ---The next window begins.
 function Sensitivities:move_on()
-  for _, kind in ipairs(self.kinds) do kind.S:copy(kind.next) end
+  for _, kind in ipairs(self.kinds) do
+    for part, S in ipairs(kind.S) do S:copy(kind.next[part]) end
+  end
 end
 
 return new
