@@ -250,6 +250,7 @@ function M:contents()
   self.agent.module:each(function(name, t) list[#list + 1] = { "agent." .. name, t } end)
   self.extra.module:each(function(name, t) list[#list + 1] = { "extra." .. name, t } end)
   if self.normaliser then self.normaliser:contents(list) end
+  for _, entry in ipairs(self.past and self.past:contents() or {}) do add(entry[1], entry[2]) end
   list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
   list[#list + 1] = { "episodes", self.finished:running(), own = true, optional = true }
   return list

@@ -55,6 +55,21 @@ function Sequences:state_leaves(n)
   return state
 end
 
+---Leaves that `take` fills with the sensitivities with which the sequences began (credit=exact, whose rollout is one piece), by kind.
+---@param n integer
+---@return table<table, Tensor[]>
+function Sequences:sensitivity_leaves(n)
+  local leaves = {}
+  for _, kind in ipairs(self.learner.past.kinds) do
+    leaves[kind] = {}
+    for part, S in ipairs(kind.S) do
+      local _, N, R = unpack(S:shape())
+      leaves[kind][part] = add(self, { S:data() }, 1, 4 * N * R, tensor.new { shape = { n, N, R } }, n)
+    end
+  end
+  return leaves
+end
+
 ---Put the sequences in a new order, a function of (seed, number).
 function Sequences:shuffle(seed, number)
   local order, dice, n = self.order, self.dice, self.count

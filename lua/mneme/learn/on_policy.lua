@@ -6,6 +6,7 @@
 --   reset_on_done  is it reset where an episode begins?
 --   context        it is reset after that many observations (0: never)
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
+--   credit         exact: they go on beyond the rollout, to where the episode began (models/sensitivity.lua)
 local ffi = require "ffi"
 local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
@@ -21,6 +22,7 @@ local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
 local reference = lazy "mneme.envs.reference"
+local sensitivity = lazy "mneme.models.sensitivity"
 local schedule = require("mneme.runs.learner_settings").schedule
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
@@ -45,6 +47,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions, of several numbers [T,B,size]
+---@field past Sensitivities? with credit=exact
 ---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
@@ -55,7 +58,7 @@ OnPolicy.defaults = {
   num_steps = 128, lr = 1e-3, adam_eps = 1e-8, entropy_coef = 0.01,
   gamma = 0.99, lambda = 0.95, value_coef = 0.5, bootstrap_truncated = true, lr_schedule = "constant", warmup = 0,
   beta1 = 0.9, beta2 = 0.999, weight_decay = 0, max_norm = 0.5,
-  carry = true, reset_on_done = true, horizon = 0, context = 0, stop_score = -1,
+  carry = true, reset_on_done = true, horizon = 0, context = 0, credit = "window", stop_score = -1,
   norm_obs = false, clip_obs = 10, norm_reward = false, clip_reward = 0, aux_coef = 1,
 }
 
@@ -105,6 +108,7 @@ local function piece_of(self, first, rows)
   local function probe(name, t) piece.probes[name] = t return t end
   piece.act = plan(function(seen, cleared, state, told)
     local logits, values, after
+    if self.past then state = self.past:with_past(state) end
     logits, values, after, piece.core_output = self:forward(seen, cleared, state, probe, told)
     return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
@@ -119,6 +123,14 @@ local function again(self, piece)
   local x, resets, previous = inputs(self, piece.first, piece.to, false)
   local logits, values, _, core_output = self.agent(x, resets, piece.state, nil, previous)
   return { logits = logits, values = values, core_output = core_output }
+end
+
+-- What credit=exact needs: sensitivities of every environment, and the rollout as the core reads it.
+local function reach_back(self, what)
+  if self.horizon > 0 or not self.carry then
+    errors.usage(("%s: credit=exact connects rollouts, which %s cuts"):format(what, self.carry and "horizon" or "carry=0"))
+  end
+  self.past = sensitivity(self.agent.core, self.B, function(...) return self.agent:features(...) end)
 end
 
 -- This rank's share of the environments.
@@ -176,6 +188,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
+  if self.credit == "exact" then reach_back(self, what) end
   batch.make(self)
   self.optimiser = optim.adamw(self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
@@ -288,6 +301,10 @@ function OnPolicy:rollout()
   self.env:rolled()
   count_episodes(self)
   self.step = self.step + T * self.num_envs
+  if self.past then
+    if not self.rolled then self.rolled = { inputs(self, 0, T, false) } end
+    self.past:look(self.rolled[1], self.rolled[2], self.pieces[1].state, self.rolled[3])
+  end
 end
 
 -- ---- methods that the trainer calls ----
@@ -321,7 +338,9 @@ end
 ---@return boolean fine
 function OnPolicy:advance()
   self:rollout()
-  return self.T * self.num_envs, self:update()
+  local fine = self:update()
+  if self.past then self.past:move_on() end
+  return self.T * self.num_envs, fine
 end
 
 ---What share of the training was done before this update: for schedules of one's own, which a resume with other steps then continues.
@@ -366,7 +385,8 @@ end
 ---One line: which agent, on what.
 ---@return string
 function OnPolicy:headline()
-  return ("%s on %s, %d parameters"):format(self.agent.core.name, self.env.id, self.agent.module:count())
+  local past = self.past and (", credit=exact by %.1f MiB of sensitivities"):format(2 * 4 * self.past:floats() * self.B / 2 ^ 20) or ""
+  return ("%s on %s, %d parameters%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(), past)
 end
 
 ---A warning before training: the core forgets far sooner than the environment asks.

@@ -61,7 +61,7 @@ local function make_minibatch(self)
   local function leaf(buffer) return self.sequences:leaf_of(buffer, n) end
   local m = { x = leaf(self.inputs), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
     values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
-    state = self.sequences:state_leaves(n), n = n }
+    state = self.sequences:state_leaves(n), sensitivities = self.past and self.sequences:sensitivity_leaves(n), n = n }
   for name, t in pairs(self.previous or {}) do
     m.previous = m.previous or {}
     m.previous[name] = leaf(t)
@@ -74,7 +74,8 @@ end
 ---@return Batch
 function PPO:batch()
   local m = self.minibatch
-  local logits, values, _, core_output, features = self.agent(m.x, m.resets, m.state, nil, m.previous)
+  local state = self.past and self.past:with_past(m.state, m.sensitivities) or m.state
+  local logits, values, _, core_output, features = self.agent(m.x, m.resets, state, nil, m.previous)
   m.logits = logits
   return batches.of { observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
     core_output = core_output, logits = logits, policy = self.agent:distribution(logits), values = values, returns = m.returns, advantages = m.advantages,

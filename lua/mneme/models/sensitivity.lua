@@ -42,12 +42,13 @@ end
 
 ---@param core Core
 ---@param B integer environments
+---@param features (fun(...): Tensor)? what the core reads [T,B,d_in], of the tensors that `look` is given; nil: they are that
 ---@return Sensitivities all 0: nothing came before
-local function new(core, B)
+local function new(core, B, features)
   if not core.sensitivities then
     errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
   end
-  local self = setmetatable({ core = core, B = B, kinds = {}, layers = {}, state = {} }, Sensitivities)
+  local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
   for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
   for n, groups in ipairs(core.sensitivities) do
     self.layers[n] = {}
@@ -122,9 +123,13 @@ local function look_at(self, layer, x, done, state, made)
 end
 
 -- The input of every layer, then all groups.
-function Sensitivities:record(x, done, state)
+function Sensitivities:record(x, done, state, more)
   local inputs = {}
-  tensor.off_tape(self.core.forward, x, done, state, nil, nil, nil, function(n, e) inputs[n] = e end)
+  tensor.off_tape(function()
+    local read = self.features and self.features(x, more) or x
+    self.core.forward(read, done, state, nil, nil, nil, function(n, e) inputs[n] = e end)
+  end)
+  if self.core.config.reset == false then done = nil end
   for n, layers in ipairs(self.layers) do
     local made = {}
     for _, layer in ipairs(layers) do look_at(self, layer, inputs[n], done, state, made) end
@@ -147,13 +152,24 @@ local function copy_before(self)
 end
 
 ---Look at the window that began in `state`: what S will be after it, for `move_on`.
----@param x Tensor [T,B,d_in] what the core read
+---@param x Tensor [T,B,...] what `features` reads
 ---@param done Tensor [T,B]
 ---@param state table<string, Tensor>
-function Sensitivities:look(x, done, state)
+---@param more table<string, Tensor>? for `features`, too
+function Sensitivities:look(x, done, state, more)
   tensor.keep(state, self.state)
   copy_before(self)
-  self.plan(x, done, self.state)
+  if self.plan.recorded then self.plan:run() else self.plan(x, done, self.state, more) end
+end
+
+---All that a checkpoint holds of them: { name, tensor }, in order.
+---@return table[]
+function Sensitivities:contents()
+  local list = {}
+  for k, kind in ipairs(self.kinds) do
+    for part, S in ipairs(kind.S) do list[#list + 1] = { ("sensitivity.%d.%d"):format(k - 1, part - 1), S } end
+  end
+  return list
 end
 
 ---The next window begins.
