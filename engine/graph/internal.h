@@ -44,7 +44,8 @@ typedef struct mn_record {       /* one tensor */
   uint64_t changed;              /* leaf that owns its values: ctx->changes when they changed in place last */
   bool   dead;                   /* leaf: freed by its owner, kept while pinned */
   bool   read;                   /* leaf, in mn_collect: a node that stays reads it */
-  bool   sought;                 /* leaf, in mn_grad: its gradient is wanted */
+  bool   sought;                 /* in mn_grad: its gradient is wanted */
+  bool   leads;                  /* of a plan that records, in mn_grad: it was computed from one whose gradient is wanted */
   mn_tensor keeps;               /* computed: the leaf that backward copies its gradient into, if there still is one */
   int    pins;                   /* leaf: plans and views that use it */
   struct mn_record *of;          /* leaf view, or computed by an alias: whose numbers these are */

@@ -339,7 +339,7 @@ static int node_backward(mn_ctx *mn, mn_node *node) {
     b.in[i].grad = NULL;
     if (!r || !(node->lends >> i & 1) || !r->wants_grad || r->dtype != MN_F32) continue;
     const bool leaf = r->slot < 0 && !r->plan;
-    if (leaf && mn->seeks && !r->sought) continue;
+    if (mn->seeks && !r->sought && (leaf || (mn->recording && r->plan == mn->recording && !r->leads))) continue;
     any = true;
     const bool in_body = mn->recording && mn->recording->body;      /* a leaf stands for a row's, which is always added to */
     if (leaf && mn->recording && !in_body && !mn->seeks) {       /* replays store only what this plan empties itself, and else add */
@@ -536,6 +536,20 @@ static void restore_sought(const sought *before) {
   if (r->slot < 0 && !r->plan) r->grad = before->grad, r->fresh = before->fresh;
 }
 
+/* Which tensors of the plan that records were computed from one that is sought: the walk goes no other way. */
+static void mark_ways(mn_node *newest) {
+  mn_node *node = newest;
+  while (node && node->older) node = node->older;
+  for (; node; node = node->newer) {
+    bool leads = false;
+    for (int i = 0; i < node->call.n_in; i++) {
+      const mn_record *r = node->in[i];
+      leads |= r && (r->sought || r->leads || (r->plan && r->plan != node->out[0]->plan));
+    }
+    for (int i = 0; i < node->call.n_out; i++) node->out[i]->leads = leads;
+  }
+}
+
 int mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const mn_tensor *into, bool retain) {
   sought *before = calloc((size_t)n + 1, sizeof *before);
   int set = 0, result = before ? 0 : mn_fail(mn, "out of memory");
@@ -543,6 +557,7 @@ int mn_grad(mn_ctx *mn, const mn_tensor *loss, int n, const mn_tensor *of, const
     result = seek(mn, &of[set], &into[set], &before[set]);
     set += !result;
   }
+  if (!result && mn->recording) mark_ways(mn->recording->tape.newest);
   mn->seeks = true;
   if (!result) result = mn_backward(mn, loss, retain);
   mn->seeks = false;

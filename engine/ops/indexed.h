@@ -50,10 +50,12 @@ static inline int mn_indexed_shape(mn_call *c, int which) {
 /* z = x at the indices, in the rows r = (o, k) from .. end-1. */
 #define MN_TAKE(T, missing) do { \
     const T *x_ = (const T *)x; \
+    long o = from / s->K, k = from % s->K; \
     for (long r = from; r < end; r++) { \
-      const int32_t *index = s->index + r / s->K * s->of_outer + r % s->K * s->of_k; \
-      const T *row = x_ + r / s->K * s->size * s->inner; \
+      const int32_t *index = s->index + o * s->of_outer + k * s->of_k; \
+      const T *row = x_ + o * s->size * s->inner; \
       T *to = (T *)z + r * s->inner; \
+      if (++k == s->K) k = 0, o++; \
       for (long i = 0; i < s->inner; i++) { \
         const int32_t at = index[i * s->of_inner]; \
         to[i] = at >= 0 && at < s->size ? row[at * s->inner + i] : missing; \

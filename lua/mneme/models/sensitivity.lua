@@ -29,11 +29,14 @@ local ops = tensor.ops
 local Sensitivities = {}
 Sensitivities.__index = Sensitivities
 
+-- Kinds with the same key give the same numbers.
 local function new_kind(group, kind, B)
   local N, R = group.count, (kind.weight and kind.weight:shape()[2] or 0) + (kind.bias and 1 or 0)
   local rows, first = tensor.new { shape = { N }, dtype = "i32" }, kind.row or 0
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
-  local made = { rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
+  local list = {}
+  for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
+  local made = { key = table.concat(list, ","), rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
   for part = 1, group.parts or 1 do
     made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
@@ -94,15 +97,19 @@ end
 -- What a kind's rows give for every element, [T,B,N].  made: products that were computed before.
 local function of_rows(kind, x, made)
   local shape, N = x:shape(), kind.group.count
-  local key = kind.weight or kind.bias
-  if not made[key] and kind.weight then made[key] = ops.linear(x, kind.weight, kind.bias)
-  elseif not made[key] then
-    local O = kind.bias:size()
-    made[key] = ops.reshape(ops.expand_time { x = ops.reshape(kind.bias, { d0 = 1, d1 = O }), like = x }, { d0 = shape[1], d1 = shape[2], d2 = O })
+  local leaf = kind.weight or kind.bias
+  local has = made[leaf] or {}
+  made[leaf] = has
+  if not has.all and kind.weight then has.all = ops.linear(x, kind.weight, kind.bias)
+  elseif not has.all then
+    local O = leaf:size()
+    has.all = ops.reshape(ops.expand_time { x = ops.reshape(leaf, { d0 = 1, d1 = O }), like = x }, { d0 = shape[1], d1 = shape[2], d2 = O })
   end
-  local all = made[key]
-  if kind.first then return ops.slice { x = all, axis = -1, from = kind.first, to = kind.first + N } end
-  return ops.index_select { x = all, index = kind.rows, axis = -1 }
+  if not has[kind.key] then
+    has[kind.key] = kind.first and ops.slice { x = has.all, axis = -1, from = kind.first, to = kind.first + N }
+      or ops.index_select { x = has.all, index = kind.rows, axis = -1 }
+  end
+  return has[kind.key]
 end
 
 -- A group's window: how its last elements depend on the first and on what each step gave.
@@ -159,7 +166,7 @@ end
 function Sensitivities:look(x, done, state, more)
   tensor.keep(state, self.state)
   copy_before(self)
-  if self.plan.recorded then self.plan:run() else self.plan(x, done, self.state, more) end
+  self.plan(x, done, self.state, more)
 end
 
 ---All that a checkpoint holds of them: { name, tensor }, in order.
