@@ -1,0 +1,102 @@
+-- test_sensitivity.lua -- exact credit: over windows of any length, with episodes that end within them, gradients add up to those of
+-- backpropagation through all steps, for every core that has sensitivities.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local rig = require "tests.support.core_rig"
+local mn = require "mneme"
+local cores = require "mneme.models.core"
+local sensitivity = require "mneme.models.sensitivity"
+local ops = require("mneme.tensor.tensor").ops
+
+local T, B = 29, 3
+local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 3, d_ffn = 4, d_state = 3, eta = 2 }
+
+-- Settings that change the recurrence of a core, beside core_rig's.
+local more = { { "mingru", z_bias = -2 }, { "agalite", r = 5 }, { "agalite_long", r = 1 }, { "agalite_cossin", r = 5 }, { "agalite", reset = false } }
+local function configured(case)
+  local definition, config = cores.definition(case[1]), {}
+  for _, set in ipairs { small, case } do
+    for key, value in pairs(set) do if key ~= 1 and definition.config[key] ~= nil then config[key] = value end end
+  end
+  return cores.new(case[1], config, true)
+end
+local cases = rig.cases()
+for _, case in ipairs(more) do cases[#cases + 1] = { name = case[1] .. " more", settings = case } end
+
+local function rows(x, from, to)
+  local shape = x:shape()
+  local bytes = x:size() / shape[1] * (x:dtype() == "u8" and 1 or 4)
+  shape[1] = to - from
+  local y = mn.tensor { shape = shape, dtype = x:dtype() }
+  ffi.copy(y:data(), ffi.cast("char *", x:data()) + from * bytes, (to - from) * bytes)
+  return y
+end
+
+local function random(...)
+  local x = mn.tensor { shape = { ... } }
+  x:copy(mn.randn(...))
+  return x
+end
+
+-- Gradients of the rows that have sensitivities, of sum(weights * tanh(y)), in windows that end at `ends`.
+local function gradients(core, data, ends, exact)
+  local past, state, from, list = exact and sensitivity(core, B), core:initial(B), 0, {}
+  for _, p in ipairs(core:parameters()) do p:zero_grad() end
+  for _, to in ipairs(ends) do
+    local x, done, weights = rows(data.x, from, to), rows(data.done, from, to), rows(data.weights, from, to)
+    local y, after = core(x, done, past and past:with_past(state) or state)
+    ops.sum(y:tanh() * weights):backward()
+    if past then
+      past:look(x, done, state)
+      past:move_on()
+    end
+    state, from = {}, to
+    for name, s in pairs(after) do state[name] = mn.keep(s:detach()) end
+  end
+  for _, groups in ipairs(core.sensitivities) do
+    for _, group in ipairs(groups) do
+      for _, kind in ipairs(group.kinds) do
+        for _, leaf in pairs { kind.weight or false, kind.bias or false } do if leaf then list[#list + 1] = leaf:grad() end end
+      end
+    end
+  end
+  local numbers = {}
+  for i, g in ipairs(list) do
+    numbers[i] = {}
+    for k = 0, g:size() - 1 do numbers[i][k] = g:data()[k] end
+  end
+  return numbers
+end
+
+-- The largest difference of two lists, of the largest number of the second.
+local function apart(got, want)
+  local scale, most = 0, 0
+  for i, w in ipairs(want) do
+    for k = 0, #w do scale, most = math.max(scale, math.abs(w[k])), math.max(most, math.abs(got[i][k] - w[k])) end
+  end
+  return most / scale
+end
+
+local function check(name, case)
+  local core = configured(case)
+  if not core.sensitivities then return false end
+  t.test(name .. ": windows with a past add up to the whole", function()
+    mn.manual_seed(7)
+    local data = { x = random(T, B, core.config.d_in), weights = random(T, B, core.d_out), done = mn.tensor { shape = { T, B }, dtype = "u8" } }
+    for _, at in ipairs { 11 * B, 16 * B + 1, 17 * B + 1, 8 * B + 2 } do data.done:data()[at] = 1 end
+    local whole = gradients(core, data, { T })
+    t.near(apart(gradients(core, data, { 8, 16, 24, T }, true), whole), 0, 1e-5, "windows of 8")
+    t.near(apart(gradients(core, data, { 1, 2, 9, 22, T }, true), whole), 0, 1e-5, "windows of 1, 1, 7, 13, 7")
+    t.ok(apart(gradients(core, data, { 8, 16, 24, T }), whole) > 1e-3, "without a past they do not")
+    mn.clear_tape()
+  end)
+  return true
+end
+
+local count = 0
+for _, case in ipairs(cases) do count = count + (check(case.name, case.settings) and 1 or 0) end
+t.test("cores have sensitivities", function() t.ok(count >= 25, count .. " cases") end)
+
+t.test("others say why they have none", function()
+  for _, name in ipairs { "gru", "performer", "delta", "gtrxl" } do t.fails(function() sensitivity(configured { name }, 1) end, "no sensitivities of " .. name) end
+end)
