@@ -66,6 +66,7 @@ local cases = { agalite = { 84, "" }, galite = { 22, "core=galite core.eta=2" },
   ppo = { 22, "learner=ppo core=gru core.d_model=16 horizon=16 context=7 previous=action,reward" },
   signs = { 22, "learner=ppo core.approximation=random_sign previous=reward carry=0 weight_decay=0.1" },
   settings = { 22, "core=gru core.d_model=16 horizon=8 context=9 previous=action lr_schedule=inverse_root warmup=30" },
+  exact = { 22, "learner=ppo core=mingru core.d_model=16 credit=exact" },
   decay = { 22, "core=gru core.d_model=16 lr_schedule=cosine" } }
 for name, case in pairs(cases) do
   local updates, options = case[1], case[2]

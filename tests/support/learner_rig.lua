@@ -29,8 +29,9 @@ function rig.learner(make, case, cfg, sizes)
   local env = settings.env or mn.env("tmaze", { corridor = settings.corridor, num_envs = settings.num_envs, seed = settings.seed,
     time_limit = settings.time_limit })
   mn.manual_seed(settings.seed)
-  local more = settings.previous and { d_in = 16 + env.action_space.n + 1 }
-  local c = settings.env and case or rig.small_core(case, more or sizes)
+  local more = { d_in = settings.previous and 16 + env.action_space.n + 1 or nil }
+  for key, value in pairs(sizes or {}) do more[key] = value end
+  local c = settings.env and case or rig.small_core(case, more)
   local agent = mn.agent { env = env, core = c, hidden = settings.hidden, previous = settings.previous }
   local l = make(settings, env, agent)
   l:begin()
