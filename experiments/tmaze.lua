@@ -9,7 +9,7 @@ local cfg = mn.config({
   quick = { corridor = 10, steps = 5e5, hidden = 64, lr = 1e-3, entropy_coef = 0.01,
     core = { "agalite", n_layers = 1, d_model = 64, d_head = 32, d_ffn = 64 } },
 }, {
-  corridor = { "cells from the cue to the junction", range = { 2, 256 } },
+  corridor = { "cells from the cue to the junction", range = { 2, 2048 } },
   published = {                            -- learner settings of the released configuration
     agalite = { lr = 1e-4, entropy_coef = 0.001 },
     galite = { lr = 1e-4, entropy_coef = 0.001 },

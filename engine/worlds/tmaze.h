@@ -8,6 +8,7 @@
 enum { TMAZE_UP, TMAZE_DOWN, TMAZE_LEFT, TMAZE_RIGHT, TMAZE_ACTIONS };
 enum { TMAZE_UNKNOWN = TMAZE_ACTIONS };          /* the cue, in the picture of an observation */
 enum { TMAZE_CORRIDOR, TMAZE_DISTRACTORS };      /* parameters */
+enum { TMAZE_LONGEST = 2048 };                   /* corridor: as .params of both say */
 
 typedef struct tmaze {
   int16_t corridor, distractors; /* cells of the corridor, the junction included; bits of noise */
@@ -41,7 +42,7 @@ MN_FN bool tmaze_valid(const tmaze *m, const mn_io *io) {
          m->position >= 0 && m->position < m->corridor && m->cue <= TMAZE_DOWN && m->shown <= 1;
 }
 
-#define TMAZE_SETTABLE "cue=up|down position=0[0..255]"
+#define TMAZE_SETTABLE "cue=up|down position=0[0..2047]"
 
 /* cue, then position. */
 MN_FN bool tmaze_set(tmaze *m, const mn_io *io, int fact, double value) {
@@ -89,7 +90,7 @@ static inline int tmaze_truth(const tmaze *m, const mn_io *io, const char **name
 ** limit, which the probabilities of the positions, step by step, give. */
 static inline void tmaze_reference(const double *param, int time_limit, mn_reference *out) {
   const int end = (int)param[TMAZE_CORRIDOR] - 1;
-  double at[256] = { 1 }, turned = 0;
+  double at[TMAZE_LONGEST] = { 1 }, turned = 0;
   for (int step = 0; step < time_limit; step++) {
     double before = 0.25 * at[0];              /* left at 0 stays there */
     turned += 0.5 * at[end];

@@ -23,8 +23,9 @@ static inline void tmaze_draw(const tmaze *m, const mn_io *io, mn_canvas *c) {
   mn_canvas_add(c, MN_RECT, walls, end - wall, -half - arm - wall, tall + 2 * wall,
                 tall + 2 * (arm + wall));
   mn_canvas_add(c, MN_RECT, floor, left, -half, end + tall - left, tall);
-  for (int i = 1; (float)i + 1 <= end; i += 2)
-    mn_canvas_add(c, MN_RECT, tile, (float)i, -half, 1, tall);
+  const int wide = 1 + m->corridor / 257;          /* cells of a tile */
+  for (int i = wide; (float)(i + wide) <= end; i += 2 * wide)
+    mn_canvas_add(c, MN_RECT, tile, (float)i, -half, (float)wide, tall);
   tmaze_arm(c, end, -half - arm, tall, m->cue, TMAZE_UP);
   tmaze_arm(c, end, half, tall, m->cue, TMAZE_DOWN);
   if (m->cue == TMAZE_UNKNOWN) {
