@@ -4,6 +4,7 @@
 #include <string.h>
 #include "op.h"
 
+enum { BLOCK = 64 };             /* elements */
 enum { IN_S, IN_KEEP, IN_G, IN_X, IN_OTHER, IN_ACROSS, IN_INTO };
 
 static int shape(mn_call *c) {
@@ -32,9 +33,12 @@ static void carry(mn_call *c, long b) {
     if (a != 0) MN_PRAGMA(omp simd) for (int j = 0; j < R; j++) to[j] += a * beside[j];
   }
   if (D) mn_gemm_one(true, false, N, D, T, g, B * N, x->data + b * D, B * D, into, R, true);
-  if (R > D)
-    for (int t = 0; t < T; t++)
-      for (int i = 0; i < N; i++) into[(long)i * R + D] += g[(long)t * B * N + i];
+  for (int from = 0; R > D && from < N; from += BLOCK) {
+    const int n = N - from < BLOCK ? N - from : BLOCK;
+    float sum[BLOCK] = { 0 };
+    for (int t = 0; t < T; t++) MN_PRAGMA(omp simd) for (int i = 0; i < n; i++) sum[i] += g[(long)t * B * N + from + i];
+    for (int i = 0; i < n; i++) into[(long)(from + i) * R + D] += sum[i];
+  }
 }
 
 static void forward(mn_call *c) {
