@@ -6,7 +6,7 @@
 --   reset_on_done  is it reset where an episode begins?
 --   context        it is reset after that many observations (0: never)
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
---   credit         exact: they go on beyond the rollout, to where the episode began (models/sensitivity.lua)
+--   credit         exact: they go on beyond the rollout, to where the episode began (learn/sensitivity.lua)
 local ffi = require "ffi"
 local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
@@ -22,7 +22,7 @@ local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
 local reference = lazy "mneme.envs.reference"
-local sensitivity = lazy "mneme.models.sensitivity"
+local sensitivity = lazy "mneme.learn.sensitivity"
 local schedule = require("mneme.runs.learner_settings").schedule
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
@@ -47,7 +47,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field played Tensor [T,B] actions, of several numbers [T,B,size]
----@field past Sensitivities? with credit=exact
+---@field past table? with credit=exact: sensitivity.lua
 ---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}

@@ -23,9 +23,8 @@ local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
----@class Sensitivities
----@field kinds table[] of every group: { S = of each part [B,N,D], next = likewise, rows, weight, bias, group }; D counts a bias
----@field state table<string, Tensor> leaves: the state in which a window begins, as `look` reads it
+-- kinds: of every group { S = of each part [B,N,D], next = likewise, rows, weight, bias, group }; D counts a bias.  state: leaves, the state in
+-- which a window begins, as `look` reads it.
 local Sensitivities = {}
 Sensitivities.__index = Sensitivities
 
@@ -41,32 +40,6 @@ local function new_kind(group, kind, B)
     made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
   return made
-end
-
----@param core Core
----@param B integer environments
----@param features (fun(...): Tensor)? what the core reads [T,B,d_in], of the tensors that `look` is given; nil: they are that
----@return Sensitivities all 0: nothing came before
-local function new(core, B, features)
-  if not core.sensitivities then
-    errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
-  end
-  local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
-  for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
-  for n, groups in ipairs(core.sensitivities) do
-    self.layers[n] = {}
-    for g, group in ipairs(groups) do
-      local kinds = {}
-      for k, kind in ipairs(group.kinds) do
-        kinds[k] = new_kind(group, kind, B)
-        self.kinds[#self.kinds + 1] = kinds[k]
-      end
-      self.layers[n][g] = { group = group, kinds = kinds, before = {} }
-      for part = 1, group.parts or 1 do self.layers[n][g].before[part] = tensor.new { shape = { B, group.count }, grad = true } end
-    end
-  end
-  self.plan = plan(function(...) self:record(...) end)
-  return self
 end
 
 ---Numbers of one environment.
@@ -130,7 +103,7 @@ local function look_at(self, layer, x, done, state, made)
 end
 
 -- The input of every layer, then all groups.
-function Sensitivities:record(x, done, state, more)
+local function record(self, x, done, state, more)
   local inputs = {}
   tensor.off_tape(function()
     local read = self.features and self.features(x, more) or x
@@ -141,6 +114,32 @@ function Sensitivities:record(x, done, state, more)
     local made = {}
     for _, layer in ipairs(layers) do look_at(self, layer, inputs[n], done, state, made) end
   end
+end
+
+---@param core Core
+---@param B integer environments
+---@param features (fun(...): Tensor)? what the core reads [T,B,d_in], of the tensors that `look` is given; nil: they are that
+---@return table sensitivities, all 0: nothing came before
+local function new(core, B, features)
+  if not core.sensitivities then
+    errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
+  end
+  local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
+  for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
+  for n, groups in ipairs(core.sensitivities) do
+    self.layers[n] = {}
+    for g, group in ipairs(groups) do
+      local kinds = {}
+      for k, kind in ipairs(group.kinds) do
+        kinds[k] = new_kind(group, kind, B)
+        self.kinds[#self.kinds + 1] = kinds[k]
+      end
+      self.layers[n][g] = { group = group, kinds = kinds, before = {} }
+      for part = 1, group.parts or 1 do self.layers[n][g].before[part] = tensor.new { shape = { B, group.count }, grad = true } end
+    end
+  end
+  self.plan = plan(function(...) record(self, ...) end)
+  return self
 end
 
 -- Row b of a [B,...] state from element `from` on, as a leaf of its own.

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local cores = require "mneme.models.core"
-local sensitivity = require "mneme.models.sensitivity"
+local sensitivity = require "mneme.learn.sensitivity"
 local ops = require("mneme.tensor.tensor").ops
 
 local T, B = 29, 3
