@@ -18,7 +18,6 @@ local readers = {
   ["lua/mneme/base/engine.lua"] = PROGRAM,
   ["lua/mneme/base/files.lua"] = "(reads for all others)",
   ["lua/mneme/base/errors.lua"] = PROGRAM,
-  ["lua/mneme/base/lua_traps.lua"] = PROGRAM,
   ["lua/mneme/base/luajit_pairs.lua"] = PROGRAM,
   ["lua/mneme/base/progress.lua"] = OWN,
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
