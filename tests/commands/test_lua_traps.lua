@@ -1,5 +1,5 @@
 -- test_lua_traps.lua -- mistakes of those who come from Python or C get an error that says what Lua writes: a dot for a colon over all
--- public classes, ops and functions, undefined names, syntax of other languages.
+-- public classes, ops and functions, undefined names.
 local t = require "tests.harness"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -100,8 +100,6 @@ t.test("errors of running code say what was probably meant", function()
     { "local cfg = { a = { d_model = 3 } } print(cfg.a.dmodel.x)", "did you mean 'd_model'" },
     { "local o = { name = 1 } o:go()", "attempt to call method 'go' %(a nil value%) %(it has name%)" },
     { "local t = { 1 } print(t[0] + 1)", "Lua's lists begin at 1" },
-    { "print('a' + 'b')", "a .. b joins texts; %+ adds numbers" }, { "print('a' .. {})", "tostring%(x%) makes a text of anything" },
-    { "for x in { 1, 2 } do print(x) end", "for i, x in ipairs%(list%) do goes through a list" },
     { "local C = {} C.__index = C function C:go() return self.x end local c = setmetatable({}, C) c.go(3)", "a method is called with a colon" },
     { "local mn = require 'mneme' mn.nn.linear(2, 2).forward(3)", "attempt to call field 'forward'" },
     { "local net = require 'mneme'.nn.linear(2, 2) net:forward(3)", "a module is called like a function: net%(x%)" },
@@ -117,8 +115,7 @@ end)
 
 t.test("a global variable that is not there is an error where a script reads it, and nowhere else", function()
   for _, case in ipairs {
-    { "print(None)", "there is no variable 'None' %(Lua writes nil%)" }, { "for i in range(3) do print(i) end", "Lua writes for i = 1, n do" },
-    { "local x = len({})", "Lua writes #list" }, { "return torch.zeros(3)", "local mn = require" }, { "print(tostrin(3))", "did you mean 'tostring'" },
+    { "print(None)", "there is no variable 'None'" }, { "print(tostrin(3))", "did you mean 'tostring'" },
     { "local agent = 3 local function f() return agnet end f()", "there is no variable 'agnet' %(did you mean 'agent'%?%)" },
   } do
     local e = t.ok(said(case[1]), case[1])
@@ -129,26 +126,6 @@ t.test("a global variable that is not there is an error where a script reads it,
   rawset(_G, "mine", nil)
 end)
 
--- ---- syntax ----
-
-t.test("what does not load says what Lua writes", function()
-  for code, words in pairs {
-    ["if x != 1 then end"] = "Lua writes ~= for !=", ["x += 1"] = "write x = x + 1", ["x++"] = "write x = x + 1", ["if x && y then end"] = "Lua writes and",
-    ["if x || y then end"] = "Lua writes or", ["if !x then end"] = "Lua writes not x", ["local t = { 'a': 1 }"] = "a table is { name = value }",
-    ["x = [1, 2]"] = "a list is { 1, 2 }", ["x = y[1:2]"] = "x:slice", ["def f(x):\n  return 1"] = "instead of def, Lua writes function",
-    ["if x then\n  elif y then end"] = "instead of elif, Lua writes elseif",
-    ["if x then y()\nelse if y then x() end"] = "instead of else if, Lua writes elseif",
-    ["y = 1 # note"] = "a comment begins with --", ["x = y ** 2"] = "Lua writes x ^ y", ["while x do\n  continue\nend"] = "goto continue",
-    ["x = a ? b : c"] = "a and b or c", ["for (i = 0; i < 3; i++) {}"] = "for i = 1, n do", ["function f() { return 1 }"] = "a block ends with `end`",
-    ["x = lambda y: y"] = "instead of lambda", ["import torch"] = "require \"mneme\"", ["while true:\n  x()"] = "while x do ... end",
-    ["try:\n  x = 1"] = "pcall", ["x = y // 2"] = "math.floor(x / y)", ["y = x @ w"] = "x:matmul(y)", ["let x = 1"] = "local x = ...",
-    ["with torch.no_grad():\n  x()"] = "mn.no_grad(function", ["local y = = 2"] = "a syntax error: on this line or shortly before",
-    ["-- from here on\nx = = 2"] = "a syntax error",
-  } do
-    local e = t.ok(said("local x, y, a, b, c, w = 1, 2, 3, 4, 5, 6", code), code)
-    t.ok(e:find("script.lua:%d+: ") and e:find(words, 1, true), code .. ": " .. e)
-  end
-end)
 
 t.test("the command line and the repl print the same", function()
   local path = saved { "local mn = require 'mneme'", "local env = mn.env('tmaze', { num_envs = 2 })", "env.step { 0, 0 }" }

@@ -40,10 +40,9 @@ t.test("repl: ? explains functions and ops", function()
   t.ok(said:find("mn.plot(what, options)", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
 end)
 
-t.test("repl: tensors show their shape, range and a corner", function()
-  t.eq(show.text(mn.tensor { { 1, 2.5 }, { -3, 4 } }), "tensor [2,2] f32, -3 to 4, mean 1.125\n   1  2.5\n  -3    4")
-  t.ok(show.text(mn.tensor { shape = { 20, 30 } }):find "\n  %.%.%.$")
-  t.ok(show.text(mn.tensor { 1, 0 / 0 }):find "1 not finite")
+t.test("repl: tensors are shown as print shows them", function()
+  local x = mn.tensor { { 1, 2.5 }, { -3, 4 } }
+  t.eq(show.text(x), tostring(x))
   local loop = {}
   loop.itself = loop
   t.eq(show.text(loop), "{ itself = (shown above) }")

@@ -102,7 +102,6 @@ t.test("the progress bar fits any terminal, also once it was resized; score and 
     for _, row in ipairs(pty.rows(out.text)) do t.ok(terminal.letters(row) < width, ("%d columns: %s"):format(width, row)) end
     if width >= 40 then t.ok(out.text:find "score", width) end
     if width >= 80 then t.ok(out.text:find "━" and out.text:find "ETA", width) end
-    if width >= 120 then t.ok(out.text:find "▁" and out.text:find "█", width) end
   end
   local width = 120                              -- SIGWINCH: the next line is as wide as the terminal is then
   local out, bar = drawn(function() return width end, { steps = 100 })

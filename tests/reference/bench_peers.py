@@ -2,15 +2,10 @@
 """bench_peers.py -- training of small recurrent agents with other programs, on CartPole without velocities.
 
     python tests/reference/bench_peers.py NAME [STEPS=20000] [THREADS=1]
-    python tests/reference/bench_peers.py solve_noisy_cartpole [STEPS=500000] [THREADS=1] [SEED=1]
 
 NAME: recurrent_ppo (sb3-contrib's RecurrentPPO, an LSTM of 64: it has no GRU), torch_ppo or torch_a2c (a plain loop with
 nn.GRU of 64, as in CleanRL's ppo_atari_lstm.py).  8 environments x 128 steps; PPO: 4 epochs, 4 minibatches.  Prints
 NAME STEPS PROCESSOR_SECONDS WALL_SECONDS of training without start and imports; `mneme bench peers` runs it by turns with Mneme.
-
-solve_noisy_cartpole: the loop learns what `mneme bench solve noisy_cartpole` does, in its settings (16 environments, learning rate 2e-3 falling to 0,
-entropy 0, the previous action as an input, heads of 64), until the pole stood 0.95 of 200 steps in the last hundred episodes; the
-line ends with SCORE then.
 """
 import sys
 import time
@@ -37,27 +32,6 @@ class Positions(gymnasium.ObservationWrapper):
 
 def make():
     return Positions(gymnasium.make('CartPole-v1'))
-
-
-class Noisy(gymnasium.Wrapper):
-    """Place and angle with noise, 200 steps of 1/200: NoisyPositionOnlyCartPole of POPGym, easy."""
-
-    def __init__(self):
-        super().__init__(gymnasium.make('CartPole-v1', max_episode_steps=200))
-        space = self.env.observation_space
-        self.low, self.high = space.low[::2], space.high[::2]
-        self.observation_space = gymnasium.spaces.Box(self.low, self.high)
-
-    def look(self, x):
-        return np.clip(x[::2] + 0.1 * self.np_random.standard_normal(2), self.low, self.high).astype(np.float32)
-
-    def reset(self, **options):
-        x, info = self.env.reset(**options)
-        return self.look(x), info
-
-    def step(self, action):
-        x, reward, end, cut, info = self.env.step(action)
-        return self.look(x), reward / 200, end, cut, info
 
 
 class Clock:
@@ -93,31 +67,6 @@ class Agent(nn.Module):
         if x.shape[0] > 1 and not done.any():
             rows, h = self.gru(x, h)
             return self.policy(rows), self.value(rows)[..., 0], h
-        for t in range(x.shape[0]):
-            y, h = self.gru(x[t:t + 1], h * (1 - done[t])[None, :, None])
-            rows.append(y)
-        rows = torch.cat(rows)
-        return self.policy(rows), self.value(rows)[..., 0], h
-
-
-class AgentWithHeads(Agent):
-    """Observation and previous action into the GRU, a hidden layer of 64 in each head: the agent of `mneme bench solve`."""
-
-    def __init__(self):
-        super().__init__()
-        self.encoder = nn.Identity()
-        self.gru = nn.GRU(4, WIDTH)
-
-        def head(n, gain):
-            layers = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, n)
-            for layer, g in zip(layers, (2 ** 0.5, gain)):
-                nn.init.orthogonal_(layer.weight, g)
-                nn.init.zeros_(layer.bias)
-            return nn.Sequential(layers[0], nn.Tanh(), layers[1])
-        self.policy, self.value = head(2, 0.01), head(1, 1)
-
-    def forward(self, x, done, h):
-        rows = []
         for t in range(x.shape[0]):
             y, h = self.gru(x[t:t + 1], h * (1 - done[t])[None, :, None])
             rows.append(y)
@@ -181,62 +130,7 @@ def torch_loop(name, steps, ppo):
     clock.line(name, trained)
 
 
-def solve(steps, seed, envs=16):
-    torch.manual_seed(seed)
-    clock = Clock()
-    env = gymnasium.vector.SyncVectorEnv([Noisy] * envs, autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
-    agent = AgentWithHeads()
-    adam = torch.optim.Adam(agent.parameters(), lr=2e-3, eps=1e-5)
-    obs, _ = env.reset(seed=seed * 1000)
-    h, done, before, trained = torch.zeros(1, envs, WIDTH), torch.ones(envs), torch.zeros(envs, 2), 0
-    length, ended = np.zeros(envs), []
-    while trained < steps and not (len(ended) >= 100 and np.mean(ended[-100:]) >= 0.95 * 200):
-        h0, kept = h, {k: [] for k in ('x', 'done', 'action', 'logp', 'value', 'reward')}
-        for _ in range(STEPS):
-            x = torch.cat([torch.as_tensor(obs, dtype=torch.float32), before * (1 - done)[:, None]], 1)
-            with torch.no_grad():
-                logits, value, h = agent(x[None], done[None], h)
-            dist = torch.distributions.Categorical(logits=logits[0])
-            action = dist.sample()
-            obs, reward, end, cut, _ = env.step(action.numpy())
-            row = (x, done, action, dist.log_prob(action), value[0], torch.as_tensor(reward, dtype=torch.float32))
-            for k, v in zip(kept, row):
-                kept[k].append(v)
-            over, length = end | cut, length + 1
-            ended.extend(length[over])
-            length[over] = 0
-            done, before = torch.as_tensor(over, dtype=torch.float32), nn.functional.one_hot(action, 2).float()
-        d = {k: torch.stack(v) for k, v in kept.items()}
-        with torch.no_grad():
-            x = torch.cat([torch.as_tensor(obs, dtype=torch.float32), before * (1 - done)[:, None]], 1)
-            _, last, _ = agent(x[None], done[None], h)
-        adv = advantages(d['reward'], d['value'], d['done'], last[0], done)
-        returns = adv + d['value']
-        for group in adam.param_groups:
-            group['lr'] = 2e-3 * (1 - trained / steps)
-        for _ in range(EPOCHS):
-            for part in torch.randperm(envs).chunk(MINIBATCHES):
-                logits, value, _ = agent(d['x'][:, part], d['done'][:, part], h0[:, part])
-                logp, a = torch.distributions.Categorical(logits=logits).log_prob(d['action'][:, part]), adv[:, part]
-                a = (a - a.mean()) / (a.std() + 1e-8)
-                ratio = (logp - d['logp'][:, part]).exp()
-                old, g = d['value'][:, part], returns[:, part]
-                error = torch.max((value - g) ** 2, (old + (value - old).clamp(-0.2, 0.2) - g) ** 2)
-                loss = -torch.min(ratio * a, ratio.clamp(0.8, 1.2) * a).mean() + 0.5 * 0.5 * error.mean()
-                adam.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
-                adam.step()
-        trained += envs * STEPS
-    print('solve_noisy_cartpole', trained, '%.4f' % (time.process_time() - clock.cpu), '%.4f' % (time.perf_counter() - clock.wall),
-          '%.4f' % (np.mean(ended[-100:]) / 200), flush=True)
-
-
 def main():
-    if sys.argv[1] == 'solve_noisy_cartpole':
-        given = [int(x) for x in sys.argv[2:]]
-        torch.set_num_threads(given[1] if len(given) > 1 else 1)
-        return solve(given[0] if given else 500000, given[2] if len(given) > 2 else 1)
     name, steps, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20000, int(sys.argv[3]) if len(sys.argv) > 3 else 1
     torch.set_num_threads(threads)
     if name == 'recurrent_ppo':

@@ -157,23 +157,23 @@ t.test("the same seed again is another run; many groups stand as rows", function
   local list = {}
   for i = 1, 6 do list[i] = run("many" .. i, 1, i / 10, { config = { lr = i } }) end
   text = compare.text(list)
-  t.ok(not text:find "█", text)
+  t.ok(text:find "\n  A  [\128-\255]+  0%.1\n   ", text)
   list[7] = run("many7", 1, 0.7, { config = { lr = 7 } })
   text = compare.text(list)
-  t.ok(text:find "█", "more than six have a line each")
+  t.ok(text:find "\n  A  [\128-\255]+  0%.1\n  B  ", "more than six have a line each: " .. text)
   t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
 end)
 
 t.test("a study: its runs without their seeds", function()
-  files.make_folder(here .. "/study/cells")
-  local cells = {}
+  files.make_folder(here .. "/study/runs")
+  local runs = {}
   for i, lr in ipairs { 1, 1, 2 } do
     local name = ("lr=%d,seed=%d"):format(lr, i)
-    run("study/cells/" .. name, i, 0.5, { config = { lr = lr }, commit = "commit " .. i })      -- gone on with, later
-    cells[i] = { name = name, labels = { lr = tostring(lr) }, seed = i, words = {} }
+    run("study/runs/" .. name, i, 0.5, { config = { lr = lr }, commit = "commit " .. i })      -- gone on with, later
+    runs[i] = { name = name, labels = { lr = tostring(lr) }, seed = i, words = {} }
   end
-  cells[4] = { name = "lr=2,seed=9", labels = { lr = "2" }, seed = 9, words = {} }
-  files.write(here .. "/study/study.json", { json.encode { script = "x.lua", settings = "", cells = cells } })
+  runs[4] = { name = "lr=2,seed=9", labels = { lr = "2" }, seed = 9, words = {} }
+  files.write(here .. "/study/study.json", { json.encode { script = "x.lua", settings = "", runs = runs } })
   local text = compare.text { here .. "/study/" }
   t.ok(text:find "  A  %S*study: lr=1  seeds 1 2\n" and text:find "  B  %S*study: lr=2 +seed 3\n", text)
   t.ok(text:find "commit +several +commit 3", text)

@@ -1,5 +1,5 @@
 -- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
--- that begins at 0, `!=`, `+=`, a misspelt name.  Only errors ask: a line that works costs nothing.
+-- that begins at 0, a misspelt name.  Only errors ask: a line that works costs nothing.
 local errors                 -- errors.lua, which hands itself over
 
 local traps = {}
@@ -139,23 +139,11 @@ end
 
 -- ---- other errors of running code ----
 
--- Names of Python and C, and what Lua has.
-local foreign = {
-  None = "nil", null = "nil", True = "true", False = "false", len = "#list, or x:size() of a tensor", range = "for i = 1, n do", str = "tostring(x)",
-  int = "math.floor(x)", float = "tonumber(x)", enumerate = "for i, x in ipairs(list) do", zip = "for i = 1, #a do ... a[i], b[i]", abs = "math.abs(x)",
-  min = "math.min(a, b)", max = "math.max(a, b)", sum = "x:sum() of a tensor", round = "math.floor(x + 0.5)", isinstance = "type(x) == \"number\"",
-  torch = "local mn = require \"mneme\"", np = "local mn = require \"mneme\"", list = "{ 1, 2 }", dict = "{ a = 1 }", printf = "print((\"%d\"):format(n))",
-  sorted = "table.sort(list)", input = "io.read()", open = "io.open(path)", exit = "os.exit()", append = "list[#list + 1] = x", raise = "error(message)",
-}
-
 ---What a global name that is not there probably means.
 ---@param name string
 ---@param level integer of the frame that reads it, seen from the caller
 ---@return string? hint
 function traps.global(name, level)
-  local there = package.loaded.mneme and (name == "torch" or name == "np") and rawget(_G, "mn")
-  if there then return "mn has torch's names: mn.zeros { 2, 3 }; ?NAME or mneme help tensor" end
-  if foreign[name] then return "Lua writes " .. foreign[name] end
   local _, names = variables(level + 1)
   for local_names in errors.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
@@ -198,10 +186,6 @@ end
 -- Pattern of a message -> function(line, captures...) that gives a hint, or nothing.
 local running = {
   { "local 'self' %(a (%w+) value%)$", function(_, kind) return ("self is a %s: a method is called with a colon, object:method(...)"):format(kind) end },
-  { "attempt to call a table value$", function(line)
-    return line:find "%f[%w]for%f[%W].-%f[%w]in%f[%W]" and "for i, x in ipairs(list) do goes through a list, for key, x in pairs(t) do through a table" end },
-  { "arithmetic on .-%(?a string value%)?$", function(line) return line:find("+", 1, true) and "a .. b joins texts; + adds numbers" or nil end },
-  { "attempt to concatenate .-%(?a (%w+) value%)?$", function() return "tostring(x) makes a text of anything" end },
   { "mn_tensor' has no '__i?pairs' metamethod", function() return "x:to_table() makes a list of a tensor" end },
   { "nil value%)?$", function(line) return line:find "%[0%]" and "Lua's lists begin at 1" or nil end },
 }
@@ -223,52 +207,6 @@ function traps.running(message)
     if capture then hint = case[2](line, capture) end
   end
   return hint
-end
-
--- ---- code that does not load ----
-
--- Token near which a line fails ("": any), pattern of the line, what Lua writes.
-local syntax = {
-  { "!", "!=", "Lua writes ~= for !=" }, { "!", "", "Lua writes not x for !x" }, { "&", "&&", "Lua writes and for &&" },
-  { "|", "||", "Lua writes or for ||" }, { "?", "", "Lua writes a and b or c for a ? b : c" }, { "@", "", "Lua writes x:matmul(y) for x @ y" },
-  { "(", "^%s*for%s*%(", "Lua writes for i = 1, n do ... end" }, { "", "[%w_%]]%s*[%+%-%*/%%]=", "Lua has no x += 1: write x = x + 1" },
-  { "", "[%w_%]]%s*%+%+", "Lua has no x++: write x = x + 1" }, { "*", "%*%*", "Lua writes x ^ y for x ** y" },
-  { "/", "^%s*//", "a comment begins with --" }, { "/", "//", "Lua writes math.floor(x / y) for x // y" }, { "#", "", "a comment begins with --" },
-  { "[", "", "a list is { 1, 2 }" }, { ":", "%[[^%]]*:", "Lua has no x[1:2]: x:slice takes a part of a tensor" },
-  { ":", "{.*:", "a table is { name = value }" }, { ":", "^%s*%a+.*:%s*$", "Lua writes if x then ... end, for ... do ... end, while x do ... end" },
-  { "{", "", "a block ends with `end`; braces are for tables" }, { "else", "if.*else", "Lua writes b and a or c for a if b else c" },
-}
--- A word that begins a statement elsewhere, and what Lua writes: looked for in the lines before, too.
-local words = {
-  elif = "elseif", ["else if"] = "elseif", def = "function f(x) ... end", import = "local mn = require \"mneme\"", from = "local mn = require \"mneme\"",
-  let = "local x = ...", const = "local x = ...", var = "local x = ...", lambda = "function(x) return y end", assert = "assert(condition, message)",
-  continue = "goto continue, with ::continue:: before the `end` of the loop", with = "mn.no_grad(function() ... end)",
-  try = "pcall(function() ... end)", class = "nn.module { ... } for a module, a table for anything else",
-}
-local BEFORE = 3                                   -- lines
-
----A hint for an error of loadfile.
----@param problem string "script.lua:3: 'then' expected near '!'"
----@param typed string? the line, where it is in no file
----@return string
-function traps.syntax(problem, typed)
-  local path, n, what = problem:match "^(.-):(%d+): (.*)$"
-  n = tonumber(n)
-  local function text_at(at) return typed or path and line_of("@" .. path, at) or "" end
-  local line, token = text_at(n), what and what:match "near '(.-)'$" or ""
-  for _, case in ipairs(syntax) do
-    if (case[1] == "" or case[1] == token) and line:find(case[2]) then return case[3] end
-  end
-  local first = what and what:match "'if' at line (%d+)"
-  for at = n or 0, math.min(tonumber(first) or math.huge, (n or 0) - BEFORE), -1 do
-    line = text_at(at):gsub("%-%-.*", ""):gsub('"[^"]*"', '""')
-    for word, instead in pairs(words) do
-      if line:find("%f[%w]" .. word .. "%f[%W]%s*[^%(=,%s]") or line:find("^%s*" .. word .. "%s*:?$") then
-        return ("instead of %s, Lua writes %s"):format(word, instead)
-      end
-    end
-  end
-  return "a syntax error: on this line or shortly before"
 end
 
 return function(of) errors = of return traps end

@@ -10,10 +10,9 @@ ffi.cdef "int isatty(int fd);"
 local progress = {
   into = nil,               -- a file that gets "SHARE SECONDS_LEFT" in place of bars, for the process that started this one
 }
-local BAR, SPARKS, KEPT = 12, 24, 240         -- letters of the bar, at most of the sparkline; its values
+local BAR = 12                                -- letters of the bar
 local EVERY = 0.5                             -- seconds between two lines of progress.into
 local LONG = 10                               -- seconds: what takes longer says so
-local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
 ---@class Progress
 local Progress = {}
@@ -48,7 +47,7 @@ function progress.new(options)
   local now, start = C.mn_clock(false), options.start or 0
   return setmetatable({ steps = options.steps, start = start, unit = options.unit or "steps", at_most = options.at_most, silent = options.silent,
     out = options.out or io.stderr, tty = tty, color = color, began = now, shown = -math.huge, after = options.after or 0,
-    columns = options.columns or function() return terminal.columns(2) or 80 end, history = {},
+    columns = options.columns or function() return terminal.columns(2) or 80 end,
     tenth = math.floor(10 * start / options.steps) }, Progress)
 end
 
@@ -86,40 +85,12 @@ function Progress:text(step, values, seconds)
   return joined(list), part
 end
 
--- The values so far as a sparkline of `width` letters.
-local function sparkline(history, width)
-  local low, high, n = math.huge, -math.huge, math.min(width, #history)
-  for _, y in ipairs(history) do low, high = math.min(low, y), math.max(high, y) end
-  local signs = {}
-  for k = 1, n do
-    local from, to, sum = math.floor((k - 1) * #history / n) + 1, math.floor(k * #history / n), 0
-    for i = from, to do sum = sum + history[i] end
-    local share = high > low and (sum / (to - from + 1) - low) / (high - low) or 0.5
-    signs[k] = blocks[math.min(#blocks, math.floor(share * #blocks) + 1)]
-  end
-  return table.concat(signs)
-end
-
--- Remember the score (or what stands for it), at growing distances: never more than KEPT values.
-local function note(self, values)
-  local x = values.score or values.accuracy or values.loss or values["return"]
-  if not x or x ~= x or math.abs(x) == math.huge then return end
-  self.skip = (self.skip or 0) + 1
-  if self.skip < (self.every or 1) then return end
-  self.skip = 0
-  self.history[#self.history + 1] = x
-  if #self.history < KEPT then return end
-  local half = {}
-  for i = 1, KEPT, 2 do half[#half + 1] = (self.history[i] + self.history[i + 1]) / 2 end
-  self.history, self.every = half, 2 * (self.every or 1)
-end
-
----The line that a terminal of this width shows, without colours: the bar, the text, and a sparkline where there is room.
+---The line that a terminal of this width shows, without colours: the bar and the text.
 ---@param list table[] parts
 ---@param width integer columns
 ---@return boolean bar whether the bar is shown
 ---@return string text
-local function fitted(self, list, width)
+local function fitted(list, width)
   local bar, room = true, width - 1                -- the last column stays free: some terminals wrap there
   local function wide() return terminal.letters(joined(list)) + (bar and BAR + 1 or 0) end
   for _, spare in ipairs(SPARE) do
@@ -128,15 +99,14 @@ local function fitted(self, list, width)
     for i = #list, 1, -1 do if list[i][1] == spare then table.remove(list, i) end end
   end
   while wide() > room and #list > 1 do table.remove(list) end
-  local left = math.min(SPARKS, room - wide() - 2)
-  return bar, joined(list) .. (left >= 8 and #self.history > 1 and "  " .. sparkline(self.history, left) or "")
+  return bar, joined(list)
 end
 
 function Progress:show(step, values, seconds)
   local list, part = parts_of(self, step, values, seconds)
   if not self.tty then self.out:write(joined(list), "\n")
   else
-    local shows_bar, line = fitted(self, list, self.columns())
+    local shows_bar, line = fitted(list, self.columns())
     local full = math.floor(BAR * part + 0.5)
     local done, left = ("━"):rep(full), ("─"):rep(BAR - full)
     if self.color then done, left = "\27[32m" .. done .. "\27[0m", "\27[90m" .. left .. "\27[0m" end
@@ -187,7 +157,6 @@ function Progress:update(step, values)
   if progress.into then return hand_on(self, step, now) end
   if now - self.began < self.after then return end
   local tenth = math.floor(10 * step / self.steps)
-  if self.tty and now - self.shown >= 0.1 then note(self, values) end
   if now - self.shown < (self.tty and 0.1 or 30) and (self.tty or tenth == self.tenth) then return end
   self:tell(step, values, now)
 end

@@ -84,13 +84,12 @@ local function absent(_, name)
   errors.raise(("there is no variable '%s'"):format(tostring(name)), { hint = errors.traps.global(tostring(name), 2) })
 end
 
----The file as a function.  A syntax error says what Lua writes instead, and a global variable that is not there is an error when it is
----read, not nil.
+---The file as a function.  A global variable that is not there is an error when it is read, not nil.
 ---@param path string
 ---@return function run
 function registry.load(path)
   local chunk, problem = source_files.load(path)
-  if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and errors.traps.syntax(problem) or nil) end
+  if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before" or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end
   return function(...) return errors.call(chunk, ...) end

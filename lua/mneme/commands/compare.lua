@@ -40,11 +40,10 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
     unpack(options.drawing),
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
-local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; more have one line
+local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; of more each has one line
 local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
-local blocks = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
 -- ---- what is compared ----
 
@@ -295,20 +294,12 @@ local function sparks(groups, name)
     for _, y in ipairs(lines[i]) do if y then low, high = math.min(low, y), math.max(high, y) end end
   end
   local rows = {}
-  for i, g in ipairs(#groups <= DRAWN and groups or {}) do
+  for i, g in ipairs(groups) do
     local points = {}
     for k, y in ipairs(lines[i]) do points[k] = y and { n > 1 and (k - 1) / (n - 1) or 0, high > low and (y - low) / (high - low) or 0.5 } end
-    for r, signs in ipairs(braille.line(points, letters, ROWS)) do
+    for r, signs in ipairs(braille.line(points, letters, #groups <= DRAWN and ROWS or 1)) do
       rows[#rows + 1] = { r == 1 and g.letter or "", signs, r == 1 and texts[i] or "" }
     end
-  end
-  for i, g in ipairs(#groups > DRAWN and groups or {}) do
-    local signs = {}
-    for k, y in ipairs(lines[i]) do
-      local share = high > low and y and (y - low) / (high - low) or 0.5
-      signs[k] = y and blocks[math.min(#blocks, math.floor(share * #blocks) + 1)] or " "
-    end
-    rows[i] = { g.letter, table.concat(signs), texts[i] }
   end
   local between = low <= high and (", between %s and %s"):format(format.short(low), format.short(high)) or ""
   return ("%s, from step %s to %s%s\n"):format(name, format.short(from), format.short(to), between) .. columns(rows)

@@ -39,15 +39,6 @@ local function write(job, o, about)
   if o.out:find "%.json$" then
     about.values = numbers(job)
     files.write(o.out, { json.encode(about, " "), "\n" })
-  elseif o.out:find "%.csv$" then
-    local keys, lines = { "from", "step", "through", "moved", "probability", "log_odds", "greedy" }, {}
-    lines[1] = table.concat(keys, ",")
-    for _, row in ipairs(numbers(job)) do
-      local cells = {}
-      for k, key in ipairs(keys) do cells[k] = type(row[key]) == "number" and ("%.9g"):format(row[key]) or row[key] end
-      lines[#lines + 1] = table.concat(cells, ",")
-    end
-    files.write(o.out, { table.concat(lines, "\n"), "\n" })
   else figures.export(command.figure(job, ("What episode %d's memory does to step %d of episode %d"):format(o.patch[1], job.decision, o.patch[2])), o.out) end
   print(o.out)
 end

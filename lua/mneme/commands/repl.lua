@@ -157,7 +157,7 @@ function repl.run()
       local chunk, problem, unfinished = repl.read((text:gsub("^%s*=", "")))
       if chunk or not unfinished then
         line:keep(text)
-        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), " (", errors.traps.syntax(problem, more), ")\n") end
+        if not chunk then io.stdout:write("error: ", (problem:gsub("^repl:", "line ")), "\n") end
         fine = chunk and repl.execute(chunk) and fine or false
         text = nil
       end

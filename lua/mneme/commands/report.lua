@@ -11,7 +11,7 @@ worth; then results, method, settings and runs.  The page of an unfinished study
       unless = "STUDY/report.html; of FILE.jsonl FILE.html here" },
     { "figures", "also each figure in files of its own: .svg, .pdf, .png, .csv and .tex (its numbers as a table)", type = "folder" },
     { "script", "the study's script, if it was moved, or the one that a file of finished runs is of", type = "text", example = "study.lua" },
-    { "episode", "an HTML page plays an episode for each claim that a run with a checkpoint shows, else one of the best run", type = "switch", default = true },
+    { "episode", "an HTML page plays an episode of the best run that has a checkpoint", type = "switch", default = true },
     { "export", "also write the finished runs to this file, which mneme sweep SCRIPT import=FILE takes", type = "text", example = "runs.jsonl" },
     unpack(options.drawing),
   },

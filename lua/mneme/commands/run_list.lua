@@ -100,13 +100,12 @@ end
 local function study_row(path, name)
   local info = decoded(text_of(path .. "/study.json"))
   local time = lfs.attributes(path .. "/study.json", "modification") or 0
-  if info then info.runs = info.runs or info.cells end          -- earlier versions called them cells
   if info and (tonumber(info.format) or 0) > sealed.FORMAT then
     return { name = name, path = path, study = true, time = time, state = "of a later version" }
   elseif not info or type(info.runs) ~= "table" then return { name = name, path = path, study = true, time = time, state = "damaged study.json" } end
-  local done, inner = 0, files.is_folder(path .. "/cells") and "/cells/" or "/runs/"
+  local done = 0
   for _, r in ipairs(info.runs) do
-    local file = path .. inner .. tostring(type(r) == "table" and r.name) .. "/result.json"
+    local file = path .. "/runs/" .. tostring(type(r) == "table" and r.name) .. "/result.json"
     local result = text_of(file)
     if result and result:find '"status":%s*"done"' then done = done + 1 end
     time = math.max(time, result and lfs.attributes(file, "modification") or 0)
@@ -128,7 +127,7 @@ function run_list.rows(folder)
     if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
     elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)
     elseif deeper > 0 and files.is_folder(path) then
-      local inner = files.is_file(path .. "/study.json") and (files.is_folder(path .. "/runs") and "/runs" or "/cells") or ""
+      local inner = files.is_file(path .. "/study.json") and files.is_folder(path .. "/runs") and "/runs" or ""
       local ok, names = pcall(files.list, path .. inner)
       if not ok then terminal.note("mneme: warning: " .. names.message) end
       for _, entry in ipairs(ok and names or {}) do look(path .. inner .. "/" .. entry, (name == "" and "" or name .. "/") .. entry, deeper - 1) end

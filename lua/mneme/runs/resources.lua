@@ -95,13 +95,7 @@ end
 -- ---- the machine: times mean nothing without it, and another compiler or BLAS rounds differently ----
 
 -- What a pattern finds in a file; nil where there is no such file or nothing is found.
-local function found(path, pattern)
-  local f = io.open(path)
-  if not f then return nil end
-  local text = f:read "*a"
-  f:close()
-  return text and text:match(pattern)
-end
+local function found(path, pattern) return (read(path) or ""):match(pattern) end
 
 ---Describes this machine; fields that it does not report are missing.
 ---@return table { processor, cores = processors that this process may use, memory_gib, system, compiler, blas, vectors, lua }

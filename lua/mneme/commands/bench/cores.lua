@@ -4,8 +4,6 @@ local ffi = require "ffi"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local core = lazy "mneme.models.core"
 local engine = require "mneme.base.engine"
-local figures = lazy "mneme.insight.figures"
-local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local kernels = lazy "mneme.commands.bench.parts.kernels"
 local timing = lazy "mneme.insight.measure.timing"
@@ -25,8 +23,6 @@ Training is forward and backward of 8 environments x 256 steps.  Bounds are meas
   options = {
     { "part", "what is measured", type = "choice", choices = { "all", "kernels", "step", "train" }, default = "all" },
     options.bench.threads, options.bench.torch,
-    { "out", "the numbers", type = "file", endings = { "csv" } },
-    { "figure", "one step against the steps before it", type = "file", endings = { "svg", "png", "pdf", "csv", "tex" } },
   } }
 local T, B, D_IN = 256, 8, 16
 local CONTEXTS = { 128, 256, 512, 1024, 2048, 4096 }
@@ -121,7 +117,7 @@ local function chosen(names)
   return list
 end
 
-local function train_all(list, machine, results)
+local function train_all(list, machine)
   print(("\ntraining, published sizes, T=%d B=%d, forward + backward (bound: all products and the memory's own operations):"):format(T, B))
   print(("%-18s %11s %8s %9s %8s %6s %14s"):format("", "parameters", "forward", "backward", "bound", "share", "steps/s"))
   for _, entry in progress.each(list, "cores") do
@@ -129,16 +125,15 @@ local function train_all(list, machine, results)
     local r = train(entry[2], entry[3], machine)
     print(("%-18s %11d %5.0f ms %6.0f ms %5.0f ms %4.0f %% %14.0f"):format(entry[1], r.parameters, 1e3 * r.forward, 1e3 * r.backward,
       1e3 * r.bound, 100 * r.share, T * B / (r.forward + r.backward)))
-    results[entry[1]] = r
     collectgarbage()
   end
 end
 
-local function step_all(list, results)
+local function step_all(list)
   local head = ("%-18s"):format "steps seen"
   for _, N in ipairs(CONTEXTS) do head = head .. ("%9d"):format(N) end
   print("\none step, one environment, from Lua, microseconds, mean (and median after the most):\n" .. head)
-  local curves, seen = {}, {}
+  local seen = {}
   for _, entry in progress.each(list, "cores") do
     if not seen[entry[2]] then               -- a memory's size is the abscissa here
       seen[entry[2]] = true
@@ -146,31 +141,8 @@ local function step_all(list, results)
       local line = ("%-18s"):format(entry[2])
       for _, t in ipairs(times) do line = line .. ("%9.0f"):format(1e6 * t) end
       print(("%s  (%.0f)"):format(line, 1e6 * typical))
-      curves[#curves + 1] = { name = entry[2], x = CONTEXTS, y = times }
-      results[entry[2]] = results[entry[2]] or {}
-      results[entry[2]].latency = times
     end
   end
-  return curves
-end
-
----All figures as rows: kind, name, what, value.
-local function write_csv(path, machine, kernel_results, train_results, curves)
-  local lines = { "kind,name,what,value", ("machine,,gflops,%.6g"):format(machine.flops / 1e9),
-                  ("machine,,gbytes_per_second,%.6g"):format(machine.bytes / 1e9), ("machine,,threads,%d"):format(machine.threads) }
-  local function add(kind, name, what, value) if value then lines[#lines + 1] = ("%s,%s,%s,%.6g"):format(kind, name, what, value) end end
-  for _, r in ipairs(kernel_results) do
-    for _, key in ipairs { "forward", "backward", "least" } do add("kernel", r.name, key .. "_ms", 1e3 * r[key]) end
-    add("kernel", r.name, "torch_ms", r.torch)
-  end
-  for name, r in pairs(train_results) do
-    for _, key in ipairs { "forward", "backward", "bound" } do add("train", name, key .. "_ms", r[key] and 1e3 * r[key]) end
-  end
-  for _, curve in ipairs(curves) do
-    for i, N in ipairs(curve.x) do add("step", curve.name, "us_after_" .. N, 1e6 * curve.y[i]) end
-  end
-  table.sort(lines, function(a, b) return (a:find "^kind" and "" or a) < (b:find "^kind" and "" or b) end)
-  files.write(path, { table.concat(lines, "\n"), "\n" })
 end
 
 ---@return integer status
@@ -183,15 +155,9 @@ function cores.run(o)
   print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
     o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))
   local torch = wanted "kernels" and o.torch and kernels.torch(o.torch, o.threads, "bench_torch.py") or nil
-  local kernel_results, results, curves = {}, {}, {}
-  if wanted "kernels" and #names == 0 then kernel_results = kernels.run(machine, torch) end
-  if wanted "train" then train_all(list, machine, results) end
-  if wanted "step" then curves = step_all(list, results) end
-  if o.out then write_csv(o.out, machine, kernel_results, results, curves) end
-  if o.figure and #curves > 0 then
-    figures.export({ kind = "lines", title = "One step against the number of steps before it", note = "Published sizes, one thread, from Lua.",
-      x = { label = "steps before", log = true, ticks = CONTEXTS }, y = { label = "time of a step", unit = "s", log = true }, lines = curves }, o.figure)
-  end
+  if wanted "kernels" and #names == 0 then kernels.run(machine, torch) end
+  if wanted "train" then train_all(list, machine) end
+  if wanted "step" then step_all(list) end
   return 0
 end
 

@@ -6,7 +6,7 @@ local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 
 local USUAL = { "gemm", "envs", "scenes", "act", "train" }         -- without a name, in this order
-local on_device = { train = true, cores = true, kernels = true }
+local on_device = { train = true, kernels = true }
 local DEVICE = "mneme.commands.bench.parts.device"
 
 local bench = { name = "bench", doc = "measure speed on this machine", raw = "but help", about = [[

@@ -5,10 +5,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local process_pool = lazy "mneme.lab.study.process_pool"
-local registry = require "mneme.base.registry"
 local script = lazy "mneme.runs.script"
 local trainer = lazy "mneme.learn.trainer"
-local shell_word = require "mneme.base.shell_word"
 local stats = lazy "mneme.stats"
 
 local options = require "mneme.commands.options"
@@ -20,8 +18,6 @@ the steps allowed is counted, and its time is left out of the mean.]],
   options = {
     { "seeds", "of each task", type = "whole", range = { 1 }, default = 5 },
     { "precision", "of matrix products", type = "choice", choices = { "fp32", "tf32", "bf16" }, default = "fp32" }, options.bench.threads,
-    { "torch", "a PyTorch loop solves noisy_cartpole too, seed by seed by turns (tests/reference/bench_peers.py); its imports do not count",
-      type = "text", example = "python3" },
   } }
 local SCORE = 0.95
 
@@ -39,8 +35,7 @@ local tasks = {
   { "recall", "recall", "quick=1 core=gated_deltanet pairs=4 steps=2e6", what = "associative recall, 4 pairs: gated_deltanet", about = 8 },
   { "repeat_previous", "train", "env=repeat_previous core=gru core.d_model=64 learner=ppo hidden=64 num_envs=16 num_steps=128 epochs=4 minibatches=4 "
     .. "lr=2e-3 steps=1e6", what = "POPGym's RepeatPrevious: PPO, GRU of 64", about = 1 },
-  { "noisy_cartpole", "noisy_cartpole", "quick=1", what = "POPGym's NoisyPositionOnlyCartPole: PPO, GRU of 64", about = 1,
-    peer = "solve_noisy_cartpole", peer_steps = 5e5 },
+  { "noisy_cartpole", "noisy_cartpole", "quick=1", what = "POPGym's NoisyPositionOnlyCartPole: PPO, GRU of 64", about = 1 },
 }
 
 -- In the process of one run: train, and leave what came out.
@@ -92,20 +87,6 @@ local function seconds(list)
   return ("%.1f (%.1f - %.1f)"):format(mean, math.max(0, low), high)
 end
 
--- The same of the loop in PyTorch.
-local function peer_one(task, seed, o)
-  local pipe = io.popen(("%s %s %s %d %d %d 2>&1"):format(shell_word(o.torch), shell_word(registry.root .. "tests/reference/bench_peers.py"), task.peer,
-    task.peer_steps, o.threads, seed))
-  local said = pipe:read "*a"
-  pipe:close()
-  local steps, cpu, wall, score = said:match(task.peer .. " (%d+) ([%d.]+) ([%d.]+) ([%d.]+)")
-  if not steps then
-    errors.raise(("torch=%s: tests/reference/bench_peers.py said: %s"):format(o.torch, said:match "[^\n]*\n?$"), { status = 2, where = false,
-      hint = "a Python with torch and gymnasium, as in tests/reference/README.md" })
-  end
-  return { cpu = tonumber(cpu), wall = tonumber(wall), score = tonumber(score), steps = tonumber(steps) }
-end
-
 local function line(name, what, runs)
   local solved, failed = {}, {}
   for _, r in ipairs(runs) do table.insert(r.score >= SCORE and solved or failed, r) end
@@ -118,13 +99,9 @@ local function line(name, what, runs)
 end
 
 local function solve_one(here, task, o)
-  local ours, theirs = {}, {}
-  for seed = 1, o.seeds do
-    ours[seed] = one(here, task, seed, o)
-    if o.torch and task.peer then theirs[seed] = peer_one(task, seed, o) end
-  end
-  line(task[1], task.what, ours)
-  if theirs[1] then line("  in PyTorch", "the same agent and settings in a loop in PyTorch, Gymnasium's environments", theirs) end
+  local runs = {}
+  for seed = 1, o.seeds do runs[seed] = one(here, task, seed, o) end
+  line(task[1], task.what, runs)
 end
 
 ---@return integer status

@@ -1,6 +1,7 @@
 -- train.lua -- `mneme bench train`.
 local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
+local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local learning_speed = lazy "mneme.insight.measure.learning_speed"
@@ -48,12 +49,10 @@ end
 local function all()
   print "training, A2C on T-Maze, published sizes (corridor 160, 8 environments x 256 steps):"
   io.stdout:flush()
-  local program = ffi.new("char[4096]")
-  ffi.cdef "long readlink(const char *path, char *to, size_t size);"
-  local n = ffi.C.readlink("/proc/self/exe", program, 4095)
-  if n <= 0 or not ffi.string(program, n):find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
+  local program = lfs.symlinkattributes("/proc/self/exe", "target") or ""
+  if not program:find "mneme$" then errors.usage "bench train: run it as build/mneme bench train" end
   for _, setup in progress.each(published_agents.list, "agents") do              -- bound: each thread stays on its own processor
-    local pipe = io.popen(("OMP_PROC_BIND=true exec '%s' bench train one=%s"):format(ffi.string(program, n), setup[1]))     -- os.execute ignores Ctrl-C
+    local pipe = io.popen(("OMP_PROC_BIND=true exec '%s' bench train one=%s"):format(program, setup[1]))     -- os.execute ignores Ctrl-C
     for line in pipe:lines() do print(line) end
     pipe:close()
   end

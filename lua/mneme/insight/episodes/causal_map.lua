@@ -128,31 +128,14 @@ end
 
 local function value_of(self, outcome) return self.measure ~= "success" and outcome.ret or outcome.score or 0 end
 
--- Logarithms of the probabilities of n actions.
-local function log_policy(logits, n, into)
-  local top, sum = -math.huge, 0
-  for a = 0, n - 1 do top = math.max(top, logits[a]) end
-  for a = 0, n - 1 do sum = sum + math.exp(logits[a] - top) end
-  for a = 0, n - 1 do into[a] = logits[a] - top - math.log(sum) end
-end
-
 -- What the agent does without any intervention: the policy and action of every step.
 local function recorder(p, kept)
-  if p.env.action_space.kind ~= "discrete" then
-    local n, size = p.num_envs * p.agent.actions, p.num_envs * p.env.action_space.size
-    return function()
-      local step = { policy = ffi.new("float[?]", n), actions = p.env.action_space:room(p.num_envs) }
-      ffi.copy(step.policy, p.logits:data() + p.row * n, 4 * n)
-      ffi.copy(step.actions, p:acting(), 4 * size)
-      kept[#kept + 1] = step
-    end
-  end
-  local B, A = p.num_envs, p.env.action_space.n
+  local n, space = p.num_envs * p.agent.actions, p.env.action_space
+  local bytes = ffi.sizeof(space:room(p.num_envs))
   return function()
-    local step = { policy = ffi.new("double[?]", B * A), actions = ffi.new("int32_t[?]", B) }
-    local logits = p.logits:data() + p.row * B * A
-    for b = 0, B - 1 do log_policy(logits + b * A, A, step.policy + b * A) end
-    ffi.copy(step.actions, p.actions:data() + p.row * B, 4 * B)
+    local step = { policy = ffi.new("float[?]", n), actions = space:room(p.num_envs) }
+    ffi.copy(step.policy, p.logits:data() + p.row * n, 4 * n)
+    ffi.copy(step.actions, p:acting(), bytes)
     kept[#kept + 1] = step
   end
 end
@@ -160,29 +143,13 @@ end
 -- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
 local function comparer(p, kept, envs, total)
   local space, at = p.env.action_space, 0
-  if space.kind ~= "discrete" then
-    return function(out)
-      at = at + 1
-      local step, kl = kept[at], p.agent:divergence(kept[at].policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
-      for _, b in ipairs(envs) do
-        if not out[b] then
-          total[b] = (total[b] or 0) + math.max(0, kl[b])
-          space:put(p:acting(), b, space:read(step.actions, b))
-        end
-      end
-    end
-  end
-  local B, A, k = p.num_envs, p.env.action_space.n, 0
-  local now = ffi.new("double[?]", A)
   return function(out)
-    k = k + 1
-    local step, actions, logits = kept[k], p.actions:data() + p.row * B, p.logits:data() + p.row * B * A
+    at = at + 1
+    local step, kl = kept[at], p.agent:divergence(kept[at].policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
     for _, b in ipairs(envs) do
       if not out[b] then
-        log_policy(logits + b * A, A, now)
-        local was, kl = step.policy + b * A, 0
-        for a = 0, A - 1 do kl = kl + math.exp(was[a]) * (was[a] - now[a]) end
-        total[b], actions[b] = (total[b] or 0) + math.max(0, kl), step.actions[b]
+        total[b] = (total[b] or 0) + math.max(0, kl[b])
+        space:put(p:acting(), b, space:read(step.actions, b))
       end
     end
   end

@@ -82,11 +82,9 @@ end
 ---An episode as a part of a page.
 ---@param data table of episode_data.of
 ---@param id string of letters, digits and -; nothing else on the page has it
----@param again boolean? the page has another one before, with the script for both
 ---@return string html
-function page.section(data, id, again)
-  local html = body(data, id, {})
-  return again and html or head() .. html .. script()
+function page.section(data, id)
+  return head() .. body(data, id, {}) .. script()
 end
 
 ---An episode as a page of its own, which browsers keep from loading anything.

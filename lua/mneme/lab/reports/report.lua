@@ -143,7 +143,7 @@ local function compose(study, source, options)
   local size, made, missing = report_method.size(runs), make_figures(study, spec), {}
   blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
-  local out, opening, book = blocks.new(title), blocks.new(title), report_episode.book()
+  local out, opening = blocks.new(title), blocks.new(title)
   local function part(level, name) out:heading(level, name, report_strings[name]) end
   -- A part of the page, which is left out if it would be empty; whether there is one.
   local function filled(level, name, fill)
@@ -184,13 +184,12 @@ local function compose(study, source, options)
     local m = figure_of(made, v.claim, spec)
     report_claims.section(out, v, i, spec, m and report_strings.shown_in:format(m.place, m.place))
     if m and not m.shown then show_figure(out, m) end
-    if options.episode then report_episode.of_claim(book, out, study, i, v.claim) end
   end
   filled(3, "verdicts", function() report_claims.table(out, judged, spec) end)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  if options.episode then report_episode.write(book, out, study) end
+  if options.episode then report_episode.write(out, study) end
   plain_runs.differences(out, study, #judged == 0 and spec or {})
   report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")

@@ -1,13 +1,11 @@
--- report_episode.lua -- episodes of a report's runs, to be played in the page: one for each claim that a run can show, else one of the best run;
--- each as it was, and with its memory erased half-way, with what was measured of the memory.
+-- report_episode.lua -- an episode of the best of a report's runs, to be played in the page: as it was, and with its memory erased half-way, with
+-- what was measured of the memory.
 local causal_map = require "mneme.insight.episodes.causal_map"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
-local claims = require "mneme.lab.study.claims"
 local episode_data = require "mneme.insight.view.episode_data"
 local episode_page = require "mneme.insight.view.episode_page"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
 local intervention_options = require "mneme.insight.episodes.intervention_options"
 local run_folder = require "mneme.runs.folder"
 local scene = require "mneme.insight.view.scene"
@@ -19,8 +17,7 @@ local setting_types = require "mneme.base.setting_types"
 local report_strings = require "mneme.lab.reports.report_strings"
 
 local episode = {}
-local MOST_STEPS, MOST_EPISODES = 400, 6
-local SHARE, LESS = 0.4, 0.2                   -- of what an episode's own file may hold: of one, of each of several
+local MOST_STEPS, SHARE = 400, 0.4             -- of what an episode's own file may hold
 local SECONDS, MAP_EPISODES, MAP_SEED = 5, 64, 12345
 
 -- ---- which run ----
@@ -41,21 +38,6 @@ local function best_run(study)
     end
     if best then return best, metric end
   end
-end
-
--- The run nearest to the mean of a claim's first side, of those that can be played.
-local function usual_run(study, claim)
-  local test, list, sum, n = claim.test, {}, 0, 0
-  for _, run in ipairs(test and claims.runs(study, test, "a") or {}) do
-    local x = run.status == "done" and folder.number(run, test.metric)
-    if x then sum, n = sum + x, n + 1 end
-    if x and can_play(run) then list[#list + 1] = { run = run, x = x } end
-  end
-  table.sort(list, function(a, b)
-    local p, q = math.abs(a.x - sum / n), math.abs(b.x - sum / n)
-    return p < q or p == q and a.run.name < b.run.name
-  end)
-  if list[1] then return list[1].run, test.metric, list[1].x end
 end
 
 -- ---- an episode ----
@@ -89,12 +71,12 @@ local function played(path)
 end
 
 -- The data of a run's first episode; nil where it cannot be played.
-local function data_of(run, share)
+local function data_of(run)
   local before = source_files.folder
   run_folder.held = {}
   local ok, data, at = xpcall(function()
     local shown, erased = played(run.path)
-    return episode_data.of(shown, { open = erased, most = MOST_STEPS, share = share, seconds = SECONDS }), erased
+    return episode_data.of(shown, { open = erased, most = MOST_STEPS, share = SHARE, seconds = SECONDS }), erased
   end, errors.handler)
   source_files.folder, run_folder.held = before, nil
   if ok then return data, at end
@@ -103,43 +85,19 @@ local function data_of(run, share)
   errors.beside = nil
 end
 
--- Puts it into the page.
-local function put(book, out, run, data, at, sentence)
-  out:paragraphs(sentence .. (at and report_strings.episode_erased:format(at) or "") .. ".")
-  book.n = book.n + 1
-  local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
-  out:add { kind = "episode", html = episode_page.section(data, "episode-" .. book.n, book.n > 1), command = command }
-end
-
--- ---- the page ----
-
----What is kept of the episodes of a page while it is written.
-function episode.book() return { n = 0, of_run = {} } end
-
----Put an episode that shows a claim into a page, folded; nothing where no run can play one.
-function episode.of_claim(book, out, study, i, claim)
-  local run, metric, x = usual_run(study, claim)
-  if not run then return end
-  local known = book.of_run[run.path]
-  if known then return out:paragraphs(report_strings.episode_again:format(run.name, known, known)) end
+---Put an episode of the best run into a page, with its heading; nothing where no run can play one.
+---@param out table of lab/reports/page/blocks.lua
+---@param study table
+function episode.write(out, study)
+  local run, metric = best_run(study)
   local data, at
-  if book.n < MOST_EPISODES then data, at = data_of(run, LESS) end
-  if not data then return end
-  book.of_run[run.path] = i
-  out:fold(report_strings.episode_fold:format(run.name), function()
-    put(book, out, run, data, at, report_strings.episode_usual:format(run.name, setting_types.show(metric):gsub("_", " "), ("%.3g"):format(x)))
-  end)
-end
-
----Put an episode of the best run into a page, with its heading, where no claim has one; nothing where no run can play one.
-function episode.write(book, out, study)
-  local run, metric = nil, nil
-  if book.n == 0 then run, metric = best_run(study) end
-  local data, at
-  if run then data, at = data_of(run, SHARE) end
+  if run then data, at = data_of(run) end
   if not data then return end
   out:heading(3, "episode", report_strings.episode)
-  put(book, out, run, data, at, report_strings.episode_of:format(run.name, setting_types.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric])))
+  out:paragraphs(report_strings.episode_of:format(run.name, setting_types.show(metric):gsub("_", " "), ("%.3g"):format(run.metrics[metric]))
+    .. (at and report_strings.episode_erased:format(at) or "") .. ".")
+  local command = ("mneme view %s out=episode.html"):format(run.path) .. (at and (" erase=all at=%d"):format(at) or "")
+  out:add { kind = "episode", html = episode_page.section(data, "episode-1"), command = command }
 end
 
 return episode

@@ -12,8 +12,6 @@ return {
   records = "Code and records", code = "Code", runs = "Runs",
   episode = "An episode to play", episode_of = "The first episode of %s, the run with the best %s (%s)",
   episode_erased = ", and the same episode with the memory erased at step %d: a switch shows one, the other or their difference",
-  episode_fold = "An episode to play: %s", episode_usual = "The first episode of %s, the run nearest to the mean of the claim's first side (%s %s)",
-  episode_again = "An episode of %s stands with [claim %d](#verdict-%d).",
   reference = "for comparison", of = "of", published_values = "Published and measured values",
   after_steps = " after %s steps",
   published = "published", ours = "ours (95 % interval)", distance = "ours against published", inside = "%s, within our interval",

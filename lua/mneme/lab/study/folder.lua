@@ -58,8 +58,8 @@ local function is_info(info)
   return true
 end
 
----The folder of a run; sweeps of earlier versions have them in STUDY/runs.
-function folder.run_path(path, name) return path .. (files.is_folder(path .. "/cells") and "/cells/" or "/runs/") .. name end
+---The folder of a run.
+function folder.run_path(path, name) return path .. "/runs/" .. name end
 
 ---What a run has come to; nil: it is not finished.
 function folder.result(path)
@@ -84,7 +84,6 @@ function folder.info(path)
   local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
   sealed.need(file, info.format)
-  info.runs, info.cells = info.runs or info.cells, nil          -- earlier versions called them cells
   if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
   return info
 end

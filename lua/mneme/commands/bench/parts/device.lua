@@ -1,21 +1,17 @@
--- device.lua -- `mneme bench train|cores|kernels device=cuda`.
+-- device.lua -- `mneme bench train|kernels device=cuda`.
 local lazy = require "mneme.base.lazy"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
-local core = lazy "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local learning_speed = lazy "mneme.insight.measure.learning_speed"
 local kernels = lazy "mneme.commands.bench.parts.kernels"
 local tables = require "mneme.base.tables"
-local timing = lazy "mneme.insight.measure.timing"
 local mn = lazy "mneme"
-local plan = lazy "mneme.tensor.plan"
-local stopwatch = lazy "mneme.insight.measure.stopwatch"
 local tensor = lazy "mneme.tensor.tensor"
 local progress = require "mneme.base.progress"
 local options = require "mneme.commands.options"
-local device = { name = "bench train|cores|kernels",
-  doc = "how fast agents, cores and kernels train on a device, for several numbers of environments", about = [[
+local device = { name = "bench train|kernels",
+  doc = "how fast agents and kernels train on a device, for several numbers of environments", about = [[
 Kernels next to PyTorch's and flash-linear-attention's, if torch= has them.  No bound is printed: docs/results/gpu.md has what is expected of each
 GPU.]],
   arguments = { { "names", "NAME", "agents or kernels", noun = "configuration", several = true, optional = true } },
@@ -35,24 +31,6 @@ local function train(setup, num_envs, o)
   print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], num_envs, r.rate, 1e3 * r.act, 1e3 * r.update))
 end
 
--- Forward and backward of one core.
-local function pass(setup, num_envs, o)
-  local settings = { d_in = 16 }
-  for key, value in pairs(setup.core) do if key ~= 1 then settings[key] = value end end
-  mn.manual_seed(1)
-  local c = core.new(setup.core[1], settings)
-  local x = timing.fill(tensor.new { shape = { o.steps, num_envs, 16 } }, 1, 1)
-  local state, y = c:initial(num_envs), nil
-  local forward = plan(function() y = c(x, nil, state) return y end)
-  forward()
-  local backward = plan(function() tensor.ops.mean({ x = y }):backward() end)
-  backward()
-  local function seconds(p) return stopwatch.least(o.rounds, function() p:run() engine.wait() end) end
-  local ahead, back = seconds(forward), seconds(backward)
-  print(("%-18s %8d %12.0f %9.1f ms %9.1f ms"):format(setup.label or setup[1], num_envs, o.steps * num_envs / (ahead + back),
-    1e3 * ahead, 1e3 * back))
-end
-
 -- Kernels, one layer of 4 heads, with every other form beside them.
 local function all_kernels(list, num_envs, o)
   local others = {}
@@ -70,12 +48,11 @@ local function all_kernels(list, num_envs, o)
 end
 
 local sections = {
-  train = { train, "training, A2C on T-Maze", "act", "update" },
-  cores = { pass, "cores alone", "forward", "backward" },
-  kernels = { all_kernels, "kernels, one layer of 4 heads", "forward", "backward" },
+  train = { "training, A2C on T-Maze", "act", "update" },
+  kernels = { "kernels, one layer of 4 heads", "forward", "backward" },
 }
 
----@param o table the options, and part = "train", "cores" or "kernels"
+---@param o table the options, and part = "train" or "kernels"
 ---@return integer status
 function device.run(o)
   local names, known, section = {}, {}, sections[o.benchmark]
@@ -88,15 +65,15 @@ function device.run(o)
   end
   for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
   engine.check(engine.C.mn_set_precision(engine.ctx, o.precision, "0"))
-  print(("%s, device=%s, precision=%s, %d steps:"):format(section[2], engine.device, o.precision, o.steps))
-  print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[3], section[4]))
+  print(("%s, device=%s, precision=%s, %d steps:"):format(section[1], engine.device, o.precision, o.steps))
+  print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[2], section[3]))
   if o.benchmark == "kernels" then
     for _, num_envs in ipairs(o.num_envs) do all_kernels(chosen, num_envs, o) end
     return 0
   end
   for _, setup in progress.each(chosen, "agents") do
     for _, num_envs in ipairs(o.num_envs) do
-      section[1](setup, num_envs, o)
+      train(setup, num_envs, o)
       tensor.clear_tape()
       collectgarbage()
     end

@@ -222,9 +222,7 @@ end
 ---All kernels as a table of text, and their figures.
 ---@param machine table
 ---@param torch table? what kernels.torch returned
----@return table[] results
 function kernels.run(machine, torch)
-  local results = {}
   print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))
   print(("%-10s %-12s %8s %9s %9s %6s  %s"):format("", "size", "forward", "backward", "roofline", "share", torch and "PyTorch's best form" or ""))
   for _, k in progress.each(kernels.list, "kernels") do
@@ -232,18 +230,11 @@ function kernels.run(machine, torch)
       published_agents.progress(k[1])
       local r = kernels.measure(k, machine)
       local total, other = r.forward + r.backward, torch and torch[r.name]
-      r.share = r.least / total
-      local beside = ""
-      if other then
-        r.torch, r.ratio = other.ms, other.ms / (1e3 * total)
-        beside = ("%8.1f ms (%s): %.1f x"):format(other.ms, other.form, r.ratio)
-      end
+      local beside = other and ("%8.1f ms (%s): %.1f x"):format(other.ms, other.form, other.ms / (1e3 * total)) or ""
       print(("%-10s %-12s %5.1f ms %6.1f ms %6.1f ms %4.0f %%  %s"):format(r.name, r.size, 1e3 * r.forward, 1e3 * r.backward,
-        1e3 * r.least, 100 * r.share, beside))
-      results[#results + 1] = r
+        1e3 * r.least, 100 * r.least / total, beside))
     end
   end
-  return results
 end
 
 return kernels
