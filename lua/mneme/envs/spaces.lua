@@ -56,6 +56,14 @@ function Space:clear(p, i)
   for k = i * self.size, (i + 1) * self.size - 1 do p[k] = self.dtype == "f32" and 0 or -1 end
 end
 
+---The same as scripts have it.
+---@return integer|number[]
+function Space:nothing()
+  local p = self:room(1)
+  self:clear(p, 0)
+  return self:read(p, 0)
+end
+
 ---An action, as scripts have it: a whole number, or a list.
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
