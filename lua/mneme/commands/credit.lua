@@ -17,8 +17,8 @@ local C = engine.C
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
   arguments = options.run, about = [[
 Plays an episode and prints how large the gradient of the value, or of the chosen action's logit (of an action of several numbers: its
-log-probability), at step `at` is with respect to the observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.  Of several episodes:
-means over them, by steps before the one that is explained.]],
+log-probability), at step `at` is with respect to the observation of every earlier step.  A gradient says what a small change
+would do: mneme where RUN erases memory instead.  Of several episodes: means over them, by steps before the one that is explained.]],
   options = options.join({ { "at", "the step that is explained", type = "whole", unless = "the last of the episode", example = "10" },
     { "of", "the value, or what was done", type = "choice", choices = { "value", "action" }, default = "value" } },
     options.episodes(1), options.agent,

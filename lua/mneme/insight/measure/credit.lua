@@ -1,5 +1,6 @@
 -- credit.lua -- which earlier observations a decision depends on: the gradient of the value, and of the chosen action's logit, or, where an action
--- is several numbers, of its log-probability, at step t with respect to what the agent observed k steps before.  The tools of POPGym Arcade (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
+-- is several numbers, of its log-probability, at step t with respect to what the agent observed k steps before.  The tools of POPGym Arcade
+-- (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
 -- An episode runs again with its observations as leaves.  Gradients go back through one piece of it after another, from states kept before
 -- each, so that a window can compute them between two frames.
 local ffi = require "ffi"
@@ -20,8 +21,8 @@ local ROWS = 2048                  -- steps that are computed at once at most, c
 ---One episode of a stepper with one environment, from the present step to its end.
 ---@param p Stepper of one environment
 ---@param most integer? steps at most
----@return table episode { T, x = string of each step's inputs, action = (integer|number[])[], reward = number[], value = number[], previous = { name = number[], action = likewise },
----  resets = integer[], facts = table[], outcome }
+---@return table episode { T, x = string of each step's inputs, action = (integer|number[])[], reward = number[], value = number[],
+---  previous = { name = number[], action = likewise }, resets = integer[], facts = table[], outcome }
 function credit.play(p, most)
   if p.num_envs ~= 1 then errors.raise(("credit: a stepper of %d environments, expected one"):format(p.num_envs)) end
   local episode = { T = 0, x = {}, action = {}, value = {}, resets = {}, facts = {}, previous = {} }

@@ -37,7 +37,8 @@ local function grow(job, now)
     local observation = entry.observation or frame and frame.observation
     if entry.step ~= i - 1 or not observation then return "not shown: not every step of this episode is known" end
     entries[i], episode.T = entry, i
-    episode.x[i], episode.action[i], episode.value[i], episode.resets[i] = bytes_of(agent, observation), entry.did or entry.action, entry.value, before and 0 or 1
+    episode.x[i], episode.action[i] = bytes_of(agent, observation), entry.did or entry.action
+    episode.value[i], episode.resets[i] = entry.value, before and 0 or 1
     local reward = before and entry.reward or 0
     if before and agent.normaliser then reward = agent.normaliser:reward(reward) end
     if agent.previous.action then episode.previous.action[i] = before and (before.did or before.action) or agent.action_space:nothing() end
