@@ -12,6 +12,7 @@ local intervention_options = require "mneme.insight.episodes.intervention_option
 local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
+local spaces = require "mneme.envs.spaces"
 local timeline_export = require "mneme.insight.episodes.timeline_export"
 
 local failures = require "mneme.insight.view.failures"
@@ -162,7 +163,8 @@ function Viewer:take(clock)
   if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
     return self:say("only an agent that plays an episode can be taken over", clock)
   end
-  local hand, told = action_keys.hand(self:frame(1).agent.action_space), {}
+  local now, told = self:frame(1), {}
+  local hand = action_keys.hand(now.space or spaces.discrete(now.actions))
   local actions, labels = action_keys.divide(hand.names)
   for i, label in ipairs(labels) do told[i] = label .. " " .. hand.names[i] end
   if hand:waits() then told[#told + 1] = "space takes them" end
