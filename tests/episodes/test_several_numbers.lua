@@ -5,6 +5,7 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local contributions = require "mneme.insight.episodes.contributions"
 local credit = require "mneme.insight.measure.credit"
+local games = require "mneme.insight.view.game"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local live_publisher = require "mneme.insight.episodes.live_publisher"
 local patching = require "mneme.insight.episodes.patching"
@@ -258,4 +259,27 @@ t.test("a distribution of one's own without kl is told by what compares policies
   local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8, distribution = mine }
   t.eq(contributions.problem_of(agent, patching.play(stepper.new(env, agent, { seed = 1, seeded = true }), 4)),
     "not shown: the agent's own distribution has no kl, log_prob or mode")
+end)
+
+t.test("play: a key sets one number of several, space takes them; of one number a key is a step", function()
+  local game = games.new(world("multi_discrete", 1), { scene = scene.load "world" })
+  t.eq(table.concat(game.names, "|"), "move 0|move 1|move 2|jump 0|jump 1")
+  game:key(("3"):byte())
+  game:key(("5"):byte())
+  t.eq(game.step, 0)
+  local _, page = game:page()
+  t.eq(#page.keys, 5)
+  t.eq(table.concat(page.hand.numbers, " "), "2 1")
+  game:key(32)
+  t.eq(game.step, 1)
+  t.eq(table.concat(game.last, " "), "2 1")
+  game:key(("1"):byte())
+  game:key(32)
+  t.eq(table.concat(game.last, " "), "0 1", "what was set stays")
+  game = games.new(makers.pendulum(1), { scene = scene.load "world" })
+  game:key(("5"):byte())
+  t.eq(game.last[1], 2)
+  game:set(1, 0.25)
+  t.eq(game.last[1], 0.25)
+  t.eq(game.step, 2)
 end)
