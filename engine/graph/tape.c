@@ -18,6 +18,7 @@ int mn_use(mn_ctx *mn, mn_record *r, const char *op, const char *arg) {
   if (p && r->timed && r->plan && r->plan != p && p->T && p->T != r->shape[0]) p->other_T = r->shape[0];
   if (r->plan && r->plan != p) {
     if (r->late && mn_plan_finish(r->plan, r->late)) return -1;
+    if (!p && mn->no_grad) return 0;                         /* read at once, and nothing goes back through it */
     mn_tape *t = mn_current_tape(mn);
     for (int i = 0; i < t->n_links; i++)
       if (t->link[i].plan == r->plan->id && t->link[i].version == r->plan->version) {

@@ -31,6 +31,13 @@ local function stretch(view, now, k, x, y, wide, high)
   local left, right = place(mean - deviation), place(mean + deviation)
   view:rect(left, line - bar / 2, math.max(right - left, u), bar, require("mneme").ui.canvas.fade(theme.accent, 0.5))
   view:rect(place(mean) - u, line - bar / 2, 2 * u, bar, theme.accent)
+  for i, part in ipairs(now.hand and now.hand.parts or {}) do         -- where a person acts: the keys that set it, which can be clicked
+    if part.number == k then
+      local at = place(part.value)
+      view:text(now.keys[i], at, line + 5 * u, 12, theme.text, at < from + 8 * u and "left" or at > from + length - 8 * u and "right" or "center")
+      view:spot({ x = at - 10 * u, y = line - bar, w = 20 * u, h = 2 * bar }, { action = i - 1 })
+    end
+  end
   if drawn then view:triangle(place(drawn) - 4 * u, line - bar / 2 - 9 * u, 8 * u, 8 * u, math.pi / 2, theme.warm) end
   local said = ("%.3g ± %.2g"):format(mean, deviation) .. (drawn and ("   drawn %.3g"):format(drawn) or "")
   view:text((said:gsub("-", "−")), x + wide, line + bar / 2 + 13 * u, 11, theme.dim, "right", length)

@@ -72,6 +72,35 @@ t.test("normal: log_prob and entropy are those of the density", function()
   t.near(p:entropy():item(), 1 + math.log(2 * math.pi), 1e-5)
 end)
 
+t.test("tanh_normal: its density, with the slope of the squashing, adds up to 1 between the bounds", function()
+  local N, range = 4000, mn.box { low = -2, high = 3 }
+  local at = mn.tensor { shape = { 1, N, 1 } }
+  for i = 0, N - 1 do at:data()[i] = -2 + 5 * (i + 0.5) / N end
+  local same = mn.tensor { { { 0.4, math.log(0.7) } } }:expand(1, N, 2) * 1
+  local p = distributions.for_space(range, "tanh_normal").of(same, range)
+  t.near(p:log_prob(at):exp():mean():item() * 5, 1, 1e-3)
+  local y, z = 1.2, 0.5 * math.log((1 + 0.28) / (1 - 0.28))              -- 1.2 is 0.28 of the way from the middle, 0.5, to a bound
+  local want = -0.5 * ((z - 0.4) / 0.7) ^ 2 - math.log(0.7) - 0.5 * math.log(2 * math.pi) - math.log(2.5 * (1 - 0.28 ^ 2))
+  t.near(distributions.for_space(range, "tanh_normal").of(mn.tensor { { { 0.4, math.log(0.7) } } }, range):log_prob(mn.tensor { { { y } } }):item(), want, 1e-4)
+end)
+
+t.test("a squashed policy learns by every learner, towards where it is paid", function()
+  for _, learner in ipairs { "a2c", "ppo" } do
+    local env = mn.env { observation = { 1 }, actions = mn.box { low = -1, high = 1 }, num_envs = 16, time_limit = 4, reset = function() return { 1 } end,
+      step = function(_, a) return { 1 }, -(a[1] - 0.6) ^ 2 end }
+    mn.manual_seed(1)
+    local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8, distribution = "tanh_normal" }
+    local l = mn[learner]({ num_envs = 16, num_steps = 8, minibatches = 1, steps = 128 * 150, lr = 1e-2, entropy_coef = 0, gamma = 0, seed = 1 }, env, agent)
+    l:begin()
+    for _ = 1, 150 do
+      l:rollout()
+      t.ok(l:update())
+    end
+    local mode = mn.no_grad(function() return agent:distribution((agent(mn.tensor { { { 1 } } }))):mode():item() end)
+    t.near(mode, 0.6, 0.15, learner)
+  end
+end)
+
 t.test("tanh_normal: draws lie within the bounds, and log_prob is finite at them", function()
   local p = policy_of({ "tanh_normal", box }, 3, 200, 0)
   local a = p:sample()

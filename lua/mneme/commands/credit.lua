@@ -16,11 +16,11 @@ local C = engine.C
 
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
   arguments = options.run, about = [[
-Plays an episode and prints how large the gradient of the value, or of the chosen action's logit, at step `at` is with respect to the
-observation of every earlier step.  A gradient says what a small change would do: mneme where RUN erases memory instead.  Of several episodes:
-means over them, by steps before the one that is explained.]],
+Plays an episode and prints how large the gradient of the value, or of the chosen action's logit (of an action of several numbers: its
+log-probability), at step `at` is with respect to the observation of every earlier step.  A gradient says what a small change
+would do: mneme where RUN erases memory instead.  Of several episodes: means over them, by steps before the one that is explained.]],
   options = options.join({ { "at", "the step that is explained", type = "whole", unless = "the last of the episode", example = "10" },
-    { "of", "the value, or the chosen action's logit", type = "choice", choices = { "value", "action" }, default = "value" } },
+    { "of", "the value, or what was done", type = "choice", choices = { "value", "action" }, default = "value" } },
     options.episodes(1), options.agent,
     { "out", "a heat map of every step against every earlier one (one episode), or all gradients", type = "file", endings = { "svg", "json" } }) }
 local MOST = 10                    -- parts in the table
@@ -48,8 +48,9 @@ end
 
 local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
 
-local function describe_one(o, map, episode)
-  local t, of = map.at[1], o.of == "value" and "value" or ("logit of action %d"):format(episode.action[map.at[1] + 1])
+local function describe_one(o, agent, map, episode)
+  local t, done = map.at[1], episode.action[map.at[1] + 1]
+  local of = o.of == "value" and "value" or credit.action_words(agent, type(done) == "table" and agent.action_space:words(done) or "action " .. done)
   local back, sum = shares(map[o.of][1], t)
   if sum == 0 then
     print(("the %s at step %d depends on no observation: its gradient is zero"):format(of, t))
@@ -60,7 +61,7 @@ local function describe_one(o, map, episode)
   print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
 end
 
-local function describe_many(o, list)
+local function describe_many(o, agent, list)
   local longest, means, cells, steps = 0, {}, {}, {}
   for _, back in ipairs(list) do longest = math.max(longest, #back) end
   for k = 1, longest do
@@ -69,7 +70,7 @@ local function describe_many(o, list)
     local mean, low, high = stats.t_interval(of)
     means[k], steps[k], cells[k] = mean, k - 1, { share = mean, low = low and math.max(0, low), high = high, n = #list }
   end
-  local of, past = o.of == "value" and "value" or "chosen action's logit", {}
+  local of, past = o.of == "value" and "value" or credit.action_words(agent, "the chosen action"), {}
   for i, back in ipairs(list) do past[i] = 1 - back[1] end
   print(("the %s depends on the observation k steps before, mean%s of %d episode%s:"):format(of, #list > 1 and "s" or "", #list,
     #list > 1 and "s" or ""))
@@ -109,7 +110,6 @@ function command.run(o)
   arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
     settings = o.env_settings, seeded = true })
-  p.env.action_space:need_discrete("mneme credit", p.env.id)
   if o.episodes == 1 then
     local episode = credit.play(p, LONGEST)
     if o.at and o.at >= episode.T then
@@ -118,7 +118,7 @@ function command.run(o)
     print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
       episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
         .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
-    describe_one(o, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
+    describe_one(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
     print(LIMIT)
     if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
     next_step.say({ "credit", o.folder, "episodes=64" }, { "where", o.folder })
@@ -141,7 +141,7 @@ function command.run(o)
   if #list == 0 and status ~= 0 then errors.stop(status) end
   if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
   print(("%s: %d episode%s from seed %d"):format(p.title, #list, #list > 1 and "s" or "", o.seed))
-  describe_many(o, list)
+  describe_many(o, p.agent, list)
   print(LIMIT)
   if status == 0 then next_step.say { "where", o.folder } end
   return status

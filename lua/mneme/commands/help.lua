@@ -167,6 +167,7 @@ local function env_text(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=[%w@_]+", ""))) end
   local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1 })
   if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
+  if env.action_space.kind ~= "discrete" then actions = tostring(env.action_space) end
   env:close()
   local rules = C.mn_env_rules(i)
   local doc = ffi.string(C.mn_env_doc(i)) .. (rules ~= nil and "\n" .. ffi.string(rules) or "")

@@ -45,13 +45,14 @@ end
 
 ---The report of a map: what all of A's memory does at the last column, and the map.
 ---@param job Patching
----@param names string[] of the actions
+---@param space Space of the actions
 ---@return string
-function command.report(job, names)
-  local before, c = job.B[job.decision + 1].policy[job.action + 1], #job.map.steps
+function command.report(job, space)
+  local c = #job.map.steps
   local all = job.cells[1][c]
-  local text = ("with all of that memory before step %d: p(%s) %.2f → %.2f, log-odds to %s %+.2f, likeliest %s\n"):format(job.map.steps[c],
-    names[job.action + 1], before, all.probability, names[job.other + 1], all.log_odds, names[all.greedy + 1])
+  local text = ("with all of that memory before step %d: %s(%s) %.2f → %.2f, %s %+.2f, likeliest %s\n"):format(job.map.steps[c],
+    space.kind == "box" and "density" or "p", space:words(job.action), job.before, all.probability,
+    job.other and "log-odds to " .. space:words(job.other) or "log-probability", all.log_odds, space:words(all.greedy))
   return text:gsub("%-(%d)", "−%1") .. job.map:table()
     .. (#job.map.rows > #job.parts and ("A>B: what A changes at step %d through B alone\n"):format(job.decision)
       or "no path through a single part moves the policy\n")
@@ -65,7 +66,6 @@ function command.main(o, env)
   for k = 1, 2 do
     p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed + o.patch[k], greedy = o.greedy, best = o.best, checkpoint = o.checkpoint, settings = env,
       seeded = true })
-    p.env.action_space:need_discrete("mneme intervene patch=", p.env.id)
     histories[k], outcomes[k] = patching.play(p, LONGEST)
   end
   if o.decision and o.decision >= #histories[2] then
@@ -74,14 +74,14 @@ function command.main(o, env)
   local job = patching.new(p.agent, histories[1], histories[2], { decision = o.decision, at = o.at, every = o.every })
   job:work()
   if job.problem then errors.usage("intervene: " .. job.problem) end
-  local names = p.env.action_space.names
+  local space = p.env.action_space
   print(("%s at %.0f steps: memory of episode %d (%d steps%s) in episode %d (%d steps%s), which did %s at step %d"):format(o.folder, p.steps,
     o.patch[1], #histories[1], outcomes[1] and (", return %.2f"):format(outcomes[1].ret) or "", o.patch[2], #histories[2],
-    outcomes[2] and (", return %.2f"):format(outcomes[2].ret) or "", names[job.action + 1], job.decision))
-  io.stdout:write(command.report(job, names))
+    outcomes[2] and (", return %.2f"):format(outcomes[2].ret) or "", space:words(job.action), job.decision))
+  io.stdout:write(command.report(job, space))
   if o.out then
     write(job, o, { run = o.folder, checkpoint = p.steps, seed = o.seed, memory_of = o.patch[1], episode = o.patch[2], decision = job.decision,
-      action = job.action, other = job.other, actions = json.array(names) })
+      action = job.action, other = job.other, actions = json.array(space.names) })
   end
   return 0
 end

@@ -37,6 +37,7 @@ The page shows what an agent sees, in signs that a person reads, and nothing of 
 one step; the environment waits for it.  Keys in the window:
   arrows or w a s d, q e z c, digits   actions; the page names the key of each, and a click takes one
                                        (where there are many: the number, then Enter)
+                                       (several numbers: a key sets one, which stays; space takes the step)
   space, Enter                         after the end: the next episode
   r, n                                 the same episode again, the next one
   Tab                                  the true state: that is the cheat, and the score card says so
@@ -95,21 +96,34 @@ local function task_of(o, seed)
   return envs.new(o.name, o.settings)
 end
 
--- The number of the action of that name.
+-- What a word in keys= means: the number of the action of that name, or which number is set to which value.
 local function action_named(played, word)
-  local names = played.names
-  for i, name in ipairs(names) do if name == word then return i - 1 end end
+  local names, space, key, value = played.names, played.env.action_space, word:match "^(.-)=(%S+)$"
+  for i, name in ipairs(names) do if name == word then return { i - 1 } end end
+  for k, name in ipairs(space.kind ~= "discrete" and space.names or {}) do
+    local x = key == name and tonumber(value)
+    if x then
+      local p = space:room(1)
+      p[k - 1] = x
+      local wrong = space:misfit(p, 0) or (space.counts and x % 1 ~= 0 and "not a whole number")
+        or (space.low and (x < space.low[k] or x > space.high[k]) and ("expected %g..%g"):format(space.low[k], space.high[k]))
+      if wrong then errors.usage(("play: keys=%s: %s"):format(word, wrong)) end
+      return { k, x }
+    end
+  end
   errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, played.env.id),
     word:find "^%a+%*%d+$" and ("write %s*%s"):format(word:match "%d+$", word:match "^%a+")
-      or "letters, digits, left right up down space enter tab esc, 3*up" .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
+      or "letters, digits, left right up down space enter tab esc, 3*up" .. (space.kind ~= "discrete" and (", %s=NUMBER"):format(space.names[1]) or "") .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
 -- Press keys without a window; draw the last page as a picture.
 local function press(played, o)
   local keys = {}
-  for i, key in ipairs(o.keys or {}) do keys[i] = type(key) == "string" and { action_named(played, key) } or key end
+  for i, key in ipairs(o.keys or {}) do keys[i] = type(key) == "string" and action_named(played, key) or key end
   for _, key in ipairs(keys) do
-    if type(key) == "table" then played:move(key[1]) elseif played:key(key) then break end
+    if type(key) == "table" then
+      if key[2] then played:set(key[1], key[2]) else played:move(key[1]) end
+    elseif played:key(key) then break end
   end
   if not o.out then return end
   local what, frame = played:page()

@@ -56,6 +56,14 @@ function Space:clear(p, i)
   for k = i * self.size, (i + 1) * self.size - 1 do p[k] = self.dtype == "f32" and 0 or -1 end
 end
 
+---The same as scripts have it.
+---@return integer|number[]
+function Space:nothing()
+  local p = self:room(1)
+  self:clear(p, 0)
+  return self:read(p, 0)
+end
+
 ---An action, as scripts have it: a whole number, or a list.
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
@@ -78,24 +86,21 @@ local function levels(self, k)
   return list
 end
 
----What keys can do: each action of a discrete space; of the others each value of one number at a time, the rest in the middle or at 0.
+---What keys can do: each action of a discrete space; of the others each value of one number.
 ---@return string[] names
----@return (integer|number[])[] actions
+---@return { number: integer, value: number }[]? parts of several numbers: which one the key sets, from 1
+---@return number[]? rest where each of them is before a key sets it: 0, or the middle
 function Space:by_keys()
-  local names, actions, rest = {}, {}, {}
-  for k = 1, self.kind == "discrete" and 0 or self.size do
+  if self.kind == "discrete" then return self.names end
+  local names, parts, rest = {}, {}, {}
+  for k = 1, self.size do
     local values = levels(self, k)
     rest[k] = self.counts and 0 or values[3]
-  end
-  for a = 1, self.kind == "discrete" and self.n or 0 do names[a], actions[a] = self.names[a], a - 1 end
-  for k = 1, #rest do
-    for _, value in ipairs(levels(self, k)) do
-      local action = { unpack(rest) }
-      action[k] = value
-      names[#names + 1], actions[#actions + 1] = ("%s %g"):format(self.names[k], value), action
+    for _, value in ipairs(values) do
+      names[#names + 1], parts[#parts + 1] = ("%s %g"):format(self.names[k], value), { number = k, value = value }
     end
   end
-  return names, actions
+  return names, parts, rest
 end
 
 ---An action, as frames have it.

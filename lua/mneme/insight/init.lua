@@ -25,7 +25,7 @@ insight.parts = {
     keyboard = { "mneme.insight.view.action_keys", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     hatch = { "mneme.insight.view.hatch" }, selection = { "mneme.insight.view.selection" }, step_heatmap = { "mneme.insight.view.step_heatmap" },
     words = { "mneme.insight.figures.text", "words" } } },
-  measure = { group = { credit = { "mneme.insight.measure.credit", fields = { "map", "play", "view" } },
+  measure = { group = { credit = { "mneme.insight.measure.credit", fields = { "action_words", "map", "play", "view" } },
     credit_of_frame = { "mneme.insight.measure.credit_of_frame", fields = { "row" } },
     learning_speed = { "mneme.insight.measure.learning_speed", "of" },
     costs = { "mneme.models.costs", fields = { "attention" } },

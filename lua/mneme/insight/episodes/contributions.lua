@@ -1,7 +1,8 @@
 -- contributions.lua -- what each part of a memory contributes to what an agent does in an episode: how much its policy changes when
 -- that part, at a step, is as it was before the episode, or as if one step had not been observed.  The observations stay as they were, so
 -- that what changes is the memory alone, through all layers and later steps.  One scale for all parts: the share of the policy's
--- probability that moves.  Measured in small pieces, from states that are kept at some steps.
+-- probability that moves; of a policy that is no softmax over few actions the most that can, by its KL.  Measured in small pieces, from
+-- states that are kept at some steps.
 local ffi = require "ffi"
 local interventions = require "mneme.insight.episodes.interventions"
 local memory_rows = require "mneme.insight.episodes.memory_rows"
@@ -18,6 +19,7 @@ local COLUMNS = 32                 -- steps in which parts are changed, of a lon
 local MOST_ROWS = 64               -- parts: of more, whole layers
 contributions.TOLERANCE = 5e-3     -- of a probability: the episode is computed again, and must come out
 local SEED, TRIES, ASKED = 2 ^ 20, 32, 8         -- of other episodes: the first, how many are tried, how many with another cue are looked at
+local TINY = 1e-300
 local LITTLE_OF_ALL = 0.05         -- of a policy's probability, moved by all of the memory: the episode hardly depends on it
 contributions.LITTLE = 0.02        -- of a policy's probability: less counts as nothing
 
@@ -54,7 +56,8 @@ end
 ---@param space table of one observation
 ---@param B integer environments
 ---@param share integer? nil: all
----@return table { state, step = function(index, histories) -> policies [B, actions], until the next call }
+---@return table { state, step = function(index, histories) -> policies [B, actions], until the next call: probabilities, or what the head gave;
+---  see judge }
 function contributions.runner(agent, space, B, share)
   local self = { state = agent.core:initial(B), x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = space.dtype, time = true },
     done = tensor.new { shape = { 1, B }, dtype = "u8", time = true }, previous = agent:previous_leaves(1, B), B = B }
@@ -64,8 +67,8 @@ function contributions.runner(agent, space, B, share)
     local logits, _, after = tensor.off_tape(agent.act, agent, x, done, state, nil, previous)
     return logits, after
   end)
-  local n, actions = state_arrays.size(space.shape), agent.actions
-  local policy = ffi.new("float[?]", B * actions)
+  local n, actions, acts, nothing = state_arrays.size(space.shape), agent.actions, agent.action_space, agent.action_space:nothing()
+  local policy, probabilities = ffi.new("float[?]", B * actions), agent.kind_name == "categorical"
   ---Processes the observations of step i of each history; the policies [B, actions], until the next call.
   function self.step(i, histories, blank)
     local x, done = self.x:data(), self.done:data()
@@ -75,20 +78,89 @@ function contributions.runner(agent, space, B, share)
       for k = 0, n - 1 do x[b * n + k] = blank and 0 or entry.observation.values[k] end
       done[b] = before and 0 or 1
       for name, t in pairs(self.previous or {}) do
-        local value = name == "action" and (before and before.action or -1) or before and entry.reward or 0
-        if name == "reward" and before and normaliser then value = normaliser:reward(value) end
-        t:data()[b] = value
+        local value = before and entry.reward or 0
+        if before and normaliser then value = normaliser:reward(value) end
+        if name == "reward" then t:data()[b] = value else acts:put(t:data(), b, before and (before.did or before.action) or nothing) end
       end
     end
     if inputs ~= self.x then normaliser:observations(x, inputs:data(), B) end
     local logits, after = run(inputs, self.done, self.state, self.previous)
     local p = logits:data()
-    for b = 0, B - 1 do agent:show_policy(p + b * actions, policy + b * actions) end
+    if probabilities then for b = 0, B - 1 do agent:show_policy(p + b * actions, policy + b * actions) end
+    else ffi.copy(policy, p, 4 * B * actions) end
     tensor.keep(after, self.state)
     return policy
   end
   return self
 end
+
+-- ---- how policies compare ----
+
+-- Of a softmax over few actions: probabilities.
+local function by_probability(agent)
+  local A, judge, moved, logs = agent.actions, {}, ffi.new "float[1]", ffi.new "double[1]"
+  function judge.same(p, entry)
+    for a = 0, A - 1 do if not (math.abs(p[a] - entry.policy[a + 1]) < contributions.TOLERANCE) then return false end end
+    return true
+  end
+  function judge.moved(was, now, n)
+    if ffi.sizeof(moved) < 4 * n then moved = ffi.new("float[?]", n) end
+    for r = 0, n - 1 do
+      local sum = 0
+      for a = 0, A - 1 do sum = sum + math.abs(now[r * A + a] - was[a]) / 2 end
+      moved[r] = sum
+    end
+    return moved
+  end
+  function judge.log_prob(p, n, action)
+    if ffi.sizeof(logs) < 8 * n then logs = ffi.new("double[?]", n) end
+    for r = 0, n - 1 do logs[r] = math.log(math.max(p[r * A + action], TINY)) end
+    return logs
+  end
+  function judge.mode(p, but)
+    local best
+    for a = 0, A - 1 do if a ~= but and (not best or p[a] > p[best]) then best = a end end
+    return best
+  end
+  return judge
+end
+
+-- Of any other distribution: its parameters.  No more of its probability can move than sqrt(1 - exp(-KL)) (Bretagnolle and Huber 1979).
+local function by_distribution(agent)
+  local A, judge, space, shown = agent.actions, {}, agent.action_space, ffi.new("float[?]", agent.actions)
+  local function of(p, n)
+    local x = tensor.new { shape = { 1, n, A } }
+    ffi.copy(x:data(), p, 4 * n * A)
+    return agent:distribution(x)
+  end
+  function judge.same(p, entry)
+    agent:show_policy(p, shown)
+    for a, x in ipairs(entry.policy) do if not (math.abs(shown[a - 1] - x) < contributions.TOLERANCE * (1 + math.abs(x))) then return false end end
+    return true
+  end
+  function judge.moved(was, now, n)
+    local all = ffi.new("float[?]", n * A)
+    for r = 0, n - 1 do ffi.copy(all + r * A, was, 4 * A) end
+    local kl = agent:divergence(all, now, n)
+    for r = 0, n - 1 do all[r] = math.sqrt(math.max(0, 1 - math.exp(-kl[r]))) end
+    return all
+  end
+  function judge.log_prob(p, n, action)
+    local done, list = tensor.new { shape = space:shape(1, n), dtype = space.dtype }, ffi.new("double[?]", n)
+    for r = 0, n - 1 do space:put(done:data(), r, action) end
+    local x = tensor.no_grad(function() return of(p, n):log_prob(done) end):data()
+    for r = 0, n - 1 do list[r] = x[r] end
+    return list
+  end
+  function judge.mode(p) return space:read(tensor.no_grad(function() return of(p, 1):mode() end):data(), 0) end
+  return judge
+end
+
+---How the policies that a runner gives are compared.
+---@param agent Agent
+---@return table judge { same(p, entry) -> is p the policy of a history's entry?; moved(was, now, n) -> float[n], share of the probability that is elsewhere
+---  in each of n policies; log_prob(p, n, action) -> double[n], of a box densities'; mode(p, but) -> the likeliest action, of few not `but` }
+function contributions.judge(agent) return (agent.kind_name == "categorical" and by_probability or by_distribution)(agent) end
 
 -- ---- an episode with another cue ----
 
@@ -96,14 +168,14 @@ end
 local function played(self, env, seed)
   local space, list = self.space, {}
   local n, dtype = state_arrays.size(space.shape), space.dtype == "u8" and "uint8_t[?]" or "float[?]"
-  local x, reward, over, cut, action = ffi.new(dtype, n), ffi.new "float[1]", ffi.new "uint8_t[1]", ffi.new "uint8_t[1]", ffi.new "int32_t[1]"
+  local x, reward, over, cut, action = ffi.new(dtype, n), ffi.new "float[1]", ffi.new "uint8_t[1]", ffi.new "uint8_t[1]", env.action_space:room(1)
   env:reset_raw(x, seed)
   local about = { truth = env:truth(0) }
   for i, entry in ipairs(self.history) do
     local values = ffi.new("float[?]", n)
     for k = 0, n - 1 do values[k] = x[k] end
-    list[i] = { step = i - 1, observation = { shape = space.shape, values = values }, action = entry.action, reward = reward[0] }
-    action[0] = entry.action
+    list[i] = { step = i - 1, observation = { shape = space.shape, values = values }, action = entry.action, did = entry.did, reward = reward[0] }
+    env.action_space:put(action, 0, entry.did or entry.action)
     env:step_raw(action, x, reward, over, cut)
     if over[0] ~= 0 or cut[0] ~= 0 then break end
   end
@@ -154,9 +226,7 @@ local function replay(self, run, history, after, blank)
     local policy = run.step(i, { history }, i == blank)
     policies[i] = ffi.new("float[?]", self.actions)
     ffi.copy(policies[i], policy, 4 * self.actions)
-    for a = 0, history[i].policy and self.actions - 1 or -1 do
-      same = same and math.abs(policy[a] - history[i].policy[a + 1]) < contributions.TOLERANCE
-    end
+    same = same and (not history[i].policy or self.judge.same(policy, history[i]))
     pause(self)
   end
   return states, policies, same
@@ -180,7 +250,9 @@ local function column(self, run, i, mine, others)
     local policy = run.step(k, { self.history, both and self.other or self.history })
     for half = 0, both and 1 or 0 do
       local was, all, whole, squares = half == 0 and mine.policies[k] or self.other_policies[k], policy + half * R * A, 0, 0
-      for a = 0, A - 1 do
+      local moved = not self.along and self.judge.moved(was, all, R)
+      for r = 0, moved and R - 1 or -1 do of[r + 1][k] = of[r + 1][k] + moved[r] / (both and 2 or 1) end
+      for a = 0, self.along and A - 1 or -1 do
         local d = all[a] - was[a]
         whole, squares = whole + math.abs(d) / 2, squares + d * d
       end
@@ -291,8 +363,8 @@ function Job:map()
   local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
   local map = part_map.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
     key = "moved", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells, stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),
-    define = ("How much of the policy's probability moves if that part of the memory is %s before this step, at the later step that depends most on the "
-      .. "memory; the observations stay as they were."):format(how) }
+    define = ("How much of the policy's probability moves%s if that part of the memory is %s before this step, at the later step that depends most on the "
+      .. "memory; the observations stay as they were."):format(self.along and "" or " at most", how) }
   map.how = how
   if done < of then map.note = ("%d of %d steps measured"):format(done, of)
   elseif self:weight() < LITTLE_OF_ALL then map.note = "in this episode little depends on the memory" end
@@ -317,7 +389,8 @@ function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]
   if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
   if not next(agent.core.states) then return "this core has no memory" end
-  if agent.action_space.kind ~= "discrete" then return "not shown: it is measured by one choice of a few, the actions are " .. tostring(agent.action_space) end
+  local x = agent.kind_name == "categorical" or agent:distribution(tensor.new { shape = { 1, 1, agent.actions } })
+  if x ~= true and not (x.kl and x.log_prob and x.mode) then return "not shown: the agent's own distribution has no kl, log_prob or mode" end
   if first.step ~= 0 or last.step ~= #history - 1 then return "not shown: not every step of this episode is known" end
   for _, entry in ipairs(history) do
     if not entry.observation then return "not shown: observations of this size are not kept for every step" end
@@ -341,7 +414,7 @@ function contributions.new(agent, history, from, after, env)
     self.done = true
     return self
   end
-  self.space, self.actions = agent.observation_space, agent.actions
+  self.space, self.actions, self.judge, self.along = agent.observation_space, agent.actions, contributions.judge(agent), agent.kind_name == "categorical"
   self.rows, self.start = {}, agent.core:initial(1)
   local rows = contributions.parts_of(agent.core)
   if rows[1].word ~= "all" then table.insert(rows, 1, { word = "all", text = "all" }) end

@@ -1,6 +1,7 @@
 -- patching.lua -- which part of the memory carries what decides between two episodes: the state of a part before a step of episode A is put into
 -- episode B, whose observations stay as they were, and what B decides at one later step is compared (activation patching).  And by which way: the
 -- change reaches the decision through one other part alone, while all others are there as B left them (path patching).
+local ffi = require "ffi"
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
 local interventions = require "mneme.insight.episodes.interventions"
@@ -12,13 +13,15 @@ local tensor = require "mneme.tensor.tensor"
 local pause = progress.pause
 local patching = {}
 local COLUMNS, PATHS = 24, 8       -- steps at most, of a longer episode; rows for the strongest paths
-local TINY, LEAST_SCALE = 1e-300, 0.2
+local LEAST_SCALE = 0.2
 
 ---@class Patching
 ---@field map PartMap of the parts, and of the strongest paths
 ---@field decision integer the step of B that is decided
----@field action integer the action that B took there, from 0
----@field other integer what it does with all of A's memory there; where that is the same, what is likeliest besides
+---@field action integer|number[] what B did there
+---@field before number its probability, of a box its density
+---@field other integer|number[]? what it does with all of A's memory there; where that is the same, what is likeliest besides; nil: several
+---  numbers, which are the same
 ---@field paths table[] { from, step, through, loss, log_odds, greedy } of every pair of parts, the strongest first
 ---@field problem string? why there is nothing to show
 local Job = {}
@@ -39,58 +42,62 @@ function patching.play(p, most)
   return film.last.history
 end
 
--- The share of a policy's probability that is elsewhere than in an entry.
-local function distance(p, entry)
-  local sum = 0
-  for a, was in ipairs(entry.policy) do sum = sum + math.abs(p[a - 1] - was) / 2 end
-  return sum
-end
-
-local function greedy_of(p, n, but)
-  local best
-  for a = 0, n - 1 do if a ~= but and (not best or p[a] > p[best]) then best = a end end
-  return best
-end
-
--- An episode again: calls at(i, state) before each step; false where its policies do not come out.
+-- An episode again: calls at(i, state) before each step; the policies, or false where they do not come out.
 local function again(self, history, run, last, at)
+  local policies = {}
   tensor.keep(self.agent.core:initial(1), run.state)
   for i = 1, last do
     at(i, run.state)
     local policy = run.step(i, { history })
-    for a = 0, self.actions - 1 do
-      if not (math.abs(policy[a] - history[i].policy[a + 1]) < contributions.TOLERANCE) then return false end
-    end
+    if not self.judge.same(policy, history[i]) then return false end
+    policies[i] = ffi.new("float[?]", self.actions)
+    ffi.copy(policies[i], policy, 4 * self.actions)
     pause(self)
   end
-  return true
+  return policies
 end
 
 -- The step of B whose policy moves most if the whole memory is A's there.
 local function find_decision(self, one)
   local memory, probe, best = {}, self.run(1), -1
   local last = math.min(#self.A, #self.B)
-  if not again(self, self.A, one, last, function(i, state) memory[i] = tensor.keep(state) end) then return false end
+  local own = again(self, self.A, one, last, function(i, state) memory[i] = tensor.keep(state) end)
+    and again(self, self.B, one, last, function() end)
+  if not own then return false end
   for i = 1, last do
     tensor.keep(memory[i], probe.state)
-    local moved = distance(probe.step(i, { self.B }), self.B[i])
+    local moved = self.judge.moved(own[i], probe.step(i, { self.B }), 1)[0]
     if moved > best + 1e-6 then best, self.decision = moved, self.B[i].step end
     pause(self)
   end
   return true
 end
 
--- A policy at the decision, compared with B's own.
-local function cell_of(self, p)
-  local b, o, entry = self.action, self.other, self.B[self.decision + 1]
-  local function odds(one, other) return math.log(math.max(one, TINY) / math.max(other, TINY)) end
-  local moved = distance(p, entry)
-  return { loss = moved, probability = p[b], log_odds = odds(p[b], p[o]) - odds(entry.policy[b + 1], entry.policy[o + 1]), greedy = greedy_of(p, self.actions),
-    clear = moved >= contributions.LITTLE }
+-- Log-probabilities of what B did, and their distances from those of the other action, if there is one.
+local function log_odds(self, p, n)
+  local chosen, odds = {}, {}
+  local log_prob = self.judge.log_prob(p, n, self.action)
+  for r = 1, n do chosen[r] = log_prob[r - 1] end
+  log_prob = self.other and self.judge.log_prob(p, n, self.other)
+  for r = 1, n do odds[r] = chosen[r] - (log_prob and log_prob[r - 1] or 0) end
+  return chosen, odds
+end
+
+-- n policies at the decision, compared with B's own.
+local function cells_of(self, p, n)
+  local chosen, odds = log_odds(self, p, n)
+  local was, own = log_odds(self, self.own, 1)
+  local moved, cells = self.judge.moved(self.own, p, n), {}
+  self.before = math.exp(was[1])
+  for r = 1, n do
+    cells[r] = { loss = moved[r - 1], probability = math.exp(chosen[r]), log_odds = odds[r] - own[1], greedy = self.judge.mode(p + (r - 1) * self.actions),
+      clear = moved[r - 1] >= contributions.LITTLE }
+  end
+  return cells
 end
 
 local function column(self, all, c, from, B_at, B_end)
-  local core, R, d, A = self.agent.core, #self.parts, self.decision + 1, self.actions
+  local core, R, d = self.agent.core, #self.parts, self.decision + 1
   local t = self.map.steps[c] + 1
   for r = 0, R - 1 do interventions.copy(core, self.whole, B_at, 0, 1, all.state, r, R) end
   for r, row in ipairs(self.parts) do interventions.copy(core, row.parts, from, 0, 1, all.state, r - 1, R) end
@@ -100,18 +107,23 @@ local function column(self, all, c, from, B_at, B_end)
   end
   local patched = tensor.keep(all.state)
   local p = all.step(d, { self.B })
-  if c == #self.map.steps then self.other = greedy_of(p, A) == self.action and greedy_of(p, A, self.action) or greedy_of(p, A) end
-  for r = 1, R do self.cells[r][c] = cell_of(self, p + (r - 1) * A) end
+  if c == #self.map.steps then
+    self.other = self.judge.mode(p)
+    if self.other == self.action then self.other = self.judge.mode(p, self.action)
+    elseif type(self.other) == "table" and table.concat(self.other, " ") == table.concat(self.action, " ") then self.other = nil end
+  end
+  for r, cell in ipairs(cells_of(self, p, R)) do self.cells[r][c] = cell end
   for q = 2, R do
     for r = 0, R - 1 do
       interventions.copy(core, self.whole, B_end, 0, 1, all.state, r, R)
       interventions.copy(core, self.parts[q].parts, patched, r, R, all.state, r, R)
     end
     p = all.step(d, { self.B })
-    for r = 2, R do
-      local path = cell_of(self, p + (r - 1) * A)
-      path.from, path.through, path.step = self.parts[r], self.parts[q], t - 1
-      self.paths[#self.paths + 1] = path
+    for r, path in ipairs(cells_of(self, p, R)) do
+      if r > 1 then
+        path.from, path.through, path.step = self.parts[r], self.parts[q], t - 1
+        self.paths[#self.paths + 1] = path
+      end
     end
     pause(self)
   end
@@ -153,13 +165,13 @@ local function work(self)
   if #steps == 0 then self.problem = "not shown: nothing is remembered before the first step" return end
   local wanted, a_at, b_at, b_end = {}, {}, {}, nil
   for _, step in ipairs(steps) do wanted[step + 1] = true end
-  local fine = again(self, self.A, one, steps[#steps] + 1, function(i, state) if wanted[i] then a_at[i] = tensor.keep(state) end end)
+  local own = again(self, self.A, one, steps[#steps] + 1, function(i, state) if wanted[i] then a_at[i] = tensor.keep(state) end end)
     and again(self, self.B, one, d, function(i, state)
       if wanted[i] then b_at[i] = tensor.keep(state) end
       if i == d then b_end = tensor.keep(state) end
     end)
-  if not fine then self.problem = wrong return end
-  self.action = self.B[d].action
+  if not own then self.problem = wrong return end
+  self.own, self.action = own[d], self.B[d].did or self.B[d].action
   local all = self.run(#self.parts)
   for c = #steps, 1, -1 do column(self, all, c, a_at[steps[c] + 1], b_at[steps[c] + 1], b_end) end
   add_paths(self)
@@ -186,7 +198,7 @@ function patching.new(agent, A, B, options)
     stands = ("%.0f %% or more"):format(100 * contributions.LITTLE) }
   self.done = self.problem ~= nil
   if self.done then return self end
-  self.actions, self.whole, self.parts = agent.actions, {}, { { word = "all", text = "all" } }
+  self.actions, self.judge, self.whole, self.parts = agent.actions, contributions.judge(agent), {}, { { word = "all", text = "all" } }
   for i, name in ipairs(agent.core:state_names()) do self.whole[i] = { name = name } end
   for _, row in ipairs(contributions.parts_of(agent.core)) do
     if row.word ~= "all" then self.parts[#self.parts + 1] = { word = row.word, text = row.text, layer = row.layer, head = row.head } end

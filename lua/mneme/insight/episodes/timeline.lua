@@ -45,6 +45,11 @@ local function make_room(self)
   end
 end
 
+-- That an action was taken by hand at a frame, or an entry.
+local function done(at, action)
+  if type(action) == "table" then at.did = action else at.action = action end
+end
+
 local function put(self, i, make, over)
   local frame = self.frames[i]
   if frame then self.film:rewind(frame)
@@ -53,7 +58,10 @@ local function put(self, i, make, over)
     self.frames[i], self.bytes = frame, self.bytes + frame.bytes
   end
   self.here = i
-  if self.actions[i] then frame.action, frame.history[#frame.history].action = self.actions[i], self.actions[i] end
+  if self.actions[i] ~= nil then
+    done(frame, self.actions[i])
+    done(frame.history[#frame.history], self.actions[i])
+  end
   if i > self.n then
     local before = self.ticks[i - 1]
     local same = before and before.episode == frame.episode and (frame.outcome or frame.step > before.step)
@@ -268,7 +276,8 @@ function Timeline:act(i, action)
   cut(self, i)
   self.actions[i], self.marks[i] = action, "taken"
   if not stand(self, i) then return false end
-  self.frames[i].action, self.film.last = action, self.frames[i]
+  done(self.frames[i], action)
+  self.film.last = self.frames[i]
   return self:extend()
 end
 

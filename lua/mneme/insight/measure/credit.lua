@@ -1,5 +1,6 @@
--- credit.lua -- which earlier observations a decision depends on: the gradient of the value, and of the chosen action's logit, at step t with
--- respect to what the agent observed k steps before.  The tools of POPGym Arcade (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
+-- credit.lua -- which earlier observations a decision depends on: the gradient of the value, and of the chosen action's logit, or, where an action
+-- is several numbers, of its log-probability, at step t with respect to what the agent observed k steps before.  The tools of POPGym Arcade
+-- (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
 -- An episode runs again with its observations as leaves.  Gradients go back through one piece of it after another, from states kept before
 -- each, so that a window can compute them between two frames.
 local ffi = require "ffi"
@@ -20,22 +21,24 @@ local ROWS = 2048                  -- steps that are computed at once at most, c
 ---One episode of a stepper with one environment, from the present step to its end.
 ---@param p Stepper of one environment
 ---@param most integer? steps at most
----@return table episode { T, x = string of each step's inputs, action = integer[], reward = number[], value = number[], previous = { name = number[] },
----  resets = integer[], facts = table[], outcome }
+---@return table episode { T, x = string of each step's inputs, action = (integer|number[])[], reward = number[], value = number[],
+---  previous = { name = number[], action = likewise }, resets = integer[], facts = table[], outcome }
 function credit.play(p, most)
   if p.num_envs ~= 1 then errors.raise(("credit: a stepper of %d environments, expected one"):format(p.num_envs)) end
   local episode = { T = 0, x = {}, action = {}, value = {}, resets = {}, facts = {}, previous = {} }
-  local bytes = p.n * (p.inputs:dtype() == "u8" and 1 or 4)
+  local bytes, space = p.n * (p.inputs:dtype() == "u8" and 1 or 4), p.env.action_space
   for name in pairs(p.previous or {}) do episode.previous[name] = {} end
   local ended
   repeat
     p:forward()
     local t, row = episode.T + 1, p.row
     local now = p:snapshot(0)
-    episode.T, episode.value[t], episode.action[t], episode.facts[t] = t, now.value, now.action, p.env:truth(0)
+    episode.T, episode.value[t], episode.action[t], episode.facts[t] = t, now.value, now.did or now.action, p.env:truth(0)
     episode.x[t] = ffi.string(ffi.cast("const char *", p.inputs:data()) + row * bytes, bytes)
     episode.resets[t] = p.resets:data()[row]
-    for name, t_of in pairs(p.previous or {}) do episode.previous[name][t] = t_of:data()[row] end
+    for name, t_of in pairs(p.previous or {}) do
+      episode.previous[name][t] = name == "action" and space:read(t_of:data(), row) or t_of:data()[row]
+    end
     ended = p:step()
   until ended > 0 or most and episode.T >= most
   episode.outcome = ended > 0 and p.env:outcome(0) or nil
@@ -61,8 +64,8 @@ function credit.parts(agent, space)
   end
   local at = agent.torso.d_out
   if agent.previous.action then
-    parts[#parts + 1] = { name = "previous action", from = at, to = at + agent.actions }
-    at = at + agent.actions
+    parts[#parts + 1] = { name = "previous action", from = at, to = at + agent.told }
+    at = at + agent.told
   end
   if agent.previous.reward then parts[#parts + 1] = { name = "previous reward", from = at, to = at + 1 } end
   return parts
@@ -84,7 +87,6 @@ Credit.__index = Credit
 ---@param episode table of credit.play
 ---@return Credit
 function credit.new(agent, space, episode)
-  agent.action_space:need_discrete("mneme credit")
   local core, everything = agent.core, {}
   for i, name in ipairs(core:state_names()) do everything[i] = { name = name } end
   local whole = core.acts == "steps" or core.claims.steps ~= "exact" or core.claims.gradients ~= "exact"
@@ -102,6 +104,13 @@ local function column(from, to, list, dtype, times)
   return t
 end
 
+-- Likewise of actions.
+local function actions_of(space, from, to, list, times)
+  local t = tensor.new { shape = space:shape(to - from, times), dtype = space.dtype }
+  for i = 0, (to - from) * times - 1 do space:put(t:data(), i, list[from + math.floor(i / times) + 1]) end
+  return t
+end
+
 -- What the core reads in some steps, [steps,1,D]: observations after the torso, the previous action and reward.
 local function read(self, from, to)
   local k = from / PIECE
@@ -112,7 +121,9 @@ local function read(self, from, to)
   ffi.copy(x:data(), table.concat(episode.x, "", from + 1, to))
   if next(episode.previous) then
     previous = {}
-    for name, list in pairs(episode.previous) do previous[name] = column(from, to, list, name == "action" and "i32" or "f32") end
+    for name, list in pairs(episode.previous) do
+      previous[name] = name == "action" and actions_of(agent.action_space, from, to, list, 1) or column(from, to, list, "f32")
+    end
   end
   local features = tensor.no_grad(function() return agent:features(x, previous) end)
   self.read[k] = features
@@ -152,19 +163,22 @@ end
 
 -- ---- gradients of some steps ----
 
--- 1 where environment b's value, or the logit of its chosen action, is explained; 2i - 1 explains the value of at[i], 2i its action.
-local function masks(self, q, from, to, actions)
-  local n, steps = 2 * #q.at, to - from
-  local value, logit = tensor.new { shape = { steps, n } }, tensor.new { shape = { steps, n, actions } }
+-- The sum of what is explained in some steps: environment 2i - 1 explains the value of at[i], 2i its action.  nil: nothing is.
+local function explained(self, q, from, to, logits, values)
+  local n, space, actions = 2 * #q.at, self.agent.action_space, self.agent.actions
+  local by_logit = space.kind == "discrete" and self.agent.kind_name == "categorical"
+  local value, chosen = tensor.new { shape = { to - from, n } }, tensor.new { shape = { to - from, n, by_logit and actions or nil } }
   local here = false
   for i, t in ipairs(q.at) do
     if t >= from and t < to then
-      value:data()[(t - from) * n + 2 * i - 2] = 1
-      logit:data()[((t - from) * n + 2 * i - 1) * actions + self.episode.action[t + 1]] = 1
-      here = true
+      local at = (t - from) * n + 2 * i - 2
+      value:data()[at], here = 1, true
+      chosen:data()[by_logit and (at + 1) * actions + self.episode.action[t + 1] or at + 1] = 1
     end
   end
-  return here, value, logit
+  if not here then return nil end
+  local of = by_logit and logits or self.agent:distribution(logits):log_prob(actions_of(space, from, to, self.episode.action, n))
+  return ops.sum { x = values * value } + ops.sum { x = of * chosen }
 end
 
 -- What gradients of a piece say of its steps.
@@ -202,8 +216,7 @@ local function back(self, q)
   for s = from, to - 1 do
     q.reached = math.max(q.reached, math.abs(values:data()[(s - from) * n] - self.episode.value[s + 1]))
   end
-  local here, of_value, of_logit = masks(self, q, from, to, self.agent.actions)
-  local loss = here and ops.sum { x = values * of_value } + ops.sum { x = logits * of_logit } or nil
+  local loss = explained(self, q, from, to, logits, values)
   for name, g in pairs(q.after or {}) do
     local through = ops.sum { x = after[name] * g }
     loss = loss and loss + through or through
@@ -330,6 +343,14 @@ end
 function credit.shares(rows, steps, cells, at)
   return part_map.new { name = "credit", title = "credit", value = "of the gradient", at = at, rows = rows, steps = steps, cells = cells, key = "share",
     floor = 1, percent = true, root = true }
+end
+
+---What the gradient of an action is of: a logit; where the policy is no softmax over few, a log-probability.
+---@param agent Agent
+---@param name string of the action
+---@return string "logit of up", "log-probability of torque 0.41"
+function credit.action_words(agent, name)
+  return (agent.action_space.kind == "discrete" and agent.kind_name == "categorical" and "logit of " or "log-probability of ") .. name
 end
 
 ---What one step depends on: for each gradient a row for the whole observation of a step, and for the parts of it that count most.

@@ -37,10 +37,11 @@ local function grow(job, now)
     local observation = entry.observation or frame and frame.observation
     if entry.step ~= i - 1 or not observation then return "not shown: not every step of this episode is known" end
     entries[i], episode.T = entry, i
-    episode.x[i], episode.action[i], episode.value[i], episode.resets[i] = bytes_of(agent, observation), entry.action, entry.value, before and 0 or 1
+    episode.x[i], episode.action[i] = bytes_of(agent, observation), entry.did or entry.action
+    episode.value[i], episode.resets[i] = entry.value, before and 0 or 1
     local reward = before and entry.reward or 0
     if before and agent.normaliser then reward = agent.normaliser:reward(reward) end
-    if agent.previous.action then episode.previous.action[i] = before and before.action or -1 end
+    if agent.previous.action then episode.previous.action[i] = before and (before.did or before.action) or agent.action_space:nothing() end
     if agent.previous.reward then episode.previous.reward[i] = reward end
   end
 end
@@ -68,8 +69,6 @@ end
 ---@return Credit|string credit, or why there is no row
 function credit_of_frame.row(now, deadline)
   if not now.agent then return nil, "not shown: gradients are those of an agent that is run again, and there is none here" end
-  local space = now.agent.action_space
-  if space.kind ~= "discrete" then return nil, "not shown: gradients are of the logit of an action, and the actions are " .. tostring(space) end
   local job = tables.recent(recent, RECENT, function(known)
     local n = math.min(#known.entries, #now.history)
     return known.agent == now.agent and n > 0 and known.entries[n] == now.history[n]

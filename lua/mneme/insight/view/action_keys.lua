@@ -79,6 +79,44 @@ function keyboard.divide(actions)
   return action_of, labels, typed
 end
 
+---@class Hand what a person does with keys.  One choice, or one number, is an action at once; of several numbers each key sets one, which stays,
+---and space takes all of them together
+---@field names string[] what can be pressed
+---@field space Space
+---@field numbers number[]? what is set, where there are several
+local Hand = {}
+Hand.__index = Hand
+
+---@param space Space
+---@return Hand
+function keyboard.hand(space)
+  local names, parts, rest = space:by_keys()
+  return setmetatable({ names = names, space = space, parts = parts, numbers = rest }, Hand)
+end
+
+---@param i integer which of names, from 0
+---@return integer|number[]? action nil: one number of several was set
+function Hand:press(i)
+  local part = self.parts and self.parts[i + 1]
+  if not part then return i end
+  return self:set(part.number, part.value)
+end
+
+---@param k integer which number, from 1
+---@param value number
+---@return number[]? action nil: there are others
+function Hand:set(k, value)
+  self.numbers[k] = value
+  return #self.numbers == 1 and self:take() or nil
+end
+
+---All of what is set.
+---@return number[]? action nil: of one choice or number, which a key takes
+function Hand:take() return self.numbers and { unpack(self.numbers) } end
+
+---Is that one of several numbers that space takes together?
+function Hand:waits() return self.numbers ~= nil and #self.numbers > 1 end
+
 ---Give the actions that no arrow does a gamepad's buttons, in order, while there are some.
 ---@param n integer how many actions there are
 ---@param action_of table<integer, integer> of keyboard.divide; the buttons are added

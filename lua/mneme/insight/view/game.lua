@@ -25,7 +25,8 @@ function game.new(env, o)
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, ghost = o.ghost, period = 0.5, dirty = true,
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, env)
-  self.names, self.actions = env.action_space:by_keys()
+  self.hand = action_keys.hand(env.action_space)
+  self.names = self.hand.names
   self.action_of, self.labels, self.types = action_keys.divide(self.names)
   self.pad_labels = self.types and self.labels or action_keys.add_pad(#self.names, self.action_of)
   if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
@@ -38,15 +39,17 @@ local function empty_canvas() return ffi.gc(engine.check(C.mn_canvas_new(engine.
 -- The current step, for a scene: as the agent sees it, without any fact of the state; and all of it.
 local function look(self)
   local env, said = self.env, self.source
+  local did = type(self.last) == "table" and self.last or nil
   if self.last then
     local earned = ("%+.3g"):format(self.reward[0]):gsub("%-", "−")
-    said = ("%s: reward %s"):format(self.names[self.last + 1], earned == "+0" and "0" or earned)
+    said = ("%s: reward %s"):format(env.action_space:words(self.last), earned == "+0" and "0" or earned)
   end
   local function frame_of(film, canvas, truth, blind)
     return film:add {
       title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = self.names, blind = blind,
-      hint = self.types and "click one, or type its number and Enter" or "click one, or press its key", rules = env.rules or "",
-      observation = { shape = env.observation_space.shape, values = self.obs }, action = self.last, policy = {}, memory = {}, probes = {},
+      hint = (self.types and "click one, or type its number and Enter" or "click one, or press its key") .. (self.hand:waits() and "; space takes them"
+        or ""), rules = env.rules or "",
+      observation = { shape = env.observation_space.shape, values = self.obs }, action = not did and self.last or nil, did = did, space = env.action_space, policy = {}, memory = {}, probes = {},
       observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
       reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
     }
@@ -113,18 +116,31 @@ local function finish(self, action)
   local result = { score = outcome.score, ret = outcome.ret, length = outcome.length, looked = self.looked, ghost = self.ghost and self.ghost:finish() }
   self.results[#self.results + 1] = result
   self.source, self.card = sum_up(self), self:card_of(result)
-  local more = { source = self.source, action = action }
+  local more = { source = self.source, action = type(action) == "number" and action or nil, did = type(action) == "table" and action or nil }
   self.fair_frame = setmetatable(more, { __index = self.fair:finish(outcome, self.reward[0]) })
-  self.open_frame = setmetatable({ source = self.source, action = action }, { __index = self.open:finish(outcome, self.reward[0]) })
+  self.open_frame = setmetatable({ source = self.source, action = more.action, did = more.did }, { __index = self.open:finish(outcome, self.reward[0]) })
   self.episode, self.step, self.ret, self.dirty = self.episode + 1, 0, 0, true
   self:save()
 end
 
----Take an action.  After the end of an episode any action only shows the beginning of the next one.
----@param action integer which of names, from 0
-function Game:move(action)
+---Press one of names, which takes an action or sets one number of several.  After the end of an episode any only shows the beginning of the next one.
+---@param i integer which, from 0
+function Game:move(i)
   if self.over then return begin(self) end
-  self:act(self.actions[action + 1], self.recording)
+  self:take(self.hand:press(i))
+end
+
+---Set a number of the action to any value.
+---@param k integer which, from 1
+---@param value number
+function Game:set(k, value) self:take(self.hand:set(k, value)) end
+
+---Take an action.
+---@param action integer|number[]? nil: other numbers follow
+function Game:take(action)
+  self.dirty = true
+  if action == nil then return end
+  self:act(action, self.recording)
   if self.ghost then self.ghost:move() end
   self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
   if self.ended then finish(self, action) else look(self) end
@@ -148,6 +164,7 @@ function Game:key(key)
   if key == action_keys.ESCAPE then return true end
   if self.action_of[key] then self:move(self.action_of[key])
   elseif self.over and (key == 32 or key == action_keys.ENTER) then self:move(0)
+  elseif key == 32 and self.hand:waits() then self:take(self.hand:take())
   elseif self.types and key == action_keys.ENTER then
     local n = tonumber(self.typed)
     self.typed = ""
@@ -168,11 +185,12 @@ end
 
 ---The scene and the frame of a window.
 function Game:page()
-  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or "your move"
+  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or self.hand:waits() and self.env.action_space:words(self.hand.numbers) .. "; space"
+    or "your move"
   local status = { playing = true, speed = word, hint = "Tab: the true state   r: again   n: next   Esc: quit" }
   if self.over then status.note = self.source .. "; space: the next one" end
   local frame = self.cheats and self.open_frame or self.fair_frame
-  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, cheats = self.cheats, card = self.card,
+  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats, card = self.card,
     ghost = self.ghost and self.ghost:shown(self.cheats or self.over) or nil }, { __index = frame })
 end
 

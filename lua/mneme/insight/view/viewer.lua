@@ -12,6 +12,7 @@ local intervention_options = require "mneme.insight.episodes.intervention_option
 local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
+local spaces = require "mneme.envs.spaces"
 local timeline_export = require "mneme.insight.episodes.timeline_export"
 
 local failures = require "mneme.insight.view.failures"
@@ -162,12 +163,22 @@ function Viewer:take(clock)
   if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
     return self:say("only an agent that plays an episode can be taken over", clock)
   end
-  local names, told, space = self:frame(1).actions, {}, self:frame(1).space
-  if space and space.kind ~= "discrete" then return self:say("only one choice of a few can be taken by keys, the actions are " .. tostring(space), clock) end
-  local actions, labels = action_keys.divide(names)
-  for i, label in ipairs(labels) do told[i] = label .. " " .. names[i] end
-  action_keys.add_pad(#names, actions)
-  self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", ") }, false
+  local now, told = self:frame(1), {}
+  local hand = action_keys.hand(now.space or spaces.discrete(now.actions))
+  local actions, labels = action_keys.divide(hand.names)
+  for i, label in ipairs(labels) do told[i] = label .. " " .. hand.names[i] end
+  if hand:waits() then told[#told + 1] = "space takes them" end
+  action_keys.add_pad(#hand.names, actions)
+  self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", "), hand = hand }, false
+end
+
+-- One of the hand's names was pressed, or, of several numbers, all that is set is taken.
+local function by_hand(self, i, clock)
+  local hand = self.taken.hand
+  local action
+  if i then action = hand:press(i) else action = hand:take() end
+  if action ~= nil then return self:act(action, clock) end
+  self:say(hand.space:words(hand.numbers) .. "; space takes it", clock)
 end
 
 ---Open the menu of interventions at this step.
@@ -348,7 +359,7 @@ function Viewer:key(key, clock, paint)
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
   if self.taken then
     local action = self.taken.actions[key]
-    if action then self:act(action, clock) return false end
+    if action or key == 32 and self.taken.hand:waits() then by_hand(self, action, clock) return false end
     if key == action_keys.ESCAPE then self:take(clock) return false end
   end
   if key == action_keys.ESCAPE and #self.tracks > 1 and (self.original or self.together) then self:close(1, clock) return false end
@@ -431,7 +442,7 @@ function Viewer:pointer(what, x, y, by, clock, paint)
   elseif spot and spot.visit then self:visit((x - box.x) / box.w * spot.visit - (spot.cells and 0.5 or 0))
   elseif spot and spot.start then self:to_start(spot.start, clock)
   elseif spot and spot.scene then self:show_scene(spot.scene)
-  elseif spot and spot.action and self.taken then self:act(spot.action, clock)
+  elseif spot and spot.action and self.taken then by_hand(self, spot.action, clock)
   elseif spot and (spot.erase or spot.hold) then self:without(spot.erase and "erase" or "hold", spot.erase or spot.hold, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y }

@@ -56,7 +56,7 @@ local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, pointed = self.pointed,
-    status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil }
+    status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil, hand = self.taken and self.taken.hand or nil }
   if self.causes then
     more.story = function(why)
       local story = self.causes:story(why)
