@@ -61,6 +61,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   observes  or NULL: what the numbers of a flat observation are, in order: "cue=down,up place[8] noise[*]".  A size may
 **             be a product of integers and parameters; [*]: what is left; alternatives, from "u8:" or "f32:" on, go by dtype
 **   outcomes  or NULL: what an episode can have reached when it ends, a name each: "collect_wood place_table"; see outcome
+**   needs     or NULL: what of the step before an agent must be told, as its setting previous takes it: "action"
 **   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
@@ -71,7 +72,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
   size_t (*used)(const void *self);                                                                \
   void (*keep)(const void *self, void *before);                                                    \
   int version;                                                                                     \
-  const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes;                      \
+  const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes, *needs;               \
   void (*spaces)(const double *param, mn_space *out);                                              \
   int (*prepare)(mn_ctx *mn, const double *param, const char *text, void *shared);
 

@@ -1,159 +1,21 @@
 /* pendulum.c -- swing a pendulum up and hold it there by a torque: a continuous action.
-** Rules: Gymnasium's Pendulum-v1, a rod of 1 m and 1 kg with g = 10 m/s^2 whose torque is at most 2 Nm, too little to lift it at once.
-** velocity=hidden leaves the speed out of the observation, which a memory must then estimate (POPGym's PositionOnlyPendulum observes so).
-** The state is kept in double, as Gymnasium keeps it; sine and cosine by their series, so that every machine computes the same. */
-#include "env.h"
-#include "numerics/fast_math.h"
+** Gymnasium's Pendulum-v1; physics in worlds/pendulum.h.
+** velocity=hidden leaves the speed out of the observation, which a memory must then estimate; position_only_pendulum is POPGym's. */
+#include "worlds/pendulum.h"
 
 enum { VELOCITY };               /* parameters */
 enum { SHOWN, HIDDEN };
-enum { LIMIT = 200 };
+typedef swing pendulum;
 
-typedef struct pendulum {
-  double angle, speed;           /* rad from upright, clockwise negative, as Gymnasium counts; rad/s */
-  double paid;                   /* rewards of the episode so far */
-  float torque;                  /* of the last step; for the picture */
-  int32_t steps;
-} pendulum;
-
-static const double PI = 3.141592653589793, MOST_SPEED = 8, STEP = 0.05, GRAVITY = 10;
-static const float MOST_TORQUE = 2;
-static const double WORST = 16.2736044;          /* the largest cost of a step: pi^2 + 0.1 8^2 + 0.001 2^2 */
-
-MN_FN void spaces(const double *param, mn_space *out) {
-  out->dtype = MN_F32;
-  out->ndim = 1;
-  out->shape[0] = param[VELOCITY] == SHOWN ? 3 : 2;
-  out->actions.kind = MN_BOX;
-  out->actions.size = 1;
-  out->actions.low[0] = -MOST_TORQUE;
-  out->actions.high[0] = MOST_TORQUE;
-  out->time_limit = LIMIT;
-  out->bytes = sizeof(pendulum);
-}
-
-MN_FN double floor_of(double x) {
-  const double whole = (double)(int64_t)x;
-  return whole > x ? whole - 1 : whole;
-}
-
-/* Series to the last bit or so, of an angle brought to within a quarter turn's half of a multiple of pi / 2. */
-MN_FN void sine_cosine(double angle, double *sine, double *cosine) {
-  const double turns = floor_of(angle * (2 / PI) + 0.5);
-  const double x = (angle - turns * 1.5707963267948966) - turns * 6.123233995736766e-17, z = x * x;
-  double s = -1 / 1307674368000.0 + z * (1 / 355687428096000.0);
-  s = 1 / 6227020800.0 + z * s;
-  s = -1 / 39916800.0 + z * s;
-  s = 1 / 362880.0 + z * s;
-  s = -1 / 5040.0 + z * s;
-  s = 1 / 120.0 + z * s;
-  s = -1 / 6.0 + z * s;
-  double c = -1 / 87178291200.0 + z * (1 / 20922789888000.0);
-  c = 1 / 479001600.0 + z * c;
-  c = -1 / 3628800.0 + z * c;
-  c = 1 / 40320.0 + z * c;
-  c = -1 / 720.0 + z * c;
-  c = 1 / 24.0 + z * c;
-  s = x + x * (z * s);
-  c = 1 - (0.5 * z - z * z * c);
-  const int quarter = (int)((int64_t)turns & 3);
-  *sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
-  *cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
-}
-
-MN_FN void observe(pendulum *p, mn_io *io) {
-  double sine, cosine;
-  sine_cosine(p->angle, &sine, &cosine);
-  io->obs[0] = (float)cosine;
-  io->obs[1] = (float)sine;
-  if (io->param[VELOCITY] == SHOWN) io->obs[2] = (float)p->speed;
-}
-
-/* Any angle, and up to 1 rad/s either way. */
-MN_FN void reset(pendulum *p, mn_io *io) {
-  p->angle = PI * (((double)io->bits[0] + 0.5) * 0x1p-31 - 1);
-  p->speed = ((double)io->bits[1] + 0.5) * 0x1p-31 - 1;
-  observe(p, io);
-}
-
-MN_FN void step(pendulum *p, mn_io *io) {
-  const float u = io->box[0];                    /* Gymnasium's products with it are of floats */
-  const double turn = 2 * PI;
-  double sine, cosine;
-  const double off = p->angle + PI - floor_of((p->angle + PI) * (1 / turn)) * turn - PI;     /* from upright, -pi .. pi */
-  const double cost = off * off + 0.1 * p->speed * p->speed + (double)(0.001f * (u * u));
-  sine_cosine(p->angle, &sine, &cosine);
-  const double speed = p->speed + (1.5 * GRAVITY * sine + (double)(3.0f * u)) * STEP;
-  p->speed = speed < -MOST_SPEED ? -MOST_SPEED : speed > MOST_SPEED ? MOST_SPEED : speed;
-  p->angle += p->speed * STEP;
-  p->paid -= cost;
-  p->torque = u;
-  p->steps++;
-  io->reward = (float)-cost;
-  const double share = 1 + p->paid / (WORST * (double)p->steps);
-  io->score = share > 0 ? share < 1 ? (float)share : 1 : 0;
-  observe(p, io);
-}
-
-/* ---- the picture: metres, the pivot at 0, 0 ---- */
-
-static inline void rod(mn_canvas *c, float sine, float cosine, uint32_t color) {
-  mn_canvas_add(c, MN_LINE, color, 0, 0, -sine, -cosine);
-  mn_canvas_data(c, 0.16f);
-}
-
-static inline void draw(const pendulum *p, const mn_io *io, mn_canvas *c) {
-  double sine, cosine;
-  (void)io;
-  sine_cosine(p->angle, &sine, &cosine);
-  mn_canvas_add(c, MN_RECT, 0x00000000, -1.25f, -1.25f, 2.5f, 2.5f);
-  mn_canvas_add(c, MN_LINE, 0x6B7A90FF, 0, -1.12f, 0, -1.2f);              /* upright */
-  mn_canvas_data(c, 0.03f);
-  rod(c, (float)sine, (float)cosine, 0xD55E00FF);
-  mn_canvas_add(c, MN_DISC, 0xE8EDF4FF, 0, 0, 0.05f, 0.05f);
-  mn_canvas_add(c, MN_LINE, 0x56B4E9FF, 0, 1.15f, -0.5f * p->torque, 1.15f);     /* the torque */
-  mn_canvas_data(c, 0.06f);
-}
-
-static inline void see(const mn_io *io, mn_canvas *c) {
-  mn_canvas_add(c, MN_RECT, 0x00000000, -1.25f, -1.25f, 2.5f, 2.5f);
-  mn_canvas_add(c, MN_LINE, 0x6B7A90FF, 0, -1.12f, 0, -1.2f);
-  mn_canvas_data(c, 0.03f);
-  rod(c, io->obs[1], io->obs[0], 0xE69F00FF);
-}
-
-static inline int truth(const pendulum *p, const mn_io *io, const char **names, float *values) {
-  (void)io;
-  *names = "angle speed";
-  values[0] = (float)p->angle;
-  values[1] = (float)p->speed;
-  return 2;
-}
-
-MN_FN bool set(pendulum *p, const mn_io *io, int fact, double value) {
-  (void)io;
-  double *of = fact == 0 ? &p->angle : &p->speed;
-  if ((float)*of != (float)value) *of = value;          /* truth is in float: what it says already stays to the last bit */
-  return true;
-}
-
-static inline bool valid(const pendulum *p, const mn_io *io) {
-  (void)io;
-  return p->steps >= 0 && p->steps < 1 << 30 && p->angle >= -1e9 && p->angle <= 1e9 && p->speed >= -MOST_SPEED && p->speed <= MOST_SPEED &&
-         p->paid <= 0 && p->paid >= -WORST * 1.001 * (double)p->steps - 1 && p->torque >= -MOST_TORQUE && p->torque <= MOST_TORQUE;
-}
-
-/* Torques drawn at random; how well it can be held is not known exactly, since that depends on where it begins. */
-static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  (void)param, (void)shared;
-  out->chance = 0.6227;
-  out->episodes = 100000;
+MN_FN pendulum_rule rule_of(const double *param) {
+  const pendulum_rule rule = { 0, 200, param[VELOCITY] == SHOWN, false };
+  return rule;
 }
 
 MN_ENV(pendulum, .rules = "Swing the pendulum up and hold it upright by a weak torque; the farther it is from there, the more each step costs.",
        .see = see, .reference = reference, .version = 1, .doc = "swing a pendulum up by a torque, a continuous action (Gymnasium's Pendulum-v1)",
        .about = "velocity=shown: Gymnasium's Pendulum-v1, 200 steps; hidden: cosine and sine of the angle alone, so that a memory must estimate the speed\n"
                 "score: 1 less the mean cost of a step over the largest there is, 16.27",
-       .params = "velocity=shown|hidden", .actions = "torque", .settable = "angle=0.0[-3.1415..3.1415] speed=0.0[-8..8]",
-       .to_know = "speed=number angle=number", .observes = "cosine sine speed[*]",
+       .params = "velocity=shown|hidden", .actions = "torque", .settable = PENDULUM_SETTABLE,
+       .to_know = PENDULUM_TO_KNOW, .observes = "cosine sine speed[*]",
        .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)
