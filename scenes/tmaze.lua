@@ -7,7 +7,7 @@ local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
   local world, mind, memory = view:split(body, "rows", { body.h < 300 * view.unit and "2.5*" or "1.5*", "1.7*", "3*" })
 
-  local cue = now.truth.cue and (now.truth.cue > 0.5 and "down" or "up")
+  local cue = now.truth.cue and now.actions[now.truth.cue + 1]
   panels.world(view, world, now, {
     title = "corridor",
     note = cue and ("cue: %s, shown at step 0 only; green: the memory knows it there; striped: not known to be used"):format(cue), known = "cue",

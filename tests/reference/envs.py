@@ -17,7 +17,10 @@ import math
 import struct
 import sys
 
-import gymnasium
+try:
+    import gymnasium
+except ImportError:            # diagnostics.py borrows philox and save
+    gymnasium = None
 import numpy as np
 
 try:
