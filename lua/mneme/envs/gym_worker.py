@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import itertools
 import json
+import math
 import mmap
 import os
 import signal
@@ -346,6 +347,12 @@ class Slot:
     def __init__(self, env):
         self.env, self.stream, self.episode, self.actions, self.total = env, (0, 0), -1, [], 0.0
         self.shown = None                       # a copy that draws: [environment, stream, episode, number of actions]
+        self.limit = 0                          # the worker counts steps itself: a step passes the outermost wrappers that do that and no more
+        while type(env) is gym.wrappers.OrderEnforcing or type(env) is gym.wrappers.TimeLimit and hasattr(env, "_max_episode_steps"):
+            if type(env) is gym.wrappers.TimeLimit:
+                self.limit = min(self.limit or env._max_episode_steps, env._max_episode_steps)
+            env = env.env
+        self.step = env.step
 
     def seed(self):
         return mixed(*self.stream, self.episode)
@@ -390,6 +397,8 @@ class Worker:
                   "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
         for key, (shape, dtype) in shapes.items():
             setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
+        self.rows, self.all_obs, self.zeros = list(self.obs), self.obs.reshape(-1), np.zeros(self.obs.size, self.obs.dtype)
+        self.nothing = np.zeros(len(self.slots), np.float32)
         return {}
 
     def start(self, i):
@@ -408,26 +417,33 @@ class Worker:
 
     def step(self):
         rewards, terminations, truncations, ended = [], [], [], []
-        for i, (s, a) in enumerate(zip(self.slots, self.action.tolist())):
-            observation, reward, terminated, truncated, info = s.env.step(self.act(a))
+        act, write = self.act, self.view.write
+        for s, row, a in zip(self.slots, self.rows, self.action.tolist()):
+            observation, reward, terminated, truncated, info = s.step(act(a))
             reward = float(reward)
             s.actions.append(a)
             s.total += reward
             rewards.append(reward)
-            terminations.append(bool(terminated))
-            truncations.append(bool(truncated) and not terminated)
-            if terminated or truncated:
+            if terminated or truncated or len(s.actions) == s.limit:
+                i = len(terminations)
                 self.view.write(observation, self.final_obs[i])
                 self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
                 ended.append(i)
                 self.start(i)
+                terminations.append(bool(terminated))
+                truncations.append(not terminated)
             else:
-                self.view.write(observation, self.obs[i])
-        self.reward[:], self.terminated[:], self.truncated[:] = rewards, terminations, truncations
+                write(observation, row)
+                terminations.append(False)
+                truncations.append(False)
+        self.reward[:] = rewards
+        self.terminated[:] = terminations
+        self.truncated[:] = truncations
         if ended:
             self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
-        self.view.check(self.obs, self.numbers)
-        if not np.isfinite(self.reward).all():
+        if self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
+            self.view.check(self.obs, self.numbers)
+        if not math.isfinite(self.reward.dot(self.nothing)):
             i = int(np.argmin(np.isfinite(self.reward)))
             raise ValueError(f"environment {self.numbers[i]}: the reward is {rewards[i]}")
 
@@ -453,7 +469,7 @@ class Worker:
             slot.stream, slot.episode, slot.actions, slot.total = tuple(wanted["stream"]), wanted["episode"], [], 0.0
             observation, _ = env.reset(seed=slot.seed())
         for a in actions[len(slot.actions):]:
-            observation, reward, terminated, truncated, _ = env.step(self.act(a))
+            observation, reward, terminated, truncated, _ = slot.step(self.act(a))
             slot.actions.append(a)
             slot.total += float(reward)
             if terminated or truncated:
