@@ -167,7 +167,8 @@ function source_files.place(path, by)
   local copy = stored[plain(path)]
   local text = copy and copy.text or text_of(path)
   if not text then return nil end
-  if not source_files.allowed(path, text, copy ~= nil, by and source_files.may_load(by)) then errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
+  if not source_files.allowed(path, text, copy ~= nil, by and source_files.may_load(by)) then
+    errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
   source_files.note(path, text)
   return copy and copy.name or path
 end

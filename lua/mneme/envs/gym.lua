@@ -26,7 +26,8 @@ world.__index = world
 local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
-local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", infos = "string", codes = "number",
+local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", infos = "string",
+  codes = "number",
   keys = "string", channels = "string", kwargs = "table" }
 
 -- The settings, and the keyword arguments among them.
@@ -116,7 +117,8 @@ local function start(self)
   self.n_workers, self.begins = n, { [n] = s.num_envs }
   for w = 0, n - 1 do self.begins[w] = math.floor(w * s.num_envs / n) end
   for w = 0, n - 1 do
-    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w],
+    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs,
+      num_envs = self.begins[w + 1] - self.begins[w],
       first = self.begins[w], all = s.num_envs,
       time_limit = s.time_limit, score = s.score, infos = self.infos, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
@@ -170,7 +172,8 @@ local function new(name, given)
   end
   local at = file and source_files.place(file)
   if file and not at then errors.usage(("%s: there is no file %s"):format(name, file)) end
-  local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0, infos = words(settings.infos or ""),
+  local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {},
+    first = 0, infos = words(settings.infos or ""),
     timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {} }, world)
   self.modules = file and beside(file, at, {}) or nil
   local about = start(self)

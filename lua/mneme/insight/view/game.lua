@@ -190,7 +190,8 @@ function Game:page()
   local status = { playing = true, speed = word, hint = "Tab: the true state   r: again   n: next   Esc: quit" }
   if self.over then status.note = self.source .. "; space: the next one" end
   local frame = self.cheats and self.open_frame or self.fair_frame
-  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats, card = self.card,
+  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats,
+    card = self.card,
     ghost = self.ghost and self.ghost:shown(self.cheats or self.over) or nil }, { __index = frame })
 end
 
