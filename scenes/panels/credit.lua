@@ -1,5 +1,6 @@
 -- credit.lua -- which observations this step depends on (mn.measure.credit_of_frame, as `mneme credit RUN`): the size of the gradient of the value,
--- and of the chosen action's logit (of several numbers: its log-probability), with respect to each step's observation and to its parts.  Shares of each, one scale for all steps.  It says what a
+-- and of the chosen action's logit (of several numbers:
+-- its log-probability), with respect to each step's observation and to its parts.  Shares of each, one scale for all steps.  It says what a
 -- small change would do: a cue that is held firmly may have little.  Pictures: the pixels of the step that counts most, or of the selected one.
 local mn = require "mneme"
 local panels = mn.scene.panels

@@ -64,7 +64,7 @@ t.test("gym: one, two and three workers give the same bits, and an environment w
 end)
 
 t.test("gym: an end keeps the last observation, what was reached, and both kinds of end", function()
-  local env = walk { num_envs = 4, time_limit = 6 }
+  local env = walk { num_envs = 4, time_limit = 6, infos = "far,up,never" }
   t.eq(env.time_limit, 6)
   t.eq(table.concat(env.action_space.names, " "), "5 6")
   env:reset()
@@ -86,6 +86,14 @@ t.test("gym: an end keeps the last observation, what was reached, and both kinds
       end
     end
   end
+  local told = {}
+  env:metrics(told)
+  t.eq(told["env/far"], 7)
+  t.eq(told["env/never"], nil)
+  t.ok(told["env/up"] >= 0 and told["env/up"] <= 1)
+  told = {}
+  env:metrics(told)
+  t.eq(next(told), nil, "since the last call")
   t.ok(ends > 4 and cuts > 4 and up > 1, ("%d ends, %d by time, %d up"):format(ends, cuts, up))
   env:close()
 end)

@@ -154,8 +154,8 @@ local function trained(kind, learner, n)
   local function made() return mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8, previous = "action,reward" } end
   mn.manual_seed(2)
   local agent = made()
-  local l = (learner == "own" and own or mn[learner])({ num_envs = n, num_steps = 8, steps = 16 * n, minibatches = learner == "ppo" and 1 or nil, seed = 1 }, env,
-    agent)
+  local l = (learner == "own" and own or mn[learner])({ num_envs = n, num_steps = 8, steps = 16 * n, minibatches = learner == "ppo" and 1 or nil, seed = 1 },
+    env, agent)
   l:begin()
   for _ = 1, 2 do
     l:rollout()

@@ -161,12 +161,14 @@ end
 
 ---Where code of another language stands that may run and is noted as loaded: at its path, or a run's copy that stands in for it.
 ---@param path string
+---@param by string? the file that imports it
 ---@return string? at nil: there is no such file
-function source_files.place(path)
+function source_files.place(path, by)
   local copy = stored[plain(path)]
   local text = copy and copy.text or text_of(path)
   if not text then return nil end
-  if not source_files.allowed(path, text, copy ~= nil) then errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
+  if not source_files.allowed(path, text, copy ~= nil, by and source_files.may_load(by)) then
+    errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
   source_files.note(path, text)
   return copy and copy.name or path
 end

@@ -113,7 +113,8 @@ local function action_named(played, word)
   end
   errors.usage(("play: '%s' is neither a key nor an action of %s"):format(word, played.env.id),
     word:find "^%a+%*%d+$" and ("write %s*%s"):format(word:match "%d+$", word:match "^%a+")
-      or "letters, digits, left right up down space enter tab esc, 3*up" .. (space.kind ~= "discrete" and (", %s=NUMBER"):format(space.names[1]) or "") .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
+      or "letters, digits, left right up down space enter tab esc, 3*up" ..
+        (space.kind ~= "discrete" and (", %s=NUMBER"):format(space.names[1]) or "") .. (#names <= 20 and ", or " .. table.concat(names, " ") or ""))
 end
 
 -- Press keys without a window; draw the last page as a picture.

@@ -297,6 +297,10 @@ function Env:roll(rollout, t, action) return open(self):roll(rollout, t, action)
 ---After a rollout: wait until its buffers may be read.
 function Env:rolled() open(self):rolled() end
 
+---What else its ended episodes told since the last call, for the log: see infos of gym.lua.
+---@param m table receives "env/NAME"
+function Env:metrics(m) if self.world and self.world.metrics then self.world:metrics(m) end end
+
 ---What the episode of environment i came to that ended in the last step.
 ---@param i integer
 ---@return table outcome { score = nil where the environment gives none, ret, length }

@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local dtypes = require "mneme.base.dtypes"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
 local scripted = require "mneme.envs.scripted"
@@ -25,7 +26,8 @@ world.__index = world
 local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
-local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", codes = "number",
+local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", infos = "string",
+  codes = "number",
   keys = "string", channels = "string", kwargs = "table" }
 
 -- The settings, and the keyword arguments among them.
@@ -88,6 +90,23 @@ local function words(text)
   return json.array(list)
 end
 
+-- The modules that a file of Python imports from its own folder, and they in turn: name -> where its text is.
+local function beside(file, at, found)
+  for line in files.text(at):gmatch "[^\n]+" do
+    local names = line:match "^%s*import%s+(.*)$" or line:match "^%s*from%s+([%w_]+)%s" or ""
+    for part in names:gmatch "[^,]+" do
+      local name = part:match "^%s*([%a_][%w_]*)"
+      local path = name and not found[name] and (file:match "^.*/" or "") .. name .. ".py"
+      local place = path and path ~= file and source_files.place(path, file)
+      if place then
+        found[name] = place
+        beside(path, place, found)
+      end
+    end
+  end
+  return found
+end
+
 -- Start them; what the first says of its environments.
 local function start(self)
   local s, n = self.settings, math.min(self.settings.workers or C.mn_threads(engine.ctx), self.settings.num_envs)
@@ -98,9 +117,10 @@ local function start(self)
   self.n_workers, self.begins = n, { [n] = s.num_envs }
   for w = 0, n - 1 do self.begins[w] = math.floor(w * s.num_envs / n) end
   for w = 0, n - 1 do
-    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, kwargs = self.kwargs, num_envs = self.begins[w + 1] - self.begins[w],
+    tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs,
+      num_envs = self.begins[w + 1] - self.begins[w],
       first = self.begins[w], all = s.num_envs,
-      time_limit = s.time_limit, score = s.score, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
+      time_limit = s.time_limit, score = s.score, infos = self.infos, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
   for w = 0, n - 1 do
@@ -120,6 +140,7 @@ local function share(self)
   for _, key in ipairs { "obs", "final_obs" } do place(key, n * self.size * kind.bytes) end
   place("action", 4 * n * self.actions.size)
   for _, key in ipairs { "reward", "score", "ret", "length" } do place(key, 4 * n) end
+  place("info", 4 * n * #self.infos)
   for _, key in ipairs { "terminated", "truncated" } do place(key, n) end
   local memory = C.mn_workers_memory(engine.ctx, self.workers, at)
   if memory == nil then lost(self) end
@@ -129,6 +150,7 @@ local function share(self)
     reward = view("reward", "float *"), terminated = view("terminated", "uint8_t *"), truncated = view("truncated", "uint8_t *") }
   self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
     length = view("length", "int32_t *") }
+  self.told, self.sums = view("info", "float *"), {}
   for w = 0, self.n_workers - 1 do tell(self, w, { share = json.array { at, places } }) end
   for w = 0, self.n_workers - 1 do hear(self, w) end
 end
@@ -138,7 +160,8 @@ end
 ---(MultiDiscrete, MultiBinary), or floats (Box), also those of a Dict or Tuple of one kind.
 ---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
 ---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
----  for a step, score = "NAME" of the info that is an episode's score (0..1), keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
+---  for a step, score = "NAME" of the info that is an episode's score (0..1), infos = "NAME,NAME" that are logged,
+---  keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
 ---  every other setting is a keyword argument, and kwargs = { ... } holds those of these names
 ---@return World
 local function new(name, given)
@@ -149,8 +172,10 @@ local function new(name, given)
   end
   local at = file and source_files.place(file)
   if file and not at then errors.usage(("%s: there is no file %s"):format(name, file)) end
-  local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {}, first = 0,
+  local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {},
+    first = 0, infos = words(settings.infos or ""),
     timeout = settings.timeout or TIMEOUT, settable = {}, to_know = {}, outcomes = {} }, world)
+  self.modules = file and beside(file, at, {}) or nil
   local about = start(self)
   self.shape, self.dtype, self.packages, self.draws, self.pointer = about.shape, about.dtype, about.packages, about.draws, dtypes[about.dtype].pointer
   for _, note in ipairs(about.notes) do
@@ -208,6 +233,24 @@ function world:step(action, obs, reward, terminated, truncated)
   ffi.copy(reward, at.reward, 4 * n)
   ffi.copy(terminated, at.terminated, n)
   ffi.copy(truncated, at.truncated, n)
+  for i = 0, #self.infos > 0 and n - 1 or -1 do
+    if at.terminated[i] + at.truncated[i] > 0 then self:note_infos(self.told + i * #self.infos) end
+  end
+end
+
+-- Of an episode that has ended.
+function world:note_infos(told)
+  for k, name in ipairs(self.infos) do
+    local x = told[k - 1]
+    local sum = self.sums[name] or { 0, 0 }
+    if x == x then sum[1], sum[2], self.sums[name] = sum[1] + x, sum[2] + 1, sum end
+  end
+end
+
+---Means of infos = "NAME,NAME" over the episodes that have ended since the last call, as logged: env/NAME.
+function world:metrics(m)
+  for name, sum in pairs(self.sums) do m["env/" .. name] = sum[1] / sum[2] end
+  self.sums = {}
 end
 
 function world:keep(first, count)

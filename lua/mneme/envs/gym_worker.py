@@ -282,6 +282,25 @@ class Actions:
 
 # ---- environments ----
 
+class Beside:
+    """Finds the modules of a file's folder: the text that Mneme keeps, no bytecode."""
+
+    def __init__(self, places):
+        self.places = places
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self, origin=self.places[name]) if name in self.places else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        at = self.places[module.__name__]
+        module.__file__ = at
+        with open(at, "rb") as f:
+            exec(compile(f.read(), os.path.abspath(at), "exec"), module.__dict__)
+
+
 def make(o, **more):
     """One environment: an ID of gymnasium.make, or a class of a module or of a file."""
     name, kwargs = o["id"], dict(o.get("kwargs") or {}, **more)
@@ -361,6 +380,8 @@ class Slot:
 class Worker:
     def __init__(self, o):
         self.o = o
+        if o.get("modules"):
+            sys.meta_path.insert(0, Beside(o["modules"]))
         self.slots = [Slot(make(o))]
         first = self.slots[0].env
         if isinstance(first, gym.vector.VectorEnv):
@@ -394,6 +415,7 @@ class Worker:
         own = slice(first, first + len(self.slots))
         shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": (self.actions.shape(n), self.actions.dtype),
                   "reward": ((n,), np.float32), "score": ((n,), np.float32), "ret": ((n,), np.float32), "length": ((n,), np.int32),
+                  "info": ((n, len(self.o["infos"])), np.float32),
                   "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
         for key, (shape, dtype) in shapes.items():
             setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
@@ -428,6 +450,8 @@ class Worker:
                 i = len(terminations)
                 self.view.write(observation, self.final_obs[i])
                 self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
+                for k, name in enumerate(self.o["infos"]):
+                    self.info[i, k] = self.info_of(info, name)
                 ended.append(i)
                 self.start(i)
                 terminations.append(bool(terminated))
@@ -456,6 +480,15 @@ class Worker:
         if not 0 <= value <= 1:
             raise ValueError(f"score={name}: info['{name}'] is {value}, expected 0 to 1")
         return value
+
+    @staticmethod
+    def info_of(info, name):
+        value = info.get(name)
+        if value is None:
+            return np.nan
+        if not np.isscalar(value) and getattr(value, "shape", None) != () or isinstance(value, (str, bytes)):
+            raise ValueError(f"infos={name}: info['{name}'] is a {type(value).__name__}, expected a number")
+        return float(value)
 
     # An episode is known by its seed and its actions.
     def save(self, i):

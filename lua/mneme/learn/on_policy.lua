@@ -397,6 +397,7 @@ function OnPolicy:warning() return gate_start.warning(self.agent.core, self.env)
 ---@param m table<string, number> to fill
 function OnPolicy:metrics(m)
   self.finished:metrics(m)
+  self.env:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
   self.part_names = self.part_names or self.extra.module:parts(self.agent.module:parts(), "extra")
   self.optimiser:metrics(m, self.part_names)

@@ -47,8 +47,8 @@ local function look(self)
   local function frame_of(film, canvas, truth, blind)
     return film:add {
       title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = self.names, blind = blind,
-      hint = (self.types and "click one, or type its number and Enter" or "click one, or press its key") .. (self.hand:waits() and "; space takes them"
-        or ""), rules = env.rules or "",
+      hint = (self.types and "click one, or type its number and Enter" or "click one, or press its key")
+        .. (self.hand:waits() and "; space takes them" or ""), rules = env.rules or "",
       observation = { shape = env.observation_space.shape, values = self.obs }, action = not did and self.last or nil, did = did, space = env.action_space, policy = {}, memory = {}, probes = {},
       observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
       reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
@@ -185,12 +185,14 @@ end
 
 ---The scene and the frame of a window.
 function Game:page()
-  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …" or self.hand:waits() and self.env.action_space:words(self.hand.numbers) .. "; space"
+  local word = self.over and "over" or self.typed ~= "" and self.typed .. " …"
+    or self.hand:waits() and self.env.action_space:words(self.hand.numbers) .. "; space"
     or "your move"
   local status = { playing = true, speed = word, hint = "Tab: the true state   r: again   n: next   Esc: quit" }
   if self.over then status.note = self.source .. "; space: the next one" end
   local frame = self.cheats and self.open_frame or self.fair_frame
-  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats, card = self.card,
+  return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats,
+    card = self.card,
     ghost = self.ghost and self.ghost:shown(self.cheats or self.over) or nil }, { __index = frame })
 end
 
