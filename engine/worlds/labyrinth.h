@@ -119,7 +119,7 @@ MN_FN bool labyrinth_walk(labyrinth *m, mn_io *io) {
 /* ---- the picture: a cell is 1 x 1 ---- */
 
 static inline void labyrinth_tile(mn_canvas *c, float x, float y, int cell, bool visited) {
-  const uint32_t colors[] = { visited ? 0x35608CFF : 0x1A2028FF, 0x6B7A90FF, 0x56B4E9FF, 0x009E73FF };
+  const uint32_t colors[] = { visited ? 0x35608CFFu : 0x1A2028FFu, 0x6B7A90FF, 0x56B4E9FF, 0x009E73FF };
   mn_canvas_add(c, MN_RECT, colors[cell], x, y, 1, 1);
 }
 
