@@ -142,6 +142,7 @@ const char *mn_env_actions(int env);               /* "up down left right" */
 const char *mn_env_observes(int env);             /* "cue=down,up place[8]": the numbers of an observation, or NULL */
 const char *mn_env_rules(int env);                 /* for a person who plays, one sentence; or NULL */
 const char *mn_env_to_know(int env);               /* "cue=class position=number": facts that a memory may know, or NULL */
+const char *mn_env_needs(int env);                 /* what of the step before an agent must be told: "action"; or NULL */
 const char *mn_env_outcomes(int env);              /* "collect_wood place_table": what an episode can have reached when it ends; or NULL */
 const char *mn_env_settable(int env);              /* "cue=up|down ...": facts that mn_vec_set changes, or NULL */
 mn_vec     *mn_vec_new(mn_ctx *mn, int env, int num_envs, double seed, const double *params, const char *text, int time_limit);

@@ -31,6 +31,7 @@ const char *mn_env_settable(int env) { return mn_env_at(env) ? mn_env_at(env)->f
 const char *mn_env_observes(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->observes : NULL; }
 const char *mn_env_to_know(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->to_know : NULL; }
 const char *mn_env_outcomes(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->outcomes : NULL; }
+const char *mn_env_needs(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->needs : NULL; }
 const char *mn_env_rules(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->rules : NULL; }
 const char *mn_env_doc(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->doc : NULL; }
 const char *mn_env_about(int env) { return mn_env_at(env) ? mn_env_at(env)->facts->about : NULL; }

@@ -233,15 +233,11 @@ return {
     "not here; nearest: delta, gated_deltanet; one of your own is a file (docs/write-a-core.md)" },
   { "core", "lmu coru unicornn phased_lstm lstm_attention bilstm", "not here; nearest: lstm, lru" },
   -- ---- environments ----
-  { "environment", "cartpole cartpole_v1 cart_pole stateless_cartpole cartpole_v0 popgym_noisystatelesscartpole",
+  { "environment", "cartpole cartpole_v1 cart_pole stateless_cartpole cartpole_v0",
     "noisy_cartpole: a pole without velocities; Gymnasium's own is gym:CartPole-v1" },
   { "environment", "t_maze bsuite_memory memory_length memory_len tmaze_v1", "tmaze: remember a cue along a corridor" },
-  { "environment", "popgym_repeatfirst popgym_repeat_first repeatfirst popgym_repeatfirsteasy", "repeat_first: POPGym's RepeatFirst" },
-  { "environment", "popgym_repeatprevious repeatprevious", "repeat_previous: POPGym's RepeatPrevious" },
-  { "environment", "popgym_autoencode", "autoencode: POPGym's Autoencode" },
-  { "environment", "popgym_countrecall countrecall", "count_recall: POPGym's CountRecall" },
-  { "environment", "popgym_concentration", "concentration: POPGym's Concentration" },
-  { "environment", "popgym", "repeat_first, repeat_previous, autoencode, count_recall, concentration or noisy_cartpole: those of POPGym that are here" },
+  { "environment", "popgym popgym_repeatfirst popgym_repeat_first repeatfirst repeatprevious countrecall",
+    "popgym:ID of POPGym's own, such as popgym:RepeatFirstEasy; or mneme list envs" },
   { "environment", "crafter", "craftax_classic: Crafter's rules" },
   { "environment", "memorymaze memory_maze_9x9", "memory_maze: find the prompted targets" },
   { "environment", "minigrid babyai miniworld minihack memory_s7 minigrid_memory",
@@ -325,8 +321,7 @@ return {
   { "topic", "chance baseline guessing random",
     "chance: the score that guessing gets; a score is to be read next to it (mneme help score, docs/environments.md)" },
   { "topic", "popgym",
-    "POPGym's environments here: repeat_first, repeat_previous, autoencode, count_recall, concentration, noisy_cartpole "
-    .. "(docs/environments.md)" },
+    "POPGym's environments are all here: env=popgym:BattleshipEasy and so on (docs/tasks.md)" },
   { "topic", "pytorch torch numpy",
     "tensors, modules and state dicts have torch's names (docs/tensors.md); mneme export RUN to=FILE.safetensors is read "
     .. "by torch" },

@@ -62,7 +62,7 @@ local function parts_of(self, step, values, seconds)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
   local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", short(step) }, { "of", "/" .. short(self.steps) .. " " .. self.unit, "" },
     { "rate", short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
-  if part < 1 and rate > 0 then list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock((self.steps - step) / rate) } end
+  if part < 1 and rate > 0 then list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock(self.seconds or (self.steps - step) / rate) } end
   for _, name in ipairs(NUMBERS) do
     local x = values[name]
     if x and x == x then list[#list + 1] = { name, ("%s %.2f"):format(name, x) } end
@@ -131,7 +131,7 @@ local function foresee(self, step, now)
   end
   local seconds = now - self.second.time
   if seconds < 1 or step <= self.second.step then return end
-  local left = (self.steps - step) * seconds / (step - self.second.step)
+  local left = self.seconds or (self.steps - step) * seconds / (step - self.second.step)
   self.foreseen, self.left = not progress.into, left
   if left < LONG or progress.into then return end
   local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about",
@@ -188,7 +188,7 @@ function progress.piece(job, deadline)
 end
 
 ---Work in small pieces until it is done or a signal comes, with a bar once it has taken a second.
----@param job table work(deadline) -> done; progress() -> count, of how many (nil: not known yet); done
+---@param job table work(deadline) -> done; progress() -> count, of how many (nil: not known yet), seconds left (nil: as many as the count says); done
 ---@param unit string what is counted
 ---@param before string what is done while it is not known how many there are; said if that takes more than two seconds
 ---@return boolean done
@@ -196,8 +196,9 @@ function progress.work(job, unit, before)
   local bar, began, said = nil, C.mn_clock(false), false
   repeat
     local done = job:work(C.mn_clock(false) + 0.1)
-    local at, of = job:progress()
+    local at, of, left = job:progress()
     if of and not bar then bar = progress.new { steps = math.max(1, of), start = at, unit = unit, after = 1 } end
+    if bar then bar.seconds = left end
     if bar and not done then bar:update(at, {})
     elseif not bar and not said and C.mn_clock(false) - began > 2 then
       said = true

@@ -31,6 +31,8 @@ kept in RUN/where after each column: killed, the same command resumes it.]],
   options = options.join({ options.episodes(64) }, options.agent, {
     { "by", "the parts: heads (or groups of channels) and layers, or layers alone", type = "choice", choices = { "head", "layer" }, unless = "head" },
     { "every", "steps between columns", type = "whole", range = { 1 }, unless = "about 24 columns", example = "4" },
+    { "columns", "about as many columns; those that are stored stay", type = "whole", range = { 1 }, unless = "24, fewer where episodes are long",
+      example = "24" },
     { "test", "hold: freeze each part from that step on; gain in success: which part lost it, and when", type = "choice", choices = { "erase", "hold" },
       unless = "erase; where more than one episode in twenty fails, both" },
     { "measure", "what is lost; kl: how far the policy is from the untouched one (nats, added up over the steps that follow)", type = "choice",
@@ -51,6 +53,7 @@ local function check(o)
   o.kind = o.out and kinds[o.out:lower():match "%.(%w+)$"]
   if o.checkpoints and (o.best or o.checkpoint) then errors.usage "where: checkpoints=1 is a map of each, expected no best= and no checkpoint=" end
   arguments.check_run(where, o, "to erase in")
+  if o.every and o.columns then errors.usage "where: every= and columns= both say which steps, expected one of them" end
   if o.test == "hold" and o.measure == "kl" then errors.usage "where: test=hold asks what is gained, expected measure=success or measure=return" end
 end
 
@@ -62,7 +65,8 @@ local function open(o, env, checkpoint, steps, test)
     return stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = checkpoint,
       settings = env })
   end
-  local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every, steps = steps })
+  local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every,
+    columns = not steps and o.columns or nil, steps = steps })
   local path, found = causal_map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end
   return map, path
@@ -96,7 +100,9 @@ end
 ---@return string
 function where.report(result)
   if #result.steps == 0 then return "the episodes end at step 0: there is nothing to erase before\n" end
-  return result:table(result.test and "stands out") .. note(result) .. "\n"
+  local more = #result.map:columns_of(nil, true)
+  return result:table(result.test and "stands out") .. note(result) .. "\n" .. (#result.steps < more and not result.map.asked_for
+    and wrap(("%d of some %d columns, as the episodes are long: columns=%d measures the others"):format(#result.steps, more, causal_map.columns)) .. "\n" or "")
 end
 
 -- Everything as JSON.

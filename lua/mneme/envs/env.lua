@@ -96,6 +96,7 @@ end
 ---Make an environment.
 ---  mn.env("tmaze", { corridor = 160, num_envs = 8, seed = 1 })    or  mn.env { "tmaze", ... }
 ---  mn.env("mine.lua", { num_envs = 8, seed = 1 })                 a file of your own: it returns what mn.env takes, or a function(settings)
+---  mn.env("popgym:BattleshipEasy", { num_envs = 8 })              battleship with level = "easy": POPGym's ids
 ---  mn.env("gym:CartPole-v1", { num_envs = 8, seed = 1 })          of Gymnasium: see gym.lua
 ---  mn.env { observation = {16}, actions = 4, reset = f, step = g, ... }    see scripted.lua
 ---@param name string|table|EnvSpec "tmaze", or "tmaze-v0" for that version; a file of Lua; or a table as above
@@ -122,7 +123,7 @@ function envs.new(name, settings)
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
     action_space = world.actions, rules = world.rules, reference = world.reference,
-    settable = world.settable, to_know = world.to_know, outcomes = world.outcomes or {} }, Env)
+    settable = world.settable, to_know = world.to_know, needs = world.needs, outcomes = world.outcomes or {} }, Env)
 end
 
 ---The environment of that name, which a file says: one of Mneme's, no file of Lua.

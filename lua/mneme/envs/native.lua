@@ -173,11 +173,19 @@ local function words(text)
   return found
 end
 
+-- Also by POPGym's id, "popgym:BattleshipEasy" or "popgym-BattleshipEasy-v0", which says the level, too.
 local function number_of_env(name)
   local i = type(name) == "string" and C.mn_env_find(name) or -1
   if i >= 0 then return i end
-  local names = {}
-  for _, e in ipairs(list()) do names[#names + 1] = e.name end
+  local id, names = tostring(name):lower():match "^popgym[:-](%w+)", {}
+  local class, level = id or "", nil
+  for _, word in ipairs { "easy", "medium", "hard" } do
+    if class:find(word .. "$") then class, level = class:sub(1, -#word - 1), word end
+  end
+  for k, e in ipairs(list()) do
+    if id and e.name:gsub("_", "") == class and e.doc:find("(POPGym)", 1, true) then return k - 1, level end
+    names[k] = e.name
+  end
   errors.unknown("environment", name, names)
 end
 
@@ -209,7 +217,12 @@ local function settings_of(what, params, given)
 end
 
 local function new(name, given)
-  local number = number_of_env(name)
+  local number, level = number_of_env(name)
+  if level and given.level == nil then
+    local all = { level = level }
+    for key, value in pairs(given) do all[key] = value end
+    given = all
+  end
   local what = ffi.string(C.mn_env_name(number))
   local params = read_params(ffi.string(C.mn_env_params(number)))
   local settings = settings_of(what, params, given)
@@ -235,6 +248,7 @@ local function new(name, given)
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {},
     settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
     to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
+    needs = C.mn_env_needs(number) ~= nil and ffi.string(C.mn_env_needs(number)) or nil,
     outcomes = C.mn_env_outcomes(number) ~= nil and words(ffi.string(C.mn_env_outcomes(number))) or {},
     actions = spaces.of_vec(vec, words(ffi.string(C.mn_env_actions(number)))), codes = C.mn_vec_codes(vec) }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end

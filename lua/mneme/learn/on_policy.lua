@@ -389,9 +389,15 @@ function OnPolicy:headline()
   return ("%s on %s, %d parameters%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(), past)
 end
 
----A warning before training: the core forgets far sooner than the environment asks.
+---A warning before training: the agent is not told what the environment needs, or the core forgets far sooner than it asks.
 ---@return string?
-function OnPolicy:warning() return gate_start.warning(self.agent.core, self.env) end
+function OnPolicy:warning()
+  local needs = self.env.needs
+  if needs and not self.agent.previous[needs] then
+    return ("an observation of %s is of the previous action, which this agent is not told; with previous=%s it is"):format(self.env.id, needs)
+  end
+  return gate_start.warning(self.agent.core, self.env)
+end
 
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
 ---@param m table<string, number> to fill

@@ -117,7 +117,8 @@ end
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
 ---  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
 ---  [T,B,core.d_out] to logits [T,B,actions] (of other spaces the parameters of the distribution) and values [T,B,1] or [T,B] (a function has no parameters);
----  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are);
+---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are); "" or nil is what the
+---  environment needs (env.needs: "action" where an observation says nothing without it), "none" nothing;
 ---  distribution: of the policy, "normal" or "tanh_normal" for a box, or a kind of your own (distributions.lua)
 ---@return Agent
 local function agent(options)
@@ -133,7 +134,8 @@ local function agent(options)
   if type(hidden) ~= "number" or hidden % 1 ~= 0 or hidden < 1 or hidden > 2 ^ 24 then
     errors.raise(("agent: hidden=%s, expected a whole number of at least 1"):format(tostring(hidden)))
   end
-  local previous = read_previous(options.previous or "")
+  local told_of_step = (options.previous or "") == "" and env.needs or options.previous or ""
+  local previous = read_previous(told_of_step == "none" and "" or told_of_step)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local space = env.action_space
   local kind, kind_name = distributions.for_space(space, options.distribution)

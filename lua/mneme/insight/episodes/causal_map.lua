@@ -13,9 +13,10 @@ local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 
 local C, pause = engine.C, progress.pause
-local causal_map = {}
+local causal_map = { columns = 24 }   -- steps in which parts are erased, unless `every` or `columns` says otherwise
 local COARSE = 4                   -- every fourth column is measured first
-local COLUMNS = 24                 -- steps in which parts are erased, unless `every` says otherwise
+local FEW = 4                      -- columns where episodes are long, at least
+local REPLAYED = 2500              -- steps that each part's columns replay together in an episode that half of them reach: so many, or FEW columns
 local LEAST = 0.5                  -- of the episodes reach the last of them
 
 ---@class CausalMap
@@ -27,6 +28,7 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
 ---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
+---@field asked_for integer? columns that were asked for
 ---@field coarse boolean columns over all steps are done, if not all; work() returns once when they are
 ---@field done boolean
 local Map = {}
@@ -45,6 +47,7 @@ local function finish(self, p, envs, watch, before)
     p:forward()
     if watch then watch(out) end
     p:step()
+    self.played = self.played + 1
     for _, b in ipairs(envs) do
       if not out[b] and p.done[b] ~= 0 then
         out[b], left = p.env:outcome(b), left - 1
@@ -89,7 +92,7 @@ local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear =
 
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
-  local p, envs, lengths, scored, graded = self.carrier, {}, {}, false, false
+  local p, envs, scored, graded = self.carrier, {}, false, false
   for b = 0, p.num_envs - 1 do envs[b + 1] = b end
   begin(self, p)
   local counter = decisions.counter(p)
@@ -99,7 +102,7 @@ local function survey(self)
   end)
   for i, b in ipairs(envs) do
     if counter and not out[b].wrong then put(out[b], counter.take(b)) end
-    self.outcomes[i], lengths[i] = out[b], out[b].length
+    self.outcomes[i] = out[b]
     scored = scored or out[b].score ~= nil
   end
   if self.measure == "success" and not scored then p.env:refuse_score "measure=success" end
@@ -109,12 +112,7 @@ local function survey(self)
   end
   self.measure = self.measure or scored and not graded and "success" or "return"
   if self.measure == "success" then survey_greedy(self) end
-  if self.steps then return end
-  table.sort(lengths)
-  local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
-  local every = self.every or math.max(1, math.ceil(last / COLUMNS))
-  self.steps = {}
-  for at = last, 1, -every do table.insert(self.steps, 1, at) end
+  self.steps = self.steps or self:columns_of(self.asked_for, self.asked_for)
 end
 
 -- ---- one column ----
@@ -185,6 +183,7 @@ local function pass(self, stride)
     while not self.columns[column] and step < self.steps[column] and #envs > 0 do
       p:forward()
       p:step()
+      self.played = self.played + 1
       local left = {}
       for _, b in ipairs(envs) do if p.done[b] == 0 then left[#left + 1] = b end end
       envs, step = left, step + 1
@@ -211,7 +210,7 @@ end
 
 -- ---- a map ----
 
-local known = { by = true, measure = true, seed = true, every = true, on_column = true, steps = true, test = true }
+local known = { by = true, columns = true, measure = true, seed = true, every = true, on_column = true, steps = true, test = true }
 local measures = { success = true, ["return"] = true, kl = true }
 
 ---A map of an agent's memory, not measured yet: call work().
@@ -219,7 +218,7 @@ local measures = { success = true, ["return"] = true, kl = true }
 ---@param worker Stepper another one of the same agent, with equal settings
 ---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
 ---  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
----  nil: about 24 columns; steps = those of another map, in place of every; on_column = function(map) called after each column }.
+---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of every; on_column = function(map) called after each column }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -227,7 +226,7 @@ function causal_map.new(carrier, worker, options)
   errors.need("causal map: the worker", worker, "agent", "a Stepper")
   options = options or {}
   for key in pairs(options) do
-    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "every", "measure", "on_column", "seed", "steps", "test" }) end
+    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "columns", "every", "measure", "on_column", "seed", "steps", "test" }) end
   end
   if options.test and options.test ~= "erase" and options.test ~= "hold" then
     errors.unknown("test of a causal map:", options.test, { "erase", "hold" })
@@ -242,13 +241,17 @@ function causal_map.new(carrier, worker, options)
   if every and (type(every) ~= "number" or every % 1 ~= 0 or every < 1) then
     errors.usage(("causal map: every=%s, expected a whole number of at least 1"):format(tostring(every)))
   end
+  local columns = options.columns
+  if columns and (type(columns) ~= "number" or columns % 1 ~= 0 or columns < 1) then
+    errors.usage(("causal map: columns=%s, expected a whole number of at least 1"):format(tostring(columns)))
+  elseif columns and (every or options.steps) then errors.usage "causal map: expected columns= or the steps themselves (every=), got both" end
   if carrier == worker or carrier.num_envs ~= worker.num_envs then
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
-    seed = options.seed or 12345, every = every, steps = options.steps, on_column = options.on_column, done = false, coarse = false, cells_done = 0,
-    spent = 0, deadline = math.huge }, Map)
+    seed = options.seed or 12345, every = every, asked_for = columns, steps = options.steps, on_column = options.on_column, done = false, coarse = false, cells_done = 0,
+    spent = 0, played = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
@@ -258,14 +261,39 @@ end
 ---@param measure string
 ---@param outcomes table[]
 ---@param columns table[] some of them, in order
+---@return integer columns that are taken: those at this map's steps, where it asks for more of them
 function Map:take(steps, measure, outcomes, columns)
-  self.steps, self.measure, self.outcomes, self.columns = steps, measure, outcomes, {}
-  local place = {}
-  for c, at in ipairs(steps) do place[at] = c end
-  for _, column in ipairs(columns) do self.columns[place[column.at]] = column end
-  self.cells_done = #columns * #self.rows
-  self.taken, self.done = self.cells_done, #columns == #steps
+  self.measure, self.outcomes, self.columns = measure, outcomes, {}
+  local own = self.asked_for and self:columns_of(self.asked_for, self.asked_for) or {}
+  self.steps = #own > #steps and own or steps
+  local place, taken = {}, 0
+  for c, at in ipairs(self.steps) do place[at] = c end
+  for _, column in ipairs(columns) do
+    if place[column.at] then self.columns[place[column.at]], taken = column, taken + 1 end
+  end
+  self.cells_done, self.done = taken * #self.rows, taken == #self.steps
   self.coarse = self.done
+  return taken
+end
+
+---The steps in which parts are erased, in order: of those that half of the episodes reach, at equal distances, from the last on.  Those of fewer columns
+---are among those of more where these are the default's.
+---@param most integer? about how many; nil: 24
+---@param whole any? as many, however long the episodes are
+---@return integer[]
+function Map:columns_of(most, whole)
+  local lengths, steps = {}, {}
+  for i, o in ipairs(self.outcomes) do lengths[i] = o.length end
+  table.sort(lengths)
+  local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
+  local every = self.every or math.max(1, math.ceil(last / (most or causal_map.columns)))
+  local n, thin = math.ceil(last / every), 1
+  if not self.every and not whole then
+    local function count() return math.ceil(n / (thin + 1)) end
+    while math.ceil(n / thin) * last / 2 > REPLAYED and count() >= FEW do thin = thin + 1 end
+  end
+  for at = last, 1, -every * thin do table.insert(steps, 1, at) end
+  return steps
 end
 
 ---Measures until the deadline, or all of it.
@@ -285,8 +313,12 @@ end
 ---@return integer? of how many; nil: not known yet
 ---@return number? seconds of work for the others; nil: not known yet
 function Map:progress()
-  local of, here = self.steps and #self.steps * #self.rows, self.cells_done - (self.taken or 0)
-  return self.cells_done, of, of and here > 0 and self.spent / here * (of - self.cells_done) or nil
+  local of, longest, left, part = self.steps and #self.steps * #self.rows, 0, 0, self.cells_done % #self.rows
+  for _, o in ipairs(self.outcomes) do longest = math.max(longest, o.length) end
+  for c = #(self.steps or {}), 1, -1 do
+    if not self.columns[c] then left, part = left + (longest - self.steps[c]) * (#self.rows + 1 - part), 0 end
+  end
+  return self.cells_done, of, of and self.played > 0 and self.spent / self.played * left or nil
 end
 
 -- The columns that are done, in order.

@@ -94,8 +94,7 @@ function map_file.attach(map, folder, only_read)
     terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
     return path, 0
   end
-  map:take(got.steps, got.measure, got.outcomes, got.columns)
-  return path, #got.columns
+  return path, map:take(got.steps, got.measure, got.outcomes, got.columns)
 end
 
 ---The map of erasing of an agent that plays as a command says, where a run's folder has it whole.
