@@ -16,9 +16,12 @@ MN_FN void step(labyrinth_explore *m, mn_io *io) {
 
 static inline bool valid(const labyrinth_explore *m, const mn_io *io) { return labyrinth_valid(m, io, false); }
 
-/* Every cell can be reached, in fewer steps than there are. */
+/* Of random actions, by levels; every cell can be reached, in fewer steps than there are. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  (void)param, (void)shared;
+  const double chance[] = { 0.6124, 0.3527, 0.2220 };
+  (void)shared;
+  out->chance = chance[(int)param[LABYRINTH_LEVEL]];
+  out->episodes = 20000;
   out->best = 1;
 }
 

@@ -19,7 +19,8 @@ typedef struct sight {           /* what is seen from a place */
   uint8_t cell[CELLS], at[3];    /* at: where in it the object, the upper and the lower one are, or OUT */
 } sight;
 
-typedef struct minigrid_views { sight from[MOST - FIRST_END][ROWS][MOST][4]; } minigrid_views;   /* by end, row from the middle's upper neighbour, column, heading */
+/* By end, row from the middle's upper neighbour, column, heading. */
+typedef struct minigrid_views { sight from[MOST - FIRST_END][ROWS][MOST][4]; } minigrid_views;
 
 MN_FN void spaces(const double *param, mn_space *out) {
   const int n = (int)param[SIZE];

@@ -123,7 +123,7 @@ static inline void picture(const double *param, int row, int col, uint32_t known
   for (int i = 0; i < n * n; i++)
     mn_canvas_add(c, MN_RECT, i % n == n - 1 ? 0x0B5B45FF : 0x1B222DFF, (float)(i % n) + 0.03f, (float)(i / n) + 0.03f, 0.94f, 0.94f);
   for (int i = 0; i < rocks; i++) {
-    const char name[3] = { i < 10 ? (char)('0' + i) : '1', i < 10 ? 0 : (char)('0' + i - 10), 0 };
+    const char name[3] = { (char)(i < 10 ? '0' + i : '1'), (char)(i < 10 ? 0 : '0' + i - 10), 0 };
     const float left = (float)x[i], top = (float)y[i];
     mn_canvas_add(c, MN_DISC, !(known >> i & 1) ? 0x6B7A90FF : good >> i & 1 ? 0x009E73FF : 0x9A4A12FF, left + 0.5f, top + 0.5f, 0.4f, 0.4f);
     mn_canvas_text(c, 0xFFFFFFFF, left + (i < 10 ? 0.39f : 0.29f), top + 0.4f, 0.32f, name);
@@ -207,7 +207,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
   out->best_return = 10 + 5 * param[ROCKS];
 }
 
-MN_ENV(rock_sample, .rules = "Some rocks are good: a check tells which, more surely the nearer you are; sample good ones for +10, a bad one costs 10 (a "
+MN_ENV(rock_sample, .rules = "Some rocks are good: a check shows which, more surely the nearer you are; sample good ones for +10, a bad one costs 10 (a "
                              "sampled rock is bad); the green column on the right is the exit, for +10.",
        .see = see, .reference = reference,
        .version = 0, .doc = "check rocks from afar, remember which are good, sample those, and leave (RockSample)",

@@ -119,7 +119,7 @@ t.test("questions: the answer that was most frequent for each observation scores
       came[key][answer] = (came[key][answer] or 0) + 1
       return answer
     end)
-    t.near(best, env.reference.best, 1e-6, what)
+    t.near(best, env.reference.best, env.reference.best == 1 and 1e-6 or 5e-3, what)          -- of a counter of cards it was measured
     local most = {}
     for key, answers in pairs(came) do
       for answer, times in pairs(answers) do

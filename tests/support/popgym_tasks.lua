@@ -53,7 +53,8 @@ local function play(name, level)
   begin(0)
   for s = 1, steps[name] do
     local any = env_rig.act(0, s, 1009)
-    r.action[0] = box and (any / 1009 - 0.5) * 5 or choose[name] and choose[name](env:truth(0), any, env.action_space.n, SIDES[level]) or any % env.action_space.n
+    local chosen = choose[name] and choose[name](env:truth(0), any, env.action_space.n, SIDES[level])
+    r.action[0] = box and (any / 1009 - 0.5) * 5 or chosen or any % env.action_space.n
     played.actions[s] = r.action[0]
     env:step_raw(r.action, r.obs, r.reward, r.terminated, r.truncated)
     local over = r.terminated[0] + 2 * r.truncated[0]

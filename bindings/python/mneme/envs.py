@@ -19,7 +19,7 @@ _DTYPES = {engine.F32: np.float32, engine.I32: np.int32, engine.U8: np.uint8}
 
 def _unknown(what, name, known):
     near = difflib.get_close_matches(str(name), known, 1)
-    hint = f"; did you mean '{near[0]}'?" if near else f" (known: {' '.join(known)})"
+    hint = f"; did you mean '{near[0]}'?" if near else f" (known: {' '.join(known[:20])}{' ...' if len(known) > 20 else ''})"
     return engine.Error(f"unknown {what} '{name}'{hint}")
 
 

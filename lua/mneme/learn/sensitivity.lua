@@ -35,7 +35,8 @@ local function new_kind(group, kind, B)
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
   local list = {}
   for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
-  local made = { key = table.concat(list, ","), rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
+  local made = { key = table.concat(list, ","), rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias,
+    group = group, S = {}, next = {} }
   for part = 1, group.parts or 1 do
     made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
@@ -86,7 +87,7 @@ local function of_rows(kind, x, made)
 end
 
 -- A group's window: how its last elements depend on the first and on what each step gave.
-local function look_at(self, layer, x, done, state, made)
+local function look_at(layer, x, done, state, made)
   local group, u, before = layer.group, {}, layer.before
   for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, x, made) end
   local after = { group.last(u, done, group.parts and before or before[1], state) }
@@ -112,7 +113,7 @@ local function record(self, x, done, state, more)
   if self.core.config.reset == false then done = nil end
   for n, layers in ipairs(self.layers) do
     local made = {}
-    for _, layer in ipairs(layers) do look_at(self, layer, inputs[n], done, state, made) end
+    for _, layer in ipairs(layers) do look_at(layer, inputs[n], done, state, made) end
   end
 end
 

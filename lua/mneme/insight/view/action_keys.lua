@@ -90,8 +90,8 @@ Hand.__index = Hand
 ---@param space Space
 ---@return Hand
 function keyboard.hand(space)
-  local names, parts, rest = space:by_keys()
-  return setmetatable({ names = names, space = space, parts = parts, numbers = rest }, Hand)
+  local keys, parts, rest = space:by_keys()
+  return setmetatable({ names = keys, space = space, parts = parts, numbers = rest }, Hand)
 end
 
 ---@param i integer which of names, from 0

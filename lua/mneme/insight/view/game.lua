@@ -49,7 +49,8 @@ local function look(self)
       title = env:title(), source = said, canvas = canvas or empty_canvas(), truth = truth, actions = self.names, blind = blind,
       hint = (self.types and "click one, or type its number and Enter" or "click one, or press its key")
         .. (self.hand:waits() and "; space takes them" or ""), rules = env.rules or "",
-      observation = { shape = env.observation_space.shape, values = self.obs }, action = not did and self.last or nil, did = did, space = env.action_space, policy = {}, memory = {}, probes = {},
+      observation = { shape = env.observation_space.shape, values = self.obs }, action = not did and self.last or nil, did = did,
+      space = env.action_space, policy = {}, memory = {}, probes = {},
       observation_groups = env.observation_space.groups, sight = env:sight(self.obs),
       reward = self.reward[0], step = self.step, episode = self.episode, ret = self.ret,
     }
