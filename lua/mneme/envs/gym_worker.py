@@ -352,7 +352,7 @@ def register_installed():
                 found()
         except Exception:
             traceback.print_exc()
-    for module in ("minigrid", "ale_py", "popgym", "memory_gym"):
+    for module in ("minigrid", "ale_py", "popgym", "memory_gym", "neurogym", "shimmy"):
         try:
             if importlib.util.find_spec(module):
                 importlib.import_module(module)
