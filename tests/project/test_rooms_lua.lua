@@ -145,7 +145,7 @@ end)
 local LINES = {
   attentions = 400, base = 4050, commands = 7800, cores = 1600, datasets = 400, envs = 2950, episodes = 5750, figures = 2000, learn = 2900,
   learners = 200, measure = 2150, models = 6400, reports = 2900, runs = 3250, search = 350, stats = 1350, study = 5350, tensor = 5200,
-  view = 2900, scenes = 2700, experiments = 2000,
+  view = 2900, scenes = 2700, experiments = 2050,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)
