@@ -1,10 +1,8 @@
 -- test_popgym_tasks.lua -- POPGym's games, carts, pendulums and labyrinths: step by step what the originals did with the same boards, decks, mazes and
 -- states (tests/reference/popgym_tasks.py); random play against theirs; their names.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
-local env_rig = require "tests.support.env_rig"
 local popgym_tasks = require "tests.support.popgym_tasks"
 
 local file = safetensors.read(registry.root .. "tests/fixtures/envs/popgym_tasks.safetensors").tensors

@@ -62,7 +62,9 @@ local function parts_of(self, step, values, seconds)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
   local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", short(step) }, { "of", "/" .. short(self.steps) .. " " .. self.unit, "" },
     { "rate", short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
-  if part < 1 and rate > 0 then list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock(self.seconds or (self.steps - step) / rate) } end
+  if part < 1 and rate > 0 then
+    list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock(self.seconds or (self.steps - step) / rate) }
+  end
   for _, name in ipairs(NUMBERS) do
     local x = values[name]
     if x and x == x then list[#list + 1] = { name, ("%s %.2f"):format(name, x) } end

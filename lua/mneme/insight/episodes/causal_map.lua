@@ -218,7 +218,8 @@ local measures = { success = true, ["return"] = true, kl = true }
 ---@param worker Stepper another one of the same agent, with equal settings
 ---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
 ---  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
----  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of every; on_column = function(map) called after each column }.
+---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of
+---  every; on_column = function(map) called after each column }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -250,8 +251,8 @@ function causal_map.new(carrier, worker, options)
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
-    seed = options.seed or 12345, every = every, asked_for = columns, steps = options.steps, on_column = options.on_column, done = false, coarse = false, cells_done = 0,
-    spent = 0, played = 0, deadline = math.huge }, Map)
+    seed = options.seed or 12345, every = every, asked_for = columns, steps = options.steps, on_column = options.on_column, done = false,
+    coarse = false, cells_done = 0, spent = 0, played = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
