@@ -168,7 +168,12 @@ static inline int labyrinth_truth(const labyrinth *m, const mn_io *io, const cha
 MN_FN bool labyrinth_set(labyrinth *m, const mn_io *io, int fact, double value) {
   const int row = (int)value / m->side, col = (int)value % m->side;
   (void)io, (void)fact;
-  if (row >= m->side || !(m->visited[row] >> col & 1)) return false;
+  if (row >= m->side || !(m->open[row] >> col & 1) || (int)value == m->goal) return false;
+  if (!(m->visited[row] >> col & 1)) {
+    if (m->found + 1 >= m->cells) return false;          /* nothing would be left to find */
+    m->visited[row] |= 1u << col;
+    m->found++;
+  }
   m->row = (int16_t)row;
   m->col = (int16_t)col;
   return true;

@@ -63,7 +63,7 @@ for _, e in ipairs(envs.list()) do
           t.ok(refused < #values_of(fact), fact.name .. " can never be set")
         end
       end
-      t.ok(differs > 0, "no fact is ever seen")
+      t.ok(differs > 0 or e.name == "multiarmed_bandit", "no fact is ever seen")          -- an arm shows nothing until it is pulled
     end)
 
     t.test(e.name .. ": a copy that was changed is saved, restored and goes on bit for bit; a reset forgets it", function()
