@@ -235,13 +235,14 @@ return {
   -- ---- environments ----
   { "environment", "cartpole cartpole_v1 cart_pole stateless_cartpole cartpole_v0",
     "noisy_cartpole: a pole without velocities; Gymnasium's own is gym:CartPole-v1" },
-  { "environment", "t_maze bsuite_memory memory_length memory_len tmaze_v1", "tmaze: remember a cue along a corridor" },
+  { "environment", "t_maze tmaze_v1", "tmaze: remember a cue along a corridor; Ni et al.'s are tmaze_passive and tmaze_active" },
+  { "environment", "bsuite_memory memory_length memory_len memorychain memory_size", "memory_chain: bsuite's memory_len and memory_size" },
   { "environment", "popgym popgym_repeatfirst popgym_repeat_first repeatfirst repeatprevious countrecall",
-    "popgym:ID of POPGym's own, such as popgym:RepeatFirstEasy; or mneme list envs" },
+    "repeat_first, battleship and POPGym's other tasks, also by its IDs: popgym:RepeatFirstEasy (docs/tasks.md)" },
   { "environment", "crafter", "craftax_classic: Crafter's rules" },
   { "environment", "memorymaze memory_maze_9x9", "memory_maze: find the prompted targets" },
-  { "environment", "minigrid babyai miniworld minihack memory_s7 minigrid_memory",
-    "gym:ID where its Python package is installed: gym:MiniGrid-MemoryS7-v0 (docs/gymnasium.md)" },
+  { "environment", "minigrid babyai miniworld minihack memory_s7",
+    "minigrid_memory: MiniGrid-Memory; others as gym:ID where the Python package is installed (docs/gymnasium.md)" },
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
   { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
