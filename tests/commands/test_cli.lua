@@ -43,7 +43,7 @@ end)
 t.test("lists and help topics come from what there is", function()
   local text = mneme "list"
   for _, name in ipairs { "agalite", "tmaze%-v%d", "linear_attention", "experiments\n" } do t.ok(text:find(name), name) end
-  t.ok(mneme "help tmaze":find "corridor +160 +2..256")
+  t.ok(mneme "help tmaze":find "corridor +160 +2..2048")
   t.ok(mneme "help gru":find "d_model +680")
   t.ok(mneme "help linear":find "inputs +x%[")
   t.ok(mneme "help config":find "core=gru")

@@ -53,7 +53,7 @@ local typed = {
   { "run tmaze trials=3", "mneme tune SCRIPT budget=NxS" }, { "where runs/demo layer=0", "mneme intervene RUN erase=" },
   { "probe runs/demo target=cue", "write facts=NAME" }, { "eval runs/demo checkpoint=first", "RUN/checkpoints" },
   { "help how do I load it", "mneme help docs" }, { "sweep demo seeds=1 seed=1,2", "expected one of them" },
-  { "run T-Maze", "did you mean 'tmaze'" }, { "run memory-length", "run train env=NAME: tmaze" },
+  { "run T-Maze", "did you mean 'tmaze'" }, { "run memory-length", "run train env=NAME: memory_chain" },
   { "eval latest", "did you mean the newest, runs/demo" }, { "run resume=latest", "did you mean the newest, runs/demo" },
   { "eval runs/demo/checkpoints/step-2048.safetensors", "did you mean runs/demo checkpoint=2048" }, { "view runs/demo/episodes", "did you mean runs/demo%?" },
   { "eval runs/demo deterministic", "write greedy=1" }, { "eval runs/demo corridor=3,4", "expected one value" }, { "eval runs/demo checkpoint=best", "best=1" },
