@@ -33,7 +33,7 @@ local function check(what, page, w, h)
     end
     for j = 1, i - 1 do
       local b = boxes[j]
-      t.ok(a.x0 >= b.x1 or b.x0 >= a.x1 or a.y0 >= b.y1 or b.y0 >= a.y1, ("%s: '%s' covers '%s'"):format(what, a.text, b.text))
+      t.ok(a.x0 >= b.x1 or b.x0 >= a.x1 or a.y0 >= b.y1 - 0.01 or b.y0 >= a.y1 - 0.01, ("%s: '%s' covers '%s'"):format(what, a.text, b.text))
     end
   end
 end
