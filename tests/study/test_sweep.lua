@@ -333,7 +333,7 @@ t.test("a wrong setting or value of an axis of a study is refused before anythin
   refused(study_with 'core = { "grv", "lstm" }', "wrong.lua:3: axis core, value grv: unknown core 'grv'; did you mean 'gru'")
   refused(study_with 'core = { "gru", { "lstm", d_modl = 4, label = "small" } }',
     "axis core, value small: unknown key of core lstm 'd_modl'; did you mean 'd_model'")
-  refused(study_with 'core = { "gru" }, corridor = { 4, 300 }', "wrong.lua:3: axis corridor, value 300: corridor=300: expected 2..256")
+  refused(study_with 'core = { "gru" }, corridor = { 4, 3000 }', "wrong.lua:3: axis corridor, value 3000: corridor=3000: expected 2..2048")
   refused(study_with 'learner = { "a2c", "poo" }', "axis learner, value poo: unknown learner 'poo'; did you mean 'ppo'")
   refused(study_with 'kind = { { label = "a", set = { corridor = 4 } }, { label = "b", set = { coridor = 4 } } }',
     "axis kind, value b: unknown setting 'coridor'")
