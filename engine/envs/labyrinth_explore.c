@@ -30,6 +30,6 @@ MN_ENV(labyrinth_explore, .rules = "You see the cells around you: visit every ce
        .version = 0, .doc = "visit all of a maze: where was I, and where not yet? (POPGym)",
        .about = LABYRINTH_ABOUT "\nscore     the share of the cells that were visited",
        .params = LABYRINTH_PARAMS, .actions = "left right up down", .settable = LABYRINTH_SETTABLE,
-       .to_know = "row=number column=number visited=class", .observes = "view[9] last",
+       .to_know = "row=number column=number", .observes = "view[9] last",
        .spaces = labyrinth_spaces, .reset = reset, .step = step, .draw = labyrinth_draw, .truth = labyrinth_truth, .valid = valid,
        .set = labyrinth_set, .observe = labyrinth_observe)
