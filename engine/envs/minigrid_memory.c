@@ -15,7 +15,7 @@ typedef struct minigrid_memory {
   uint8_t object, top;           /* KEY or BALL: in the room; at the upper end.  The lower one is the other */
 } minigrid_memory;
 
-typedef struct sight {           /* what is seen from a place */
+typedef struct sight {           /* the view from a place */
   uint8_t cell[CELLS], at[3];    /* at: where in it the object, the upper and the lower one are, or OUT */
 } sight;
 
@@ -50,7 +50,7 @@ MN_FN int thing_at(int n, int end, int x, int y) {
   return x != end + 1 ? -1 : y == n / 2 - 2 ? 1 : y == n / 2 + 2 ? 2 : -1;
 }
 
-/* Minigrid's process_vis: row by row from the agent's, what is seen and open shows its neighbours, first to the right, then to the left. */
+/* Minigrid's process_vis: row by row from the agent's, an open cell in sight shows its neighbours, first to the right, then to the left. */
 static inline void look(int n, int end, int x, int y, int heading, sight *s) {
   bool seen[VIEW][VIEW] = { { false } }, open[VIEW][VIEW];
   for (int i = 0; i < 3; i++) s->at[i] = OUT;

@@ -249,7 +249,7 @@ for kind in pairs(spaces_of) do
   end
 end
 
-t.test("a distribution of one's own without kl is told by what compares policies", function()
+t.test("comparing policies names a distribution without kl", function()
   local env = world("box", 1)
   local mine = { size = function(space) return space.size end, of = function(parameters)
     local p = mn.normal(parameters, 0.3)

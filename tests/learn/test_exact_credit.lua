@@ -14,7 +14,7 @@ local function make(name, case)
   return rig.learner(mn[name], case, settings, { n_layers = 1 })
 end
 
--- [rollouts * T, B, ...] from copies of each rollout's first T rows.
+-- Copies of several rollouts one after another, [rollouts * T, B, ...].
 local function joined(list)
   local shape = list[1]:shape()
   local bytes, all = list[1]:size() * (list[1]:dtype() == "u8" and 1 or 4), { unpack(shape) }

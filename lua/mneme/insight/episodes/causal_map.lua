@@ -16,7 +16,7 @@ local C, pause = engine.C, progress.pause
 local causal_map = { columns = 24 }   -- steps in which parts are erased, unless `every` or `columns` says otherwise
 local COARSE = 4                   -- every fourth column is measured first
 local FEW = 4                      -- columns where episodes are long, at least
-local REPLAYED = 2500              -- steps that each part's columns replay together in an episode that half of them reach: so many, or FEW columns
+local REPLAYED = 2500              -- steps that the columns of a part replay together, or those of FEW columns
 local LEAST = 0.5                  -- of the episodes reach the last of them
 
 ---@class CausalMap
