@@ -173,20 +173,29 @@ local function words(text)
   return found
 end
 
--- Also by POPGym's id, "popgym:BattleshipEasy" or "popgym-BattleshipEasy-v0", which says the level, too.
-local function number_of_env(name)
+-- POPGym's name of a task of ours: minesweeper -> MineSweeper.
+local function popgym_name(name)
+  return (("_" .. name):gsub("cartpole", "cart_pole"):gsub("minesweeper", "mine_sweeper"):gsub("_(%l)", string.upper))
+end
+
+---The environment of that name, or of POPGym's ID, "popgym:BattleshipEasy" or "popgym-BattleshipEasy-v0", which says the level, too.
+---@param name string
+---@return integer number from 0
+---@return string? level
+local function find(name)
   local i = type(name) == "string" and C.mn_env_find(name) or -1
   if i >= 0 then return i end
-  local id, names = tostring(name):lower():match "^popgym[:-](%w+)", {}
-  local class, level = id or "", nil
-  for _, word in ipairs { "easy", "medium", "hard" } do
-    if class:find(word .. "$") then class, level = class:sub(1, -#word - 1), word end
-  end
+  local id, names, ids, others = tostring(name):match "^popgym[:-](.*)", {}, {}, {}
+  local wanted = id and id:lower():gsub("^popgym%-", ""):gsub("%-v0$", "")
   for k, e in ipairs(list()) do
-    if id and e.name:gsub("_", "") == class and e.doc:find("(POPGym)", 1, true) then return k - 1, level end
     names[k] = e.name
+    for _, level in ipairs(id and e.doc:find("(POPGym)", 1, true) and { "Easy", "Medium", "Hard" } or {}) do
+      local theirs, into = popgym_name(e.name) .. level, level == "Easy" and ids or others
+      if theirs:lower() == wanted then return k - 1, level:lower() end
+      into[#into + 1] = theirs
+    end
   end
-  errors.unknown("environment", name, names)
+  errors.unknown(id and "task of POPGym (Easy, Medium or Hard)" or "environment", id and id:gsub("%-v0$", "") or name, id and ids or names, others)
 end
 
 -- A World (env.lua) whose rules are C.
@@ -217,8 +226,10 @@ local function settings_of(what, params, given)
 end
 
 local function new(name, given)
-  local number, level = number_of_env(name)
-  if level and given.level == nil then
+  local number, level = find(name)
+  if level and (given.level or level) ~= level then
+    errors.usage(("%s: level=%s, expected %s, which its ID says"):format(name, tostring(given.level), level))
+  elseif level then
     local all = { level = level }
     for key, value in pairs(given) do all[key] = value end
     given = all
@@ -375,4 +386,4 @@ local function horizon(env)
   if f and env.world.vec ~= nil and C.mn_env_find(name) >= 0 then return f(env.settings) end
 end
 
-return { new = new, list = list, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of }
+return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of }
