@@ -215,7 +215,7 @@ return {
   { "core", "retnet retention lightning_attention lightning_attn",
     "not here; nearest: gated_linear (linear attention with a scalar gate)" },
   { "core", "hgrn hgrn2 qrnn sru indrnn gilr_lstm", "not here; nearest: mingru (a GRU whose gate does not depend on the state)" },
-  { "core", "min_gru minlstm min_lstm", "mingru: a GRU whose gate does not depend on the state" },
+  { "core", "min_gru min_lstm", "mingru, or minlstm with two gates: gates that do not depend on the state" },
   { "core", "rwkv rwkv5 eagle finch goose", "rwkv4, rwkv6 or rwkv7: three versions" },
   { "core", "dnc mann memory_network neural_turing_machine kanerva",
     "ntm: Neural Turing Machine; a differentiable neural computer is not here" },

@@ -12,6 +12,7 @@ return {
   norm_eps = "added to the norm of keys (delta, fastweight, gated_deltanet)",
   d_state = "complex channels of the state (lru)", r_min = "least |lambda| at the start", r_max = "largest |lambda| at the start",
   max_phase = "largest angle of lambda at the start, in radians", space = "real, or log: log h is kept, and h is positive",
+  cell = "one gate z (gru, minGRU) or two, f and i (lstm, minLSTM)",
   expand = "inner channels per channel of the residual stream", qkv_block = "side of the blocks on the diagonal of q, k and v",
   expand_v = "value channels per key channel", conv_size = "width of the short convolution, in steps",
   rms_eps = "epsilon of RMS norm",

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""named_scans.py -- fixtures of the memories on scans and elementwise recurrences, in float64 with NumPy alone.
+
+    python tests/reference/named_scans.py [FOLDER=tests/fixtures] [NAME ...]
+
+One step at a time, with complex numbers where the papers have them.  Gradients of sum(y * cotangent) are central differences, exact to
+about 1e-9.  The numbers that are given are exact in float32; the same script gives the same bytes.
+"""
+import json
+import os
+import struct
+import sys
+import zlib
+
+import numpy as np
+
+LOWEST = -1e38
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + ERF(x / np.sqrt(2)))
+
+
+def erf(x):
+    """By its series, and by its continued fraction beyond 3 (Abramowitz and Stegun 7.1.6, 7.1.14)."""
+    small, term, total = np.clip(x, -3, 3), np.clip(x, -3, 3), np.clip(x, -3, 3)
+    for n in range(1, 80):
+        term = term * 2 * small ** 2 / (2 * n + 1)
+        total = total + term
+    series = 2 / np.sqrt(np.pi) * np.exp(-small ** 2) * total
+    far, below = np.maximum(np.abs(x), 3), np.maximum(np.abs(x), 3)
+    for n in range(60, 0, -1):
+        below = far + n / 2 / below
+    return np.where(np.abs(x) <= 3, series, np.sign(x) * (1 - np.exp(-far ** 2) / np.sqrt(np.pi) / below))
+
+
+ERF = erf
+
+
+class Net:
+    """Parameters and states by name, drawn where an equation first asks for them and kept for the next call."""
+
+    def __init__(self, rng):
+        self.rng, self.params, self.states, self.final = rng, {}, {}, {}
+
+    def param(self, name, *shape, scale=None, mean=0.0):
+        if name not in self.params:
+            scale = shape[-1] ** -0.5 if scale is None else scale
+            self.params[name] = single(mean + scale * self.rng.standard_normal(shape))
+        return self.params[name]
+
+    def state(self, name, *shape, positive=False):
+        if name not in self.states:
+            z = 0.5 * self.rng.standard_normal(shape)
+            self.states[name] = single(np.abs(z) + 0.5 if positive else z)
+        return self.states[name]
+
+    def affine(self, name, x, rows, bias=True):
+        y = x @ self.param(name + '.weight', rows, x.shape[-1]).T
+        return y + self.param(name + '.bias', rows, scale=0.3) if bias else y
+
+    def norm(self, name, x, eps):
+        d = x.shape[-1]
+        return unit(x, eps) * self.param(name + '.weight', d, mean=1.0, scale=0.1) + self.param(name + '.bias', d, scale=0.1)
+
+
+def single(x):
+    return np.asarray(x).astype(np.float32).astype(np.float64)
+
+
+def unit(x, eps):
+    x = x - x.mean(-1, keepdims=True)
+    return x / np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)
+
+
+def dropped(cfg, done, state, to=0.0):
+    """The state [B,...] before an observation."""
+    if not cfg['reset']:
+        return state
+    return np.where(done.reshape(-1, *[1] * (state.ndim - 1)) > 0, to, state)
+
+
+def minlstm(net, cfg, x, done):
+    """Feng et al. 2024, section 3.2: h = f/(f+i) h + i/(f+i) v."""
+    d, B = cfg['d_model'], x.shape[1]
+    for n in range(cfg['n_layers']):
+        at, rows = 'layers.%d.' % n, []
+        f, i, v = (net.affine(at + g, x, d) for g in 'fih')
+        f, i, logs = sigmoid(f), sigmoid(i), cfg['space'] == 'log'
+        if logs:
+            v = np.where(v >= 0, v + 0.5, sigmoid(v))
+        h = net.state(at + 'h', B, d)
+        h = np.exp(h) if logs else h
+        for t in range(x.shape[0]):
+            h = f[t] / (f[t] + i[t]) * dropped(cfg, done[t], h) + i[t] / (f[t] + i[t]) * v[t]
+            rows.append(h)
+        net.final[at + 'h'] = np.log(h) if logs else h
+        x = np.stack(rows)
+    return x
+
+
+CORES = {'minlstm': minlstm}
+RECURRENT = dict(d_in=3, d_model=5, n_layers=1, reset=True)
+DEFAULTS = {'minlstm': dict(RECURRENT, cell='lstm', space='real')}
+
+# name: core, T, B, steps of `done` by environment, configuration.
+CASES = {
+    'own_minlstm': ('minlstm', 20, 2, [[0, 9, 19], []], dict(n_layers=2)),
+    'own_minlstm_log': ('minlstm', 37, 2, [[17], [0, 5]], dict(space='log')),
+}
+
+
+def case(name, core, T, B, resets, changes):
+    cfg = dict(DEFAULTS[core], **changes)
+    net = Net(np.random.Generator(np.random.Philox(zlib.crc32(name.encode()))))
+    x, done = single(net.rng.standard_normal((T, B, cfg['d_in']))), np.zeros((T, B))
+    for b, steps in enumerate(resets):
+        done[steps, b] = 1
+    cotangent = single(net.rng.standard_normal((T, B, cfg['d_model'])))
+
+    def run():
+        return CORES[core](net, cfg, x, done)
+
+    got = {'output.y': run()}
+    got.update({'final.' + n: t.copy() for n, t in net.final.items()})
+    wanted = {'input.x': x, **{'param.' + n: t for n, t in net.params.items()}, **{'state.' + n: t for n, t in net.states.items()}}
+    for n, t in wanted.items():
+        got['grad.' + n] = np.zeros_like(t)
+        for i in np.ndindex(*t.shape):
+            kept, h, sides = t[i], 1e-5 * max(1.0, abs(t[i])), []
+            for to in (kept + h, kept - h):
+                t[i] = to
+                sides.append((run() * cotangent).sum())
+            t[i] = kept
+            got['grad.' + n][i] = (sides[0] - sides[1]) / (2 * h)
+    return cfg, {'input.done': done, 'cotangent.y': cotangent, **wanted}, got
+
+
+def save(path, meta, tensors):
+    head, parts, at = {'__metadata__': meta}, [], 0
+    for name in sorted(tensors):
+        data = tensors[name].astype('<f4').tobytes()
+        head[name] = {'dtype': 'F32', 'shape': list(tensors[name].shape), 'data_offsets': [at, at + len(data)]}
+        parts.append(data)
+        at += len(data)
+    text = json.dumps(head, separators=(',', ':')).encode()
+    text += b' ' * (-len(text) % 8)
+    with open(path, 'wb') as f:
+        f.write(struct.pack('<Q', len(text)) + text + b''.join(parts))
+
+
+def main(words):
+    folder = words[0] if words else os.path.join(os.path.dirname(__file__), '..', 'fixtures')
+    unknown = set(words[1:]) - set(CASES)
+    if unknown:
+        sys.exit('no such fixture: %s; known: %s' % (' '.join(sorted(unknown)), ' '.join(CASES)))
+    for name in words[1:] or CASES:
+        cfg, given, got = case(name, *CASES[name])
+        meta = {'format': 'mneme-fixture-1', 'core': CASES[name][0], 'config': json.dumps(cfg), 'source': 'numpy-float64', 'tolerance': '2e-5'}
+        save(os.path.join(folder, name + '.safetensors'), meta, {**given, **got})
+        print(name)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])
