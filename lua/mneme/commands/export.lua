@@ -64,7 +64,8 @@ local function about_agent(agent, env, info)
       reward = n.norm_reward and "r / sqrt(normalise.return.var + epsilon), within +- clip_reward (0: no clipping)" or nil }
   end
   local space, groups, previous = env.observation_space, {}, json.array {}
-  for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n } end
+  for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n, kind = group.kind, codes = group.codes,
+      shape = group.shape and json.array { unpack(group.shape) } } end
   if agent.previous.action then previous[1] = env.action_space.kind == "box" and "action: as it was drawn, zeros where an episode begins"
     or "action: one-hot, zeros where an episode begins" end
   if agent.previous.reward then previous[#previous + 1] = "reward: normalised, 0 where an episode begins" end

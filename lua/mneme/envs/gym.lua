@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
+local observation_parts = require "mneme.envs.observation_parts"
 local scripted = require "mneme.envs.scripted"
 local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
@@ -156,7 +157,8 @@ local function share(self)
 end
 
 ---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by
----sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  Actions are discrete, several whole numbers
+---sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  A picture with other parts beside it is several
+---arrays (observation_parts.lua), Discrete and MultiDiscrete as codes.  Actions are discrete, several whole numbers
 ---(MultiDiscrete, MultiBinary), or floats (Box), also those of a Dict or Tuple of one kind.
 ---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
 ---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
@@ -190,7 +192,8 @@ local function new(name, given)
   self.codes = type(about.codes) == "number" and about.codes or nil
   self.size, settings.time_limit = tables.product(self.shape), about.time_limit
   self.obs_bytes = self.size * dtypes[self.dtype].bytes
-  self.groups = native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
+  self.parts = type(about.arrays) == "table" and observation_parts.place(about.arrays) or nil
+  self.groups = self.parts or native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
   share(self)
   self:seed(settings.seed)
   return self

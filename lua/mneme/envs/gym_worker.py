@@ -22,7 +22,7 @@ import zlib
 
 sys.path.pop(0)                                    # this file's folder
 sys.dont_write_bytecode = True
-LEAST_SIDE, MOST_NUMBERS = 16, 32                  # of a picture, in pixels; of an action
+LEAST_SIDE, MOST_NUMBERS, MOST_CODES = 16, 32, 2**20     # of a picture, in pixels; of an action; of a part beside a picture
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU", "PWR"):     # Mneme decides; processes that an environment starts get their own
     signal.signal(getattr(signal, "SIG" + name), lambda *_: None)
 
@@ -110,7 +110,7 @@ def picture_of(space, channels):
 
 
 class View:
-    """One array of an observation: u8 pictures, u8 codes, or f32 numbers."""
+    """One array of an observation: a u8 picture, u8 codes, or f32 numbers; a picture with others beside it: several arrays in a row of f32."""
 
     def __init__(self, space, o):
         found, self.notes = [], []
@@ -133,7 +133,7 @@ class View:
             raise Refused("the observation holds no numbers")
         pictures = [name for _, leaf, name in found if is_picture(leaf)]
         self.codes = o.get("codes")
-        self.parts = []
+        self.parts, self.arrays = [], None
         if self.codes is not None:
             self.dtype, size = np.uint8, 0
             for path, leaf, name in found:
@@ -149,8 +149,23 @@ class View:
             self.shape, axes = picture_of(found[0][1], o.get("channels"))
             self.parts.append((found[0][0], 0, int(np.prod(self.shape)), ("picture", axes, pictures[0])))
         elif pictures:
-            raise Refused(f"the observation is the picture '{pictures[0]}' and {len(found) - 1} other part{'s' if len(found) > 2 else ''}: one picture, "
-                          "or numbers", f"keys={pictures[0]} takes the picture alone; codes=N reads integers below N as one-hots")
+            self.dtype, self.arrays, size = np.float32, [], 0
+            for path, leaf, name in found:
+                shape, codes, how = [int(np.prod(leaf.shape, dtype=int))], None, ("numbers", None, name)
+                if name in pictures:
+                    shape, axes = picture_of(leaf, o.get("channels"))
+                    how = ("picture", axes, name)
+                elif isinstance(leaf, (gym.spaces.Discrete, gym.spaces.MultiDiscrete)):
+                    codes = int(leaf.n) if isinstance(leaf, gym.spaces.Discrete) else int(leaf.nvec.max())
+                    how = ("below", np.ravel(getattr(leaf, "start", 0)), name)
+                if codes and codes > MOST_CODES:
+                    raise Refused(f"the observation '{name}' is one of {codes}, expected at most {MOST_CODES} beside a picture")
+                self.arrays.append({"name": name, "kind": how[0] if name in pictures else "codes" if codes else "floats",
+                                    "shape": list(map(int, shape)), **({"codes": codes} if codes else {})})
+                n = int(np.prod(shape))
+                self.parts.append((path, size, size + n, how))
+                size += n
+            self.shape = (size,)
         else:
             self.dtype, size = np.float32, 0
             for path, leaf, name in found:
@@ -165,7 +180,7 @@ class View:
                 self.parts.append((path, size, size + n, how))
                 size += n
             self.shape = (size,)
-        self.observes = "" if self.dtype == np.uint8 and not self.codes else " ".join(
+        self.observes = "" if self.arrays or self.dtype == np.uint8 and not self.codes else " ".join(
             f"{how[2]}[{stop - start}]" if stop - start > 1 else how[2] for _, start, stop, how in self.parts if stop > start)
 
     def write(self, observation, row):
@@ -179,7 +194,9 @@ class View:
                 row[start:stop] = 0
                 row[start + np.asarray(x).ravel() + about] = 1
             elif kind == "picture":
-                row[:] = (x if about is None else np.transpose(x, about)).ravel()
+                row[start:stop] = (x if about is None else np.transpose(x, about)).ravel()
+            elif kind == "below":
+                row[start:stop] = np.asarray(x).ravel() - about
             elif kind == "codes":
                 x = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
                 if x.dtype != np.uint8 and not (0 <= x.min() and x.max() <= 255):
@@ -406,7 +423,7 @@ class Worker:
         if limit is None:
             limit = getattr(spec, "max_episode_steps", None) or 0
         return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
-                "observes": self.view.observes, "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
+                "observes": self.view.observes, "arrays": self.view.arrays, "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
                 "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
 
     def share(self, bytes_, arrays):

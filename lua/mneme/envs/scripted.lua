@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local source_files = require "mneme.base.source_files"
 local native = require "mneme.envs.native"
+local observation_parts = lazy "mneme.envs.observation_parts"
 local reference = require "mneme.envs.reference"
 local spaces = require "mneme.envs.spaces"
 local saved_tables = lazy "mneme.envs.saved_tables"
@@ -108,11 +109,17 @@ local function check_spec(spec)
     end
     seen[name] = true
   end
-  for _, size in pairs(#spec.observation == 0 and { {} } or spec.observation) do
+  local several = spec.observation[1] == nil and next(spec.observation) ~= nil
+  for _, size in pairs(several and {} or #spec.observation == 0 and { {} } or spec.observation) do
     if type(size) == "table" then
-      errors.usage(("env: observation is %s, expected the sizes of one tensor's axes, such as { 16 }"):format(
+      errors.usage(("env: observation is %s, expected the sizes of one array's axes, such as { 16 }, or several arrays by name"):format(
         next(spec.observation) and tables.in_words(spec.observation) or "an empty list"), next(spec.observation)
-        and "an environment observes one tensor: join the parts into a flat list, which a torso of your own slices (docs/write-an-environment.md)" or nil)
+        and "{ card = { 2, codes = 52 }, place = { 3 } } are two arrays (docs/write-an-environment.md)" or nil)
+    end
+  end
+  for _, key in ipairs(several and { "dtype", "codes", "observes" } or {}) do
+    if spec[key] ~= nil then
+      errors.usage(("env: %s says what one array is, observation has several by name"):format(key), "{ card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = \"u8\" } }")
     end
   end
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
@@ -167,9 +174,9 @@ end
 
 ---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
 ---random(n) one of 1..n
----@field observation integer[]? sizes of one observation's axes
+---@field observation (integer[]|table<string, table>)? sizes of one observation's axes; or several arrays by name: observation_parts.lua
 ---@field actions (integer|string[]|Space)? how many, their names, or mn.box, mn.multi_discrete
----@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list
+---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list, or lists by name
 ---@field step (fun(self: table, action: integer|number[], random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
 ---reward, whether the episode is over, score
 ---@field draw fun(self: table, view: Canvas)?
@@ -193,7 +200,8 @@ end
 ---@field time_limit integer? 0: none
 
 ---An environment made of Lua functions.
----  observation = {16}      sizes of one observation's axes
+---  observation = {16}      sizes of one observation's axes; or { card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = "u8" }, place = { 3 } }:
+---                          several arrays, and obs is a table of these names
 ---  actions = 4             how many, a list of their names, or mn.box { low = -1, high = 1 }, mn.multi_discrete { 3, 2 }: then step gets a list
 ---  reset = function(self, random) return obs end         self: an empty table, new for each episode
 ---  step = function(self, action, random) return obs, reward, terminated, score end
@@ -214,10 +222,11 @@ end
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
-  local actions = action_space(name, spec.actions)
+  local actions, parts = action_space(name, spec.actions), nil
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
+  if spec.observation[1] == nil then parts, size = observation_parts.of_script(name, spec.observation) end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
   if spec.codes and (dtype ~= "u8" or errors.whole(name, "codes", spec.codes, 1) > 256) then
@@ -236,12 +245,12 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, actions = actions, took = actions:room(1),
+    dtype = dtype, codes = spec.codes, shape = parts and { size } or spec.observation, size = size, parts = parts, row = {}, actions = actions, took = actions:room(1),
     words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
-  self.groups = native.groups(name, spec.observes, self, settings)
+  self.groups = parts or native.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
@@ -296,6 +305,11 @@ end
 
 -- Write what the script gave as an observation to p, and keep it for saving.
 function world:observe(i, list, p, from)
+  if self.parts then
+    local wrong, expected = observation_parts.flatten(self.parts, list, self.row)
+    if wrong then refuse(self, from, wrong, expected) end
+    list = self.row
+  end
   if type(list) ~= "table" or #list ~= self.size or list[0] ~= nil then refuse_list(self, from, list) end
   for k = 1, self.size do
     if type(list[k]) ~= "number" or not (math.abs(list[k]) <= LARGEST) then
@@ -440,8 +454,8 @@ end
 
 function world:see(obs)
   if not self.spec.see then return nil end
-  local seen = {}
-  for k = 1, self.size do seen[k] = tonumber(ffi.cast(self.pointer, obs)[k - 1]) end
+  local seen, row = {}, ffi.cast(self.pointer, obs)
+  if self.parts then seen = observation_parts.lists(self.parts, row) else for k = 1, self.size do seen[k] = tonumber(row[k - 1]) end end
   return on_canvas(self, self.spec.see, seen)
 end
 

@@ -1,6 +1,6 @@
 -- normaliser.lua -- observations and rewards by running statistics, as Gymnasium 1.4's vector wrappers NormalizeObservation and
 -- NormalizeReward have them (with autoreset in the same step), and clipping as CleanRL adds it.
---   norm_obs      (x - mean) / sqrt(var + 1e-8) of each observed value, then clipped to +- clip_obs (0: never)
+--   norm_obs      (x - mean) / sqrt(var + 1e-8) of each observed value (of several arrays, of the floats alone), then clipped to +- clip_obs (0: never)
 --   norm_reward   r / sqrt(var + 1e-8), var that of the discounted return so far of all environments
 --   clip_reward   after that, to +- clip_reward (0: never)
 -- Statistics are double precision, and a checkpoint holds their bytes; evaluation uses them and leaves them as they are.  Several
@@ -29,10 +29,12 @@ local function doubles(rows)
   return t, ffi.cast("double *", t:data())
 end
 
--- Mean, variance and count of n numbers.
-local function statistics(n)
+-- Mean, variance and count of n numbers; with parts of those that are floats, the others stay as they are.
+local function statistics(n, parts)
   local bytes, p = doubles(2 * n + 1)
-  return { bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
+  local ranges = {}
+  for _, part in ipairs(parts or {}) do if part.kind == "floats" then ranges[#ranges + 1] = { part.from, part.from + part.n - 1 } end end
+  return { some = parts ~= nil, ranges = parts and ranges or { { 0, n - 1 } }, bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
 end
 
 -- What the agent's load_state_dict was given.
@@ -70,11 +72,11 @@ local function update(s, x, rows)
   ranks.sum(off, n)
   local count = s.count[0]
   local all = count + total
-  for k = 0, n - 1 do
+  for _, range in ipairs(s.ranges) do for k = range[1], range[2] do
     local d = sum[k] - s.mean[k]
     s.var[k] = (s.var[k] * count + off[k] + d * d * count * total / all) / all
     s.mean[k] = s.mean[k] + d * total / all
-  end
+  end end
   s.count[0] = all
 end
 
@@ -95,8 +97,11 @@ function Normaliser:observations(x, into, rows)
   local s, most = self.of_observation, self.clip_obs
   local n, mean, scale = s.n, s.mean, s.off
   for k = 0, n - 1 do scale[k] = math.sqrt(s.var[k] + EPSILON) end
+  if s.some and into ~= x then ffi.copy(into, x, 4 * rows * n) end
   for i = 0, rows - 1 do
-    for k = 0, n - 1 do into[i * n + k] = clipped((x[i * n + k] - mean[k]) / scale[k], most) end
+    for _, range in ipairs(s.ranges) do
+      for k = range[1], range[2] do into[i * n + k] = clipped((x[i * n + k] - mean[k]) / scale[k], most) end
+    end
   end
 end
 
@@ -200,7 +205,7 @@ end
 local function make(settings, space, B)
   local self = setmetatable({}, Normaliser)
   for _, key in ipairs(SETTINGS) do self[key] = settings[key] end
-  if self.norm_obs then self.of_observation = statistics(state_arrays.size(space.shape)) end
+  if self.norm_obs then self.of_observation = statistics(state_arrays.size(space.shape), space.parts) end
   if self.norm_reward then
     self.of_return = statistics(1)
     self.returns_bytes, self.returns_so_far = doubles(B)
@@ -221,6 +226,11 @@ function normaliser.of_learner(what, learner)
       "norm_obs=1 begins with its statistics; without the names normalise.* they are left out")
   end
   if not (learner.norm_obs or learner.norm_reward or learner.clip_reward > 0) then return nil end
+  local floats = not space.parts
+  for _, part in ipairs(space.parts or {}) do floats = floats or part.kind == "floats" end
+  if learner.norm_obs and not floats then
+    errors.usage(("%s: norm_obs=1: the observations of %s are codes and pictures, expected floats among them"):format(what, learner.env.id))
+  end
   if learner.norm_obs and space.dtype == "u8" then
     errors.usage(("%s: norm_obs=1: the observations of %s are %s (u8), expected floats"):format(what, learner.env.id,
       space.codes and "codes" or "intensities"), "norm_reward and clip_reward go with any environment")

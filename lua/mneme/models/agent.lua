@@ -115,7 +115,7 @@ end
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", or "relu":
 ---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
----  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
+---  own, a module or function from [T,B,...] (of several arrays: from a table of them by name) to [T,B,d]; policy, value: own heads, modules or functions from the core's output
 ---  [T,B,core.d_out] to logits [T,B,actions] (of other spaces the parameters of the distribution) and values [T,B,1] or [T,B] (a function has no parameters);
 ---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are); "" or nil is what the
 ---  environment needs (env.needs: "action" where an observation says nothing without it), "none" nothing;
@@ -336,7 +336,7 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if type(torso) == "function" or modules.of(torso) then torso = OWN end
+  if torsos.is_own(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
