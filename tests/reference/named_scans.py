@@ -115,14 +115,80 @@ def minlstm(net, cfg, x, done):
     return x
 
 
-CORES = {'minlstm': minlstm}
+def turning(net, cfg, at, u, done, lam, into, state, inner=lambda z: z):
+    """h = inner(lam h + into u) at every step, complex; inner is applied to both parts."""
+    B, N = u.shape[1], lam.shape[0]
+    start, rows = net.state(state, B, 2 * N), []
+    h = start[:, :N] + 1j * start[:, N:]
+    for t in range(u.shape[0]):
+        h = lam * dropped(cfg, done[t], h) + u[t] @ into.T
+        h = inner(h.real) + 1j * inner(h.imag)
+        rows.append(h)
+    net.final[state] = np.concatenate([h.real, h.imag], -1)
+    return np.stack(rows)
+
+
+def ring(net, at, N):
+    nu, theta = net.param(at + 'nu_log', N, scale=1.0), net.param(at + 'theta_log', N, scale=1.0)
+    return np.exp(-np.exp(nu) + 1j * np.exp(theta))
+
+
+def rtu(net, cfg, x, done):
+    """Elelimy et al. 2024: W1 and W2 are the real and the imaginary part of what is written."""
+    N, act = cfg['d_model'] // 2, {'relu': relu, 'tanh': np.tanh}[cfg['act']]
+    for n in range(cfg['n_layers']):
+        at = 'layers.%d.' % n
+        lam = ring(net, at, N)
+        W = net.param(at + 'w1.weight', N, x.shape[-1]) + 1j * net.param(at + 'w2.weight', N, x.shape[-1])
+        scale = np.sqrt(1 - np.abs(lam) ** 2) + 1e-8
+        h = turning(net, cfg, at, x, done, lam, scale[:, None] * W, at + 'h', *([] if cfg['linear'] else [act]))
+        x = np.concatenate([h.real, h.imag], -1)
+        x = act(x) if cfg['linear'] else x
+    return x
+
+
+def s5(net, cfg, x, done):
+    """Smith et al. 2023; the layer of its released code."""
+    N, d = cfg['d_state'], cfg['d_model']
+    e = net.affine('embed', x, d)
+    for n in range(cfg['n_layers']):
+        at = 'layers.%d.' % n
+        u = net.norm(at + 'norm', e, cfg['ln_eps'])
+
+        def both(name, *shape):
+            return net.param(at + 's5.' + name + '_re', *shape) + 1j * net.param(at + 's5.' + name + '_im', *shape)
+        Lambda = np.minimum(net.param(at + 's5.Lambda_re', N, mean=-0.5, scale=0.4), -1e-4) + 1j * net.param(at + 's5.Lambda_im', N, scale=3.0)
+        dt = np.exp(net.param(at + 's5.log_step', N, mean=-1.0, scale=0.7))
+        if cfg['discretisation'] == 'zoh':
+            lam = np.exp(Lambda * dt)
+            factor = (lam - 1) / Lambda
+        else:
+            half = 1 / (1 - dt / 2 * Lambda)
+            lam, factor = half * (1 + dt / 2 * Lambda), half * dt
+        h = turning(net, cfg, at, u, done, lam, factor[:, None] * both('B', N, d), at + 'h')
+        y = 2 * (h @ both('C', d, N).T).real + net.param(at + 's5.D', d, scale=1.0) * u
+        gate = sigmoid(net.affine(at + 'out2', gelu(y), d))
+        e = e + (net.affine(at + 'out1', gelu(y), d) if cfg['glu'] == 'full_glu' else y) * gate
+    return e
+
+
+CORES = {'minlstm': minlstm, 'rtu': rtu, 's5': s5}
 RECURRENT = dict(d_in=3, d_model=5, n_layers=1, reset=True)
-DEFAULTS = {'minlstm': dict(RECURRENT, cell='lstm', space='real')}
+DEFAULTS = {
+    'minlstm': dict(RECURRENT, cell='lstm', space='real'),
+    'rtu': dict(RECURRENT, d_model=6, linear=True, act='relu'),
+    's5': dict(d_in=3, d_model=4, n_layers=1, d_state=3, discretisation='zoh', glu='half_glu2', embed_act='none', ln_eps=1e-6, reset=True),
+}
 
 # name: core, T, B, steps of `done` by environment, configuration.
 CASES = {
     'own_minlstm': ('minlstm', 20, 2, [[0, 9, 19], []], dict(n_layers=2)),
     'own_minlstm_log': ('minlstm', 37, 2, [[17], [0, 5]], dict(space='log')),
+    'own_rtu': ('rtu', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
+    'own_rtu_curved': ('rtu', 20, 2, [[7], []], dict(linear=False, act='tanh')),
+    'own_rtu_rectified': ('rtu', 9, 2, [[3], []], dict(linear=False, reset=False)),
+    'own_s5': ('s5', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
+    'own_s5_bilinear': ('s5', 9, 2, [[3], []], dict(discretisation='bilinear', glu='full_glu', reset=False)),
 }
 
 

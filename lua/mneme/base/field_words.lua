@@ -203,7 +203,7 @@ return {
   -- ---- cores ----
   { "core", "mamba mamba2 s6 ssm selective_ssm state_space mamba1 selective_scan",
     "not here; nearest: lru (a diagonal linear recurrence), gated_deltanet (a matrix with a data-dependent decay)" },
-  { "core", "s4 s5 s4d h3 hippo liquid_s4 linear_rnn gilr", "not here; nearest: lru (a diagonal linear recurrence in complex channels)" },
+  { "core", "s4 s4d h3 hippo liquid_s4 linear_rnn gilr", "not here; nearest: s5 (a diagonal state space of complex channels)" },
   { "core", "rglru rg_lru griffin hawk recurrentgemma",
     "not here; nearest: lru (a diagonal linear recurrence), mingru (gates that do not depend on the state)" },
   { "core", "xlstm", "mlstm or slstm: the two layers of xLSTM" },

@@ -73,7 +73,7 @@ function complex.channels(o)
   local function run(u, done, h)
     local lambda, re, im = o.rates(unpack(o.constants))
     local into = o.B
-    if im then into = ops.cat { times(into:slice(0, 0, N), into:slice(0, N), re:reshape(N, 1), im:reshape(N, 1)) }
+    if im then into = tensor.functions.cat({ times(into:slice(0, 0, N), into:slice(0, N), re:reshape(N, 1), im:reshape(N, 1)) }, 0)
     else into = into * ops.concat(re, re):reshape(2 * N, 1) end
     return scan { x = ops.linear(u, into), a = lambda, done = done, h = h }
   end
