@@ -172,12 +172,84 @@ def s5(net, cfg, x, done):
     return e
 
 
-CORES = {'minlstm': minlstm, 'rtu': rtu, 's5': s5}
+def framed(net, cfg, at, e, memory):
+    """One residual layer of the other cores: see equations.py."""
+    d = cfg['d_model']
+    h = e + relu(memory(net.norm(at + 'norm1', e, cfg['ln_eps'])))
+    f = relu(net.affine(at + 'ffn.0', net.norm(at + 'norm2', h, cfg['ln_eps']), cfg['d_ffn']))
+    return h + relu(net.affine(at + 'ffn.1', f, d))
+
+
+def hgrn(net, cfg, x, done):
+    """Qin et al. 2023, as flash-linear-attention has it, with a bias of f."""
+    d, L, B = cfg['d_model'], cfg['n_layers'], x.shape[1]
+    e = net.affine('embed', x, d)
+    e = relu(e) if cfg['embed_act'] == 'relu' else e
+    share = np.exp(net.param('lower_bounds', L, d, scale=0.7))
+    share = share / share.sum(0)
+    for n in range(L):
+        at = 'layers.%d.' % n
+
+        def memory(u):
+            low, rows = (share.cumsum(0) - share[0])[n], []
+            f = low + (1 - low) * sigmoid(net.affine(at + 'attn.f', u, d))
+            i, h = silu(net.affine(at + 'attn.i', u, d, False)), net.state(at + 'h', B, d)
+            for t in range(u.shape[0]):
+                h = f[t] * dropped(cfg, done[t], h) + (1 - f[t]) * i[t]
+                rows.append(h)
+            net.final[at + 'h'], y = h, np.stack(rows)
+            y = y / np.sqrt((y ** 2).mean(-1, keepdims=True) + cfg['rms_eps']) * net.param(at + 'attn.norm.weight', d, mean=1.0, scale=0.1)
+            return net.affine(at + 'attn.out', y * silu(net.affine(at + 'attn.g', u, d, False)), d, False)
+        e = framed(net, cfg, at, e, memory)
+    return e
+
+
+def ffm(net, cfg, x, done):
+    """Morad et al. 2023, section 4; S [m,c] complex, step by step, so that no clock is needed."""
+    d, m, c, B = cfg['d_model'], cfg['d_state'], cfg['n_contexts'], x.shape[1]
+    limit = np.log(np.finfo(np.float64).max) / 1024 - 0.01
+    for n in range(cfg['n_layers']):
+        at, rows = 'layers.%d.' % n, []
+        v, u, i, o = np.split(net.affine(at + 'pre', x, 2 * m + 2 * d), [m, m + d, 2 * m + d], -1)
+        a, w = np.clip(net.param(at + 'a', m, mean=-0.3, scale=0.3), -limit, -1e-6), net.param(at + 'w', c, scale=2.0)
+        turn, write, start = np.exp(a[:, None] + 1j * w), v * sigmoid(i), net.state(at + 'h', B, 2 * m * c).reshape(B, 2, m, c)
+        S = start[:, 0] + 1j * start[:, 1]
+        for t in range(x.shape[0]):
+            S = turn * dropped(cfg, done[t], S) + write[t][..., None]
+            rows.append(np.concatenate([S.real.reshape(B, -1), S.imag.reshape(B, -1)], -1))
+        net.final[at + 'h'], o = rows[-1], sigmoid(o)
+        x = unit(net.affine(at + 'mix', np.stack(rows), d), cfg['ln_eps']) * o + u * (1 - o)
+    return x
+
+
+def shm(net, cfg, x, done):
+    """Le et al. 2025, with the one row of theta that the released POPGym agent reads, and its shortcut."""
+    m, B = cfg['d_head'], x.shape[1]
+    for n in range(cfg['n_layers']):
+        at, rows = 'layers.%d.' % n, []
+        x = net.norm(at + 'norm', x, cfg['ln_eps'])
+        k, q, v, c = (net.affine(at + s, x, m, False) for s in 'kqvc')
+        k, q = (relu(r) / (1e-5 + relu(r).sum(-1, keepdims=True)) for r in (k, q))
+        eta, theta = sigmoid(net.affine(at + 'eta', x, 1, False)), net.param(at + 'theta', m, scale=0.8)
+        M = net.state(at + 'C', B, 1, m, m)[:, 0]
+        for t in range(x.shape[0]):
+            C = 1 + np.tanh(np.einsum('i,bj->bij', theta, c[t]))
+            M = dropped(cfg, done[t], M) * C + np.einsum('bi,bj->bij', eta[t] * v[t], k[t])
+            rows.append(np.einsum('bij,bj->bi', M, q[t]))
+        net.final[at + 'C'] = M[:, None]
+        x = net.affine(at + 'out', np.stack(rows) + net.affine(at + 'shortcut', x, m), cfg['d_model'])
+    return x
+
+
+CORES = {'minlstm': minlstm, 'rtu': rtu, 's5': s5, 'hgrn': hgrn, 'ffm': ffm, 'shm': shm}
 RECURRENT = dict(d_in=3, d_model=5, n_layers=1, reset=True)
 DEFAULTS = {
     'minlstm': dict(RECURRENT, cell='lstm', space='real'),
     'rtu': dict(RECURRENT, d_model=6, linear=True, act='relu'),
     's5': dict(d_in=3, d_model=4, n_layers=1, d_state=3, discretisation='zoh', glu='half_glu2', embed_act='none', ln_eps=1e-6, reset=True),
+    'hgrn': dict(d_in=3, d_model=4, n_layers=1, d_ffn=5, rms_eps=1e-2, flow='residual', embed_act='relu', ln_eps=1e-6, reset=True),
+    'ffm': dict(d_in=3, d_model=4, n_layers=1, d_state=3, n_contexts=2, ln_eps=1e-5, reset=True),
+    'shm': dict(d_in=3, d_model=4, n_layers=1, d_head=3, ln_eps=1e-5, reset=True),
 }
 
 # name: core, T, B, steps of `done` by environment, configuration.
@@ -189,6 +261,12 @@ CASES = {
     'own_rtu_rectified': ('rtu', 9, 2, [[3], []], dict(linear=False, reset=False)),
     'own_s5': ('s5', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
     'own_s5_bilinear': ('s5', 9, 2, [[3], []], dict(discretisation='bilinear', glu='full_glu', reset=False)),
+    'own_hgrn': ('hgrn', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2, rms_eps=0.1)),
+    'own_hgrn_no_reset': ('hgrn', 9, 2, [[3], []], dict(embed_act='none', reset=False)),
+    'own_ffm': ('ffm', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
+    'own_ffm_no_reset': ('ffm', 9, 2, [[3], []], dict(n_contexts=3, reset=False)),
+    'own_shm': ('shm', 20, 2, [[0, 17, 18], [5]], dict(n_layers=2, d_head=7)),
+    'own_shm_no_reset': ('shm', 9, 2, [[3], []], dict(d_head=4, reset=False)),
 }
 
 
