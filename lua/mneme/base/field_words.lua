@@ -254,9 +254,11 @@ return {
   { "learner", "reinforce policy_gradient pg", "mneme run reinforce is a script of its own; nearest: a2c" },
   { "learner", "ppo2 ppo_lstm recurrentppo recurrent_ppo appo ppg",
     "ppo: proximal policy optimisation in minibatches of whole sequences" },
-  { "learner", "sac dqn td3 ddpg rainbow r2d2 qrdqn c51 sarsa q_learning",
+  { "learner", "dqn rainbow r2d2 qrdqn c51 sarsa q_learning drqn pqn_rnn",
+    "pqn: Q-learning without a replay buffer" },
+  { "learner", "sac td3 ddpg",
     "not here: no learner has a replay buffer; nearest: ppo, a2c, or one of your own (docs/write-a-learner.md)" },
-  { "learner", "impala vtrace trpo acktr dreamer muzero es mpo v_mpo drq pqn bc gail grpo",
+  { "learner", "impala vtrace trpo acktr dreamer muzero es mpo v_mpo drq bc gail grpo",
     "not here; nearest: a2c, ppo, or one of your own (docs/write-a-learner.md)" },
   -- ---- commands ----
   { "command", "train learn start launch fit", "mneme run" },

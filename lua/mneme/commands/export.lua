@@ -77,13 +77,13 @@ local function about_agent(agent, env, info)
       names = json.array { unpack(env.action_space.names) } }, distribution = info.distribution, normalise = normalise, torso = torso,
       torso_options = info.torso,
     previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]),
-      critic = layout.describe(agent.module.children[4][2]),
+      critic = agent.module.children[4] and layout.describe(agent.module.children[4][2]),
     memory = info.memory }
 end
 
 -- Whether functions of the script compute a part that no name describes.
 local function of_code(about, info)
-  local own = layout.has_code(about.actor) or layout.has_code(about.critic) or not about.torso.name and layout.has_code(about.torso)
+  local own = layout.has_code(about.actor) or (about.critic and layout.has_code(about.critic)) or not about.torso.name and layout.has_code(about.torso)
   return own or info.own_words ~= nil or not files.is_file(registry.library .. "cores/" .. about.core.name .. ".lua")
 end
 

@@ -226,7 +226,7 @@ local function measure_all(o, env, which)
     steps, o.measure = map.steps, map.measure
     if i == #which then
       print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
-        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), result.value,
+        o.episodes == 1 and "" or "s", map.carrier:how_chosen(), baseline(map), result.value,
         map.test_of == "hold" and "keeps what it holds" or "is erased"))
       io.stdout:write(where.report(result))
     end

@@ -168,7 +168,7 @@ end
 -- The sum of what is explained in some steps: environment 2i - 1 explains the value of at[i], 2i its action.  nil: nothing is.
 local function explained(self, q, from, to, logits, values)
   local n, space, actions = 2 * #q.at, self.agent.action_space, self.agent.actions
-  local by_logit = space.kind == "discrete" and self.agent.kind_name == "categorical"
+  local by_logit = self.agent.kind.each
   local value, chosen = tensor.new { shape = { to - from, n } }, tensor.new { shape = { to - from, n, by_logit and actions or nil } }
   local here = false
   for i, t in ipairs(q.at) do
@@ -347,12 +347,12 @@ function credit.shares(rows, steps, cells, at)
     floor = 1, percent = true, root = true }
 end
 
----What the gradient of an action is of: a logit; where the policy is no softmax over few, a log-probability.
+---What the gradient of an action is of: a logit, or Q; where the policy is of neither, a log-probability.
 ---@param agent Agent
 ---@param name string of the action
 ---@return string "logit of up", "log-probability of torque 0.41"
 function credit.action_words(agent, name)
-  return (agent.action_space.kind == "discrete" and agent.kind_name == "categorical" and "logit of " or "log-probability of ") .. name
+  return (agent.kind.each or "log-probability") .. " of " .. name
 end
 
 ---What one step depends on: for each gradient a row for the whole observation of a step, and for the parts of it that count most.
