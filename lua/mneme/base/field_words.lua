@@ -48,7 +48,7 @@ return {
   { "setting", "gpu cuda use_cuda use_gpu num_gpus no_cuda cuda_device accelerator", "device=cuda: tensors live and ops run on a GPU" },
   { "setting", "model memory rnn network net policy_type arch architecture rnn_type cell use_lstm",
     "core=NAME: the agent's memory (mneme list cores)" },
-  { "setting", "algorithm algo agent trainer method", "learner=NAME: how it learns: a2c or ppo (mneme list learners)" },
+  { "setting", "algorithm algo agent trainer method", "learner=NAME: how it learns: a2c, ppo, pqn or stream (mneme list learners)" },
   { "setting", "hidden_size hidden_dim embed_dim dim rnn_hidden_size lstm_hidden_size model_dim n_embd features_dim net_arch "
     .. "hidden_sizes",
     "core.d_model=N: width of the core; hidden=N: width of the policy and value heads" },

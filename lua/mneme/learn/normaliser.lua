@@ -3,6 +3,8 @@
 --   norm_obs      (x - mean) / sqrt(var + 1e-8) of each observed value (of several arrays, of the floats alone), then clipped to +- clip_obs (0: never)
 --   norm_reward   r / sqrt(var + 1e-8), var that of the discounted return so far of all environments
 --   clip_reward   after that, to +- clip_reward (0: never)
+--   norm          welford: var is that of a sample, sum of squares / (n - 1), and 1 before two samples, as stream AC has it; absent, gymnasium:
+--                 its vector wrappers' constants
 -- Statistics are double precision, and a checkpoint holds their bytes; evaluation uses them and leaves them as they are.  Several
 -- ranks have the same statistics: those of all their environments.
 local ffi = require "ffi"
@@ -13,7 +15,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 
 local EPSILON, FIRST_COUNT = 1e-8, 1e-4
-local SETTINGS = { "norm_obs", "clip_obs", "norm_reward", "clip_reward" }
+local SETTINGS = { "norm_obs", "clip_obs", "norm_reward", "clip_reward", "norm" }
 
 ---@class Normaliser
 ---@field norm_obs boolean
@@ -41,9 +43,9 @@ end
 local function given(learner) return learner.agent and learner.agent.statistics end
 
 -- From nothing, or from what the agent was given, { "observation.mean" = ... }.
-local function start(s, from, name)
-  for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, 1 end
-  s.count[0] = FIRST_COUNT
+local function start(s, from, name, norm)
+  for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, norm == "welford" and 0 or 1 end
+  s.count[0] = norm == "welford" and 0 or FIRST_COUNT
   for part, n in pairs { mean = s.n, var = s.n, count = 1 } do
     local t = from and from[name .. "." .. part]
     if t and (t:size() ~= n or t:dtype() ~= "f32") then
@@ -51,6 +53,13 @@ local function start(s, from, name)
     end
     for k = 0, t and n - 1 or -1 do s[part][k] = t:data()[k] end
   end
+end
+
+-- The variance by which values are divided.
+local function variance(self, s, k)
+  if self.norm ~= "welford" then return s.var[k] end
+  local n = s.count[0]
+  return n < 1.5 and 1 or s.var[k] * n / (n - 1)
 end
 
 -- Take in `rows` more samples on each rank, x [rows, n] (Chan, Golub and LeVeque 1983).
@@ -96,7 +105,7 @@ end
 function Normaliser:observations(x, into, rows)
   local s, most = self.of_observation, self.clip_obs
   local n, mean, scale = s.n, s.mean, s.off
-  for k = 0, n - 1 do scale[k] = math.sqrt(s.var[k] + EPSILON) end
+  for k = 0, n - 1 do scale[k] = math.sqrt(variance(self, s, k) + EPSILON) end
   if s.some and into ~= x then ffi.copy(into, x, 4 * rows * n) end
   for i = 0, rows - 1 do
     for _, range in ipairs(s.ranges) do
@@ -108,7 +117,7 @@ end
 ---A reward by the statistics as they stand.
 ---@param r number
 function Normaliser:reward(r)
-  if self.norm_reward then r = r / math.sqrt(self.of_return.var[0] + EPSILON) end
+  if self.norm_reward then r = r / math.sqrt(variance(self, self.of_return, 0) + EPSILON) end
   return clipped(r, self.clip_reward)
 end
 
@@ -122,12 +131,12 @@ function Normaliser:begin(learner)
   row.paid = {}
   for t = 0, T - 1 do row.paid[t] = ffi.new("float[?]", B) end
   if self.norm_obs then
-    start(self.of_observation, given(learner), "observation")
+    start(self.of_observation, given(learner), "observation", self.norm)
     update(self.of_observation, row.x[T], B)
     self:observations(row.x[T], row.inputs[T], B)
   end
   if self.norm_reward then
-    start(self.of_return, given(learner), "return")
+    start(self.of_return, given(learner), "return", self.norm)
     ffi.fill(self.returns_so_far, 8 * B)
   end
 end

@@ -192,9 +192,21 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  if self.credit == "exact" then reach_back(self, what) end
   batch.make(self)
-  self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+  self:prepare(length)
+  self:setup()
+  return self
+end
+
+---The optimiser and the plans of acting and learning.
+---@param length integer rows of a piece
+function OnPolicy:prepare(length)
+  if self.credit == "trace" then
+    errors.usage(("%s: credit=trace is of the learner stream: one step of gradient, and a trace of those before"):format(self.what),
+      "horizon=1: gradients of one step")
+  end
+  if self.credit == "exact" then reach_back(self, self.what) end
+  self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
   local first = 0
@@ -203,8 +215,6 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
     first = first + self.pieces[#self.pieces].rows
   end
   self.learn = plan(function() self:loss_and_step() end)
-  self:setup()
-  return self
 end
 
 ---How many steps the piece of a rollout has that begins with step `first`: for classes that cut it elsewhere than every `length` steps.
@@ -256,14 +266,17 @@ local function bootstrap(self, t, after)
   engine.check(C.mn_rollout_uncut(engine.ctx, self.buffers, self.B, t, self.gamma, peek.values))
 end
 
-local function advance_clock(self, steps)
+---Steps of every environment were made.
+---@param steps integer
+function OnPolicy:advance_clock(steps)
   local low = self.clock_data[1] + steps
   self.clock_data[1] = low % 2 ^ 31
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
 end
 
--- The episodes that ended in the rollout.
-local function count_episodes(self)
+---The rollout is whole: its episodes and steps are counted.
+function OnPolicy:count_episodes()
+  self.env:rolled()
   local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
   local score, ret, length = at.score, at.ret, at.length
   for t = 0, self.T - 1 do
@@ -274,6 +287,7 @@ local function count_episodes(self)
     end
   end
   finished:settle(self.T)
+  self.step = self.step + self.T * self.num_envs
 end
 
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
@@ -302,14 +316,12 @@ function OnPolicy:rollout()
       if note then note(t + 1, T) end
     end
     engine.wait()
-    advance_clock(self, piece.rows)
+    self:advance_clock(piece.rows)
     last = piece
   end
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
-  self.env:rolled()
-  count_episodes(self)
-  self.step = self.step + T * self.num_envs
+  self:count_episodes()
   if self.past then
     if not self.rolled then self.rolled = { inputs(self, 0, T, false) } end
     self.past:look(self.rolled[1], self.rolled[2], self.pieces[1].state, self.rolled[3])

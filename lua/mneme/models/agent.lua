@@ -139,7 +139,7 @@ end
 
 ---An agent: torso, core, policy head and value head.
 ---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
----  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", or "relu":
+---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", "relu" or "leaky_relu":
 ---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
 ---  own, a module or function from [T,B,...] (of several arrays: from a table of them by name) to [T,B,d]; policy, value: own heads, modules or functions from the core's output
