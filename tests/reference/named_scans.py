@@ -206,7 +206,7 @@ def hgrn(net, cfg, x, done):
 
 def ffm(net, cfg, x, done):
     """Morad et al. 2023, section 4; S [m,c] complex, step by step, so that no clock is needed."""
-    d, m, c, B = cfg['d_model'], cfg['d_state'], cfg['n_contexts'], x.shape[1]
+    d, m, c, B = cfg['d_model'], cfg['d_state'], cfg['n_phases'], x.shape[1]
     limit = np.log(np.finfo(np.float64).max) / 1024 - 0.01
     for n in range(cfg['n_layers']):
         at, rows = 'layers.%d.' % n, []
@@ -248,7 +248,7 @@ DEFAULTS = {
     'rtu': dict(RECURRENT, d_model=6, linear=True, act='relu'),
     's5': dict(d_in=3, d_model=4, n_layers=1, d_state=3, discretisation='zoh', glu='half_glu2', embed_act='none', ln_eps=1e-6, reset=True),
     'hgrn': dict(d_in=3, d_model=4, n_layers=1, d_ffn=5, rms_eps=1e-2, flow='residual', embed_act='relu', ln_eps=1e-6, reset=True),
-    'ffm': dict(d_in=3, d_model=4, n_layers=1, d_state=3, n_contexts=2, ln_eps=1e-5, reset=True),
+    'ffm': dict(d_in=3, d_model=4, n_layers=1, d_state=3, n_phases=2, ln_eps=1e-5, reset=True),
     'shm': dict(d_in=3, d_model=4, n_layers=1, d_head=3, ln_eps=1e-5, reset=True),
 }
 
@@ -264,7 +264,7 @@ CASES = {
     'own_hgrn': ('hgrn', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2, rms_eps=0.1)),
     'own_hgrn_no_reset': ('hgrn', 9, 2, [[3], []], dict(embed_act='none', reset=False)),
     'own_ffm': ('ffm', 37, 2, [[0, 17, 18], [5]], dict(n_layers=2)),
-    'own_ffm_no_reset': ('ffm', 9, 2, [[3], []], dict(n_contexts=3, reset=False)),
+    'own_ffm_no_reset': ('ffm', 9, 2, [[3], []], dict(n_phases=3, reset=False)),
     'own_shm': ('shm', 20, 2, [[0, 17, 18], [5]], dict(n_layers=2, d_head=7)),
     'own_shm_no_reset': ('shm', 9, 2, [[3], []], dict(d_head=4, reset=False)),
 }

@@ -1,4 +1,4 @@
--- ffm.lua -- Fast and Forgetful Memory: d_state traces that fade, each in n_contexts phases that turn, at rates that no input changes.
+-- ffm.lua -- Fast and Forgetful Memory: d_state traces that fade, each in n_phases phases that turn, at rates that no input changes.
 --   v, u, i, o = pre x;   S = exp(a + i w) S + v*sigma(i)   (each trace a with each phase w, complex)
 --   y = norm(mix [Re S, Im S])*sigma(o) + u*(1 - sigma(o)),  the norm without parameters
 -- a begins evenly spaced from -0.673 to ln(0.01)/1024 and stays in -0.683 .. -1e-6, w from 2 pi down to 2 pi/1024, as published in double
@@ -19,7 +19,7 @@ local function rates(a, w) return a:clamp { lo = -FASTEST, hi = -1e-6 }:exp(), w
 
 -- Names pre.weight [2m+2d,d_in], .bias, mix.weight [d,2mc], .bias, a [m], w [c].
 local function layer(d_in, d, cfg)
-  local m, c = cfg.d_state, cfg.n_contexts
+  local m, c = cfg.d_state, cfg.n_phases
   local N, torch = m * c, nn.init.uniform
   local parameter, tensors = complex.parameter, {}
   for k, shape in ipairs { { 2 * m + 2 * d, d_in }, { d, 2 * N } } do
@@ -36,7 +36,8 @@ local function layer(d_in, d, cfg)
   spaced(w, 1, LONGEST, function(v) return 2 * math.pi / v end)
   local gate = gate_start.decays("a", a, function(v) return math.exp(math.min(math.max(v, -FASTEST), -1e-6)) end, function(keep)
     if math.log(keep) < -FASTEST then
-      errors.raise(("core ffm: a trace keeps at least %.3g of each step, and this half-life asks for %.3g"):format(math.exp(-FASTEST), keep), { status = 2 })
+      local least = math.exp(-FASTEST)
+      errors.raise(("core ffm: a trace keeps at least %.3g of each step, and this half-life asks for %.3g"):format(least, keep), { status = 2 })
     end
     return math.log(keep)
   end)
@@ -50,7 +51,8 @@ local function layer(d_in, d, cfg)
       { bias = w, row = function(i) return i % c end } }, last = function(u, done, h)
         local size, cos, sin = rates(u[3], u[4])
         local x = u[1] * u[2]:sigmoid()
-        local _, after = ops.complex_scan { x = ops.concat(x, x * 0), a = ops.concat(size * cos, size * sin), done = done, h = ops.concat(h[1], h[2]) }
+        local lambda = ops.concat(size * cos, size * sin)
+        local _, after = ops.complex_scan { x = ops.concat(x, x * 0), a = lambda, done = done, h = ops.concat(h[1], h[2]) }
         return after:slice(-1, 0, N), after:slice(-1, N)
       end } }
   end
@@ -72,11 +74,11 @@ return {
   doc = "traces that fade in phases that turn, at rates that no input changes (Fast and Forgetful Memory)",
   source = "Morad et al. 2023, Reinforcement Learning with Fast and Forgetful Memory, arXiv 2310.04128, section 4 and the authors' code",
   checked = "an independent program",
-  config = { d_in = 16, d_model = 128, n_layers = 1, d_state = 32, n_contexts = 4, ln_eps = 1e-5, remember = "published", reset = true },
+  config = { d_in = 16, d_model = 128, n_layers = 1, d_state = 32, n_phases = 4, ln_eps = 1e-5, remember = "published", reset = true },
   build = function(cfg)
     local core = recurrent.build(cfg, layer, { "h" })
     for name in pairs(core.states) do core.states[name] = "[B,S]" end
-    core.sizes, core.complexity = { S = 2 * cfg.d_state * cfg.n_contexts }, { step = "2*L*S" }
+    core.sizes, core.complexity = { S = 2 * cfg.d_state * cfg.n_phases }, { step = "2*L*S" }
     return core
   end,
 }

@@ -56,7 +56,7 @@ end
 
 return {
   doc = "a diagonal state space of complex channels with steps of their own (S5)",
-  source = "Smith, Warrington, Linderman 2023, Simplified State Space Layers for Sequence Modeling, arXiv 2208.04933, sections 3 and 4 and the authors' code",
+  source = "Smith, Warrington, Linderman 2023, Simplified State Space Layers for Sequence Modeling, arXiv 2208.04933, sections 3 and 4, and code",
   checked = "an independent program",
   config = {
     d_in = 16, d_model = 128, n_layers = 4, d_state = 64, discretisation = "zoh", glu = "half_glu2", embed_act = "none", ln_eps = 1e-6,

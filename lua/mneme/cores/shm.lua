@@ -3,14 +3,22 @@
 --   M = M*(1 + tanh(theta c^T)) + (b v) k^T;   y = out(M q + shortcut x)
 -- The paper draws theta at random from 128 rows at each step.  The code of its POPGym results draws integers below 1, so that theta is always
 -- the first row: this core, which has that row alone.  Factors are 1 on average and up to 2, so that an input that stays the same can make
--- elements grow without bound; nothing is there that core.remember could set, since the factor is 1 with a zero input.
+-- elements grow: they stay within +-1e12, so that endless episodes are finite.  Nothing is there that core.remember could set, since the factor is 1 with a zero input.
 local complex = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
+local recur = require "mneme.tensor.recur"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
+local LARGEST = 1e12
 local ROWS = 128                 -- of the published theta, for its bound at the start
+
+-- One step.
+local function write(i, C)
+  local after = (C * i.a + i.x):clamp { lo = -LARGEST, hi = LARGEST }
+  return after, after
+end
 
 -- Names norm, k, q, v, c .weight [m,d_in], eta.weight [1,d_in], theta [m], shortcut, out.
 local function layer(d_in, d, cfg)
@@ -35,7 +43,7 @@ local function layer(d_in, d, cfg)
       end
       local k, q, b = share(row(0)), share(row(1)), all:slice(-1, 4 * m):sigmoid()
       local factor = (theta:reshape(m, 1) * row(3):reshape(T, B, 1, 1, m)):tanh() + 1
-      local all_C, after = ops.gated_scan { x = (b * row(2)):reshape(T, B, 1, m, 1) * k, a = factor, done = done, h = C }
+      local all_C, after = recur(write, { x = { x = (b * row(2)):reshape(T, B, 1, m, 1) * k, a = factor }, state = C, done = done })
       return out((all_C * q):sum(-1):reshape(T, B, m) + shortcut(x)), after
     end)
 end

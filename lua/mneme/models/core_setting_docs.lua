@@ -10,7 +10,7 @@ return {
   m = "random features per head", r = "channels of cos and random_sign, rank of svd", eps = "added to the normaliser s.q",
   den_clamp = "least magnitude of the normaliser, whose sign is kept; 0: none",
   norm_eps = "added to the norm of keys (delta, fastweight, gated_deltanet, kda, deltaproduct)",
-  d_state = "complex channels of the state (lru; s5: each with its conjugate; ffm: traces), or keys of a head (mamba2)", n_contexts = "phases of each trace (ffm)", r_min = "least |lambda| at the start", r_max = "largest |lambda| at the start",
+  d_state = "complex channels of the state (lru; s5: each with its conjugate; ffm: traces), or keys of a head (mamba2)", n_phases = "phases of each trace (ffm)", r_min = "least |lambda| at the start", r_max = "largest |lambda| at the start",
   max_phase = "largest angle of lambda at the start, in radians", space = "real, or log: log h is kept, and h is positive",
   cell = "one gate z (gru, minGRU) or two, f and i (lstm, minLSTM)",
   linear = "act after the recurrence (true) or within it (false)", act = "activation of what the memory gives",

@@ -45,7 +45,8 @@ function complex.ring(core, cfg, N)
     nu:data()[i] = math.log(-0.5 * math.log(math.min(math.max(squared, NEAR), 1 - NEAR)))
     theta:data()[i] = math.log(cfg.max_phase * math.max(w, NEAR))
   end
-  return nu, theta, gate_start.decays("nu_log", nu, function(v) return math.exp(-math.exp(v)) end, function(keep) return math.log(-math.log(keep)) end)
+  local function keep_of(v) return math.exp(-math.exp(v)) end
+  return nu, theta, gate_start.decays("nu_log", nu, keep_of, function(keep) return math.log(-math.log(keep)) end)
 end
 
 ---From logarithms, [...,N] each.
@@ -64,8 +65,8 @@ end
 
 ---The recurrence, and how its channels depend on the past.  For exact credit: real and imaginary part of a channel turn into each other, and
 ---each depends on two rows of B and on the constants.
----@param o table { N =, B = Tensor [2N,d], constants = Tensor[] [N] each, rates = function(constants...) -> lambda [...,2N], scale re, scale im? [...,N],
----  scan = in place of complex_scan }
+---@param o table { N =, B = Tensor [2N,d], constants = Tensor[] [N] each, rates = function(constants...) -> lambda [...,2N], scale re and
+---  scale im? [...,N], scan = in place of complex_scan }
 ---@return fun(u: Tensor, done: Tensor?, h: Tensor): Tensor, Tensor states [T,B,2N] and the last [B,2N]
 ---@return fun(state: string): table the group of sensitivity.lua
 function complex.channels(o)
