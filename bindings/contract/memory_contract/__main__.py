@@ -7,7 +7,7 @@ from . import PROPERTIES, __version__, check, load
 
 ABOUT = """\
 Does a memory act as it learns?  FACTORY is MODULE:NAME or FILE.py:NAME, a function that returns a memory (pydoc memory_contract lists its
-members); NAME=VALUE are its arguments.  Adapters for some libraries are in memory_contract.adapters: memory_contract.adapters.torchrl:lstm.
+members); NAME=VALUE are its arguments.  Cores of Mneme: memory_contract.adapters.mneme:core name=gru.
 
 properties:
 """ + "\n".join(f"  {p.__name__:10s}{p.__doc__}" for p in PROPERTIES) + """
@@ -48,7 +48,7 @@ def main(words=None):
     except (ImportError, ValueError, TypeError) as e:
         print(f"{o.factory}: {e}", file=sys.stderr)
         return 2
-    report.command = " ".join(["python -m memory_contract", *(words if words is not None else sys.argv[1:])])
+    report.command = " ".join(["python -m memory_contract", o.factory, *o.settings])
     if o.json:
         with os.fdopen(os.dup(1), "w") if o.json == "-" else open(o.json, "a" if o.append else "w") as out:
             out.write(report.json() + "\n")

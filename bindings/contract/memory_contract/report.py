@@ -8,7 +8,7 @@ class Report:
 
     def __init__(self, memory, settings, rows):
         self.memory, self.library, self.version, self.dtype = memory.memory, memory.library, memory.version, memory.dtype
-        self.settings, self.rows = settings, rows
+        self.settings, self.rows, self.command = settings, rows, None
 
     def __getitem__(self, name):
         return next(row for row in self.rows if row["property"] == name)
@@ -32,7 +32,7 @@ class Report:
 
         rows = [{key: plain(value) for key, value in row.items()} for row in self.rows]
         return {"memory": self.memory, "library": self.library, "version": self.version, "dtype": self.dtype, "settings": self.settings,
-                "holds": self.count("holds"), "tried": self.tried, "properties": rows}
+                "command": self.command, "holds": self.count("holds"), "tried": self.tried, "properties": rows}
 
     def json(self, indent=None):
         return json.dumps(self.data(), indent=indent)

@@ -18,14 +18,15 @@ NAMES = [p.__name__ for p in PROPERTIES]
 
 
 class Traces:
-    """h = a h + x B, where an episode begins h = x B;  y = tanh(h) C.  With its gradients, backwards and forwards in time; a fault is planted by name."""
+    """h = a h + x B, where an episode begins h = x B;  y = tanh(h) C.  Its gradients backwards and forwards in time; a fault is planted by name."""
 
     memory, library, version, d_in = "traces", "numpy", np.__version__, D
 
     def __init__(self, dtype="float64", fault=None, ends=True):
         r = np.random.default_rng(3)
         self.dtype, self.fault, self.ends, self.calls = dtype, fault, ends, 0
-        self.a, self.B, self.C = (v.astype(dtype) for v in (r.uniform(0.7, 0.95, N), r.standard_normal((D, N)) / 2, r.standard_normal((N, O))))
+        a, B, C = r.uniform(0.7, 0.95, N), r.standard_normal((D, N)) / 2, r.standard_normal((N, O))
+        self.a, self.B, self.C = a.astype(dtype), B.astype(dtype), C.astype(dtype)
 
     def initial(self, batch):
         return np.zeros((batch, N), self.dtype)
@@ -144,7 +145,8 @@ def test_a_wrong_gradient_is_found(fault, name, dtype):
 
 def test_the_error_is_the_fault_s_size():
     row = check(without(Traces(fault="step"), "gradient", "online"), long=64)["steps"]
-    assert row["error"] == pytest.approx(0.01 * 1.01, rel=0.02) and row["tolerance"] == 1e-9 and re.match(r"with\w* ends, step \d+, stream \d", row["where"])
+    assert row["error"] == pytest.approx(0.01 * 1.01, rel=0.02) and row["tolerance"] == 1e-9
+    assert re.match(r"with\w* ends, step \d+, stream \d", row["where"])
 
 
 def test_nan_after_a_long_stream_is_found_where_it_begins():
@@ -275,8 +277,8 @@ def make(dtype="float64", fault=None):
     status, out, _ = run("mine.py:make", "--only", "batch,steps", "--long", "64", "--json", "one.json", "--append")
     assert status == 0 and len((tmp_path / "one.json").read_text().splitlines()) == 2
     for words, said in ((["mine.py:nothing"], "it has make"), (["mine.py"], "expected MODULE:FACTORY"), (["absent:make"], "absent"),
-                        (["gone.py:make"], "is not there"), (["mine.py:make", "fault"], "expected NAME=VALUE"), (["mine.py:make", "--only", "step"], "unknown property"),
-                        (["mine.py:make", "depth=3"], "depth")):
+                        (["gone.py:make"], "is not there"), (["mine.py:make", "fault"], "expected NAME=VALUE"),
+                        (["mine.py:make", "--only", "step"], "unknown property"), (["mine.py:make", "depth=3"], "depth")):
         status, _, err = run(*words)
         assert status == 2 and said in err, err
     status, out, _ = run("--help")
