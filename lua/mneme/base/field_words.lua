@@ -250,6 +250,8 @@ return {
   { "environment", "minigrid babyai miniworld minihack memory_s7",
     "minigrid_memory: MiniGrid-Memory; others as gym:ID where the Python package is installed (docs/gymnasium.md)" },
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
+  { "environment", "endless_mortarmayhem endlessmortarmayhem mortarmayhem mortar_mayhem", "mortar_mayhem_endless: Memory Gym's Endless Mortar Mayhem" },
+  { "environment", "endless_mysterypath endlessmysterypath", "mystery_path_endless: Memory Gym's Endless Mystery Path" },
   { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
     "gym:ID where its Python package is installed (docs/gymnasium.md); nearest of ours: mneme list envs" },
