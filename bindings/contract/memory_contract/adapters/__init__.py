@@ -1,1 +1,0 @@
-"""adapters -- one library a file, imported when it is asked for."""
