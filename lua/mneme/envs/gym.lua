@@ -192,7 +192,7 @@ local function new(name, given)
   self.codes = type(about.codes) == "number" and about.codes or nil
   self.size, settings.time_limit = tables.product(self.shape), about.time_limit
   self.obs_bytes = self.size * dtypes[self.dtype].bytes
-  self.parts = type(about.arrays) == "table" and observation_parts.place(about.arrays) or nil
+  self.parts = about.arrays[1] and observation_parts.place(about.arrays) or nil
   self.groups = self.parts or native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
   share(self)
   self:seed(settings.seed)

@@ -423,7 +423,7 @@ class Worker:
         if limit is None:
             limit = getattr(spec, "max_episode_steps", None) or 0
         return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
-                "observes": self.view.observes, "arrays": self.view.arrays, "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
+                "observes": self.view.observes, "arrays": self.view.arrays or [], "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
                 "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
 
     def share(self, bytes_, arrays):
