@@ -167,3 +167,29 @@ class Fails(gym.Env):
             if self.how == "reward":
                 reward = float("inf")
         return x, reward, False, False, {}
+
+
+class Masked(gym.Env):
+    """One of three actions is refused, which an info (can), a method (may) and a part of the observation say."""
+    action_space = spaces.Discrete(3)
+    observation_space = spaces.Dict({"t": spaces.Box(0, 100, (1,), np.float32), "action_mask": spaces.MultiBinary(3)})
+
+    def may(self):
+        mask = np.ones(3, np.int8)
+        mask[self.closed] = 0
+        return mask
+
+    def look(self):
+        self.closed = int(self.np_random.integers(3))
+        return {"t": np.array([self.t], np.float32), "action_mask": self.may()}, {"can": self.may()}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.look()
+
+    def step(self, action):
+        assert action != self.closed, action
+        self.t += 1
+        observation, info = self.look()
+        return observation, 1.0, False, False, info

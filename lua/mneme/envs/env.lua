@@ -403,6 +403,15 @@ function Env:set(i, name, value, obs)
   return world:set(index_of(self, i), name, value, obs)
 end
 
+---Is an action allowed where this is observed?
+---@param obs ffi.cdata* one observation
+---@param action integer|number[]
+---@return boolean
+function Env:allows(obs, action)
+  local mask = (self.observation_space.parts or {}).mask
+  return not mask or type(action) ~= "number" or obs[mask.from + action] > 0
+end
+
 ---Draw one environment, in its own units.
 ---@param i integer the environment, from 0
 ---@return ffi.cdata* canvas mn_canvas *, valid until the next draw

@@ -27,9 +27,8 @@ world.__index = world
 local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
-local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", infos = "string",
-  codes = "number",
-  keys = "string", channels = "string", kwargs = "table" }
+local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", mask = "string",
+  infos = "string", codes = "number", keys = "string", channels = "string", kwargs = "table" }
 
 -- The settings, and the keyword arguments among them.
 local function read_settings(what, given)
@@ -121,7 +120,8 @@ local function start(self)
     tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs,
       num_envs = self.begins[w + 1] - self.begins[w],
       first = self.begins[w], all = s.num_envs,
-      time_limit = s.time_limit, score = s.score, infos = self.infos, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
+      time_limit = s.time_limit, score = s.score, mask = s.mask, infos = self.infos, codes = s.codes,
+      channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
   for w = 0, n - 1 do
@@ -163,6 +163,7 @@ end
 ---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
 ---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
 ---  for a step, score = "NAME" of the info that is an episode's score (0..1), infos = "NAME,NAME" that are logged,
+---  mask = "NAME" of a part of the observation, of an info, or of a method, that says which actions are allowed,
 ---  keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
 ---  every other setting is a keyword argument, and kwargs = { ... } holds those of these names
 ---@return World

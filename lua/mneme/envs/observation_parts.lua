@@ -5,7 +5,7 @@ local tables = require "mneme.base.tables"
 local observation_parts = {}
 
 ---@class ObservationPart: ObservationGroup an array with a name; in a row its values follow one another from `from` on
----@field kind "floats"|"codes"|"picture"
+---@field kind "floats"|"codes"|"picture"|"mask" a mask: 1 for each action that is allowed now, 0 for the others; no torso reads it
 ---@field shape integer[] its axes; of a picture [Y,X,C]
 ---@field codes integer? of codes: each value is one of 0 .. codes-1
 
@@ -21,7 +21,7 @@ end
 
 ---Parts one after another in a row.
 ---@param list table[] { name, kind, shape, codes }
----@return ObservationPart[]
+---@return ObservationPart[] parts and mask = the one that is a mask
 ---@return integer size of a row
 function observation_parts.place(list)
   local at, parts = 0, {}
@@ -29,6 +29,7 @@ function observation_parts.place(list)
     local part = { name = about.name, kind = about.kind, shape = about.shape, codes = about.codes, from = at, n = tables.product(about.shape) }
     part.names = names_of(part)
     parts[i], at = part, at + part.n
+    if part.kind == "mask" then parts.mask = part end
   end
   return parts, at
 end
@@ -36,9 +37,10 @@ end
 ---Those of a script, in the order of their names: { card = { 2, codes = 52 }, place = { 3 }, eye = { 64, 64, 3, dtype = "u8" } }.
 ---@param what string the environment
 ---@param given table
+---@param actions integer? there is a mask of that many
 ---@return ObservationPart[]
 ---@return integer size of a row
-function observation_parts.of_script(what, given)
+function observation_parts.of_script(what, given, actions)
   local list = {}
   for i, name in ipairs(tables.keys(given)) do
     local about = given[name]
@@ -59,6 +61,7 @@ function observation_parts.of_script(what, given)
     if kind == "picture" and #about ~= 3 then errors.usage(("%s is a picture with %d sizes, expected { rows, columns, channels }"):format(said, #about)) end
     list[i] = { name = name, kind = kind, shape = { unpack(about) }, codes = about.codes }
   end
+  if actions then list[#list + 1] = { name = "action_mask", kind = "mask", shape = { actions } } end
   return observation_parts.place(list)
 end
 
@@ -76,7 +79,7 @@ function observation_parts.flatten(parts, given, into)
   end
   for name in pairs(given) do left[name] = true end
   for _, part in ipairs(parts) do
-    local list, n, top = given[part.name], part.n, part.kind == "picture" and 255 or part.codes and part.codes - 1
+    local list, n, top = given[part.name], part.n, part.kind == "picture" and 255 or part.kind == "mask" and 1 or part.codes and part.codes - 1
     if n == 1 and type(list) == "number" then list = { list } end
     if type(list) ~= "table" or #list ~= n or list[0] ~= nil then
       return ("%s as %s"):format(tables.in_words(list), part.name), n == 1 and "a number" or ("a list of %d numbers"):format(n)

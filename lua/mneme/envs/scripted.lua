@@ -23,7 +23,7 @@ local world = {}
 world.__index = world
 
 local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
-  "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
+  "action_mask", "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
@@ -74,7 +74,7 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
-  for _, key in ipairs { "draw", "see", "truth", "set", "outcome" } do
+  for _, key in ipairs { "draw", "see", "truth", "set", "outcome", "action_mask" } do
     local kind = type(spec[key])
     if kind ~= "nil" and kind ~= "function" then
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
@@ -119,7 +119,8 @@ local function check_spec(spec)
   end
   for _, key in ipairs(several and { "dtype", "codes", "observes" } or {}) do
     if spec[key] ~= nil then
-      errors.usage(("env: %s says what one array is, observation has several by name"):format(key), "{ card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = \"u8\" } }")
+      errors.usage(("env: %s says what one array is, observation has several by name"):format(key),
+        "{ card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = \"u8\" } }")
     end
   end
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
@@ -185,6 +186,7 @@ end
 ---@field chance (number|fun(): number)? the mean score of random actions
 ---@field memoryless (number|fun(): number)? of the best policy that knows the present observation alone
 ---@field best (number|fun(): number)? of a perfect memory
+---@field action_mask (fun(self: table): boolean[]|number[])? which actions are allowed now
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
@@ -207,6 +209,7 @@ end
 ---  step = function(self, action, random) return obs, reward, terminated, score end
 ---  draw = function(self, view) end                        optional: the state
 ---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
+---  action_mask = function(self) return { true, false, true } end    optional: which actions are allowed now; agents draw no other
 ---  truth = function(self) return { name = number } end    optional
 ---  chance = 0.25, memoryless = 0.5, best = 1             the mean scores of random actions, no memory, a perfect memory: what is known
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe; "action": a class that
@@ -226,7 +229,12 @@ function world.new(spec)
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
-  if spec.observation[1] == nil then parts, size = observation_parts.of_script(name, spec.observation) end
+  if spec.action_mask and actions.kind ~= "discrete" then
+    errors.usage(("%s: action_mask is of one choice of a few, the actions are %s"):format(name, tostring(actions)))
+  end
+  local masked, own, one = spec.action_mask and actions.n, spec.observation, spec.observation[1] ~= nil
+  if masked and one then own = { observation = { codes = spec.codes, dtype = not spec.codes and spec.dtype or nil, unpack(own) } } end
+  if masked or not one then parts, size = observation_parts.of_script(name, own, masked or nil) end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
   if spec.codes and (dtype ~= "u8" or errors.whole(name, "codes", spec.codes, 1) > 256) then
@@ -245,7 +253,8 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = parts and { size } or spec.observation, size = size, parts = parts, row = {}, actions = actions, took = actions:room(1),
+    dtype = dtype, codes = spec.codes, shape = parts and { size } or spec.observation, size = size, parts = parts, one = one, row = {},
+    actions = actions, took = actions:room(1),
     words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
@@ -303,9 +312,26 @@ local function refuse_list(self, from, list)
   refuse(self, from, tables.in_words(list) .. " as the observation", ("a list of %d numbers"):format(self.size), hint)
 end
 
+-- The parts of an observation by name: with the mask of actions, of which one at least is allowed unless the episode is over.
+function world:with_mask(i, given, over)
+  if not self.parts.mask then return given end
+  local mask, some, all = ordered(self.spec.action_mask, self.envs[i].self), over, { action_mask = {} }
+  if type(mask) ~= "table" then
+    refuse(self, "action_mask", tables.in_words(mask), ("a list of %d, true or 1 for an action that is allowed"):format(self.actions.n))
+  end
+  for k, allowed in ipairs(mask) do
+    all.action_mask[k] = allowed == true and 1 or allowed == false and 0 or allowed
+    some = some or all.action_mask[k] == 1
+  end
+  if not some then refuse(self, "action_mask", "no action that is allowed", "one at least, unless the episode is over") end
+  if self.one then all.observation = given else for name, value in pairs(type(given) == "table" and given or {}) do all[name] = value end end
+  return all
+end
+
 -- Write what the script gave as an observation to p, and keep it for saving.
-function world:observe(i, list, p, from)
+function world:observe(i, list, p, from, over)
   if self.parts then
+    list = self:with_mask(i, list, over)
     local wrong, expected = observation_parts.flatten(self.parts, list, self.row)
     if wrong then refuse(self, from, wrong, expected) end
     list = self.row
@@ -384,7 +410,7 @@ function world:step(action, obs, reward, terminated, truncated)
       refuse(self, "step", (type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)) .. " as the score",
         "a number from 0 to 1, or nil", RESULTS)
     end
-    self:observe(i, seen, obs, "step")
+    self:observe(i, seen, obs, "step", done or limit > 0 and env.length + 1 >= limit)
     env.length, env.sum = env.length + 1, env.sum + r
     reward[i], terminated[i] = r, done and 1 or 0
     truncated[i] = not done and limit > 0 and env.length >= limit and 1 or 0
@@ -455,7 +481,10 @@ end
 function world:see(obs)
   if not self.spec.see then return nil end
   local seen, row = {}, ffi.cast(self.pointer, obs)
-  if self.parts then seen = observation_parts.lists(self.parts, row) else for k = 1, self.size do seen[k] = tonumber(row[k - 1]) end end
+  if self.parts then
+    seen = observation_parts.lists(self.parts, row)
+    seen = self.one and seen.observation or seen
+  else for k = 1, self.size do seen[k] = tonumber(row[k - 1]) end end
   return on_canvas(self, self.spec.see, seen)
 end
 

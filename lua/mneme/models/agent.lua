@@ -18,6 +18,7 @@ local torsos = require "mneme.models.torso"
 local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 local OWN = "a module of the script"
+local FORBIDDEN = 1e9                  -- is subtracted from the logit of an action that is not allowed
 
 ---@class Agent
 ---@field core Core
@@ -142,7 +143,8 @@ end
 ---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", "relu" or "leaky_relu":
 ---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
----  own, a module or function from [T,B,...] (of several arrays: from a table of them by name) to [T,B,d]; policy, value: own heads, modules or functions from the core's output
+---  own, a module or function from [T,B,...] (of several arrays: from a table of them by name) to [T,B,d]; policy, value: own heads, modules or functions
+---  from the core's output
 ---  [T,B,core.d_out] to logits [T,B,actions] (of other spaces the parameters of the distribution) and values [T,B,1] or [T,B] (a function has no parameters);
 ---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are); "" or nil is what the
 ---  environment needs (env.needs: "action" where an observation says nothing without it), "none" nothing;
@@ -167,6 +169,9 @@ local function agent(options)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local space = env.action_space
   local kind, kind_name = distributions.for_space(space, options.distribution)
+  local mask = (env.observation_space.parts or {}).mask
+  if mask and kind_name ~= "categorical" then errors.usage(("agent: %s masks actions, which a softmax over them can, distribution=%s cannot"):format(env.id,
+    kind_name or "of your own")) end
   local actions = errors.whole("agent", "size of its distribution", kind.size(space), 1)
   local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or distributions.for_space(space).size(space)
   local d_in = torso.d_out + (previous.action and told or 0) + (previous.reward and 1 or 0)
@@ -181,7 +186,7 @@ local function agent(options)
   local heads = make_heads(options, core.d_out, hidden, actions, kind)
   local module = whole(torso, core, heads)
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions, kind = kind,
-    kind_name = kind_name, action_space = space, told = told,
+    kind_name = kind_name, mask = mask, action_space = space, told = told,
     observation_space = env.observation_space, asked = options, script_parameters = core_size.of_script(module, core, like) }, Agent)
 end
 
@@ -257,6 +262,14 @@ function Agent:features(x, previous)
   return y
 end
 
+-- Logits of actions that are not allowed where x was observed are too small for any draw: their probability is 0.
+local function masked(self, x, logits)
+  local mask = self.mask
+  if not mask then return logits end
+  local allowed = ops.slice { x = x, axis = -1, from = mask.from, to = mask.from + mask.n }
+  return logits + (allowed - 1) * FORBIDDEN
+end
+
 ---Policy and value of every step.
 ---@param x Tensor [T,B,...] observations as the environment gives them
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
@@ -272,7 +285,7 @@ function Agent:__call(x, done, state, probe, previous)
   local read = self:features(x, previous)
   local y, new = self.core(read, done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new, y, read
+  return masked(self, x, logits), value, new, y, read
 end
 
 ---The policy of every step.
@@ -346,7 +359,7 @@ end
 function Agent:act(x, done, state, probe, previous)
   local y, new = self.core:act(self:features(x, previous), done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new, y
+  return masked(self, x, logits), value, new, y
 end
 
 ---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?

@@ -172,13 +172,22 @@ kinds.impala = {
 
 -- ---- several arrays ----
 
+---Those that a torso reads: all but a mask of actions.
+---@param parts ObservationPart[]
+---@return ObservationPart[]
+function torso.read_parts(parts)
+  local read = {}
+  for _, part in ipairs(parts) do if part.kind ~= "mask" then read[#read + 1] = part end end
+  return read
+end
+
 ---A row of several arrays as tensors by name: floats and pictures (from 0 to 1) f32, codes i32, each [T,B,...].
 ---@param parts ObservationPart[]
 ---@param x Tensor [T,B,n]
 ---@return table<string, Tensor>
 function torso.split(parts, x)
   local by_name, shape = {}, x:shape()
-  for _, part in ipairs(parts) do
+  for _, part in ipairs(torso.read_parts(parts)) do
     local y = #parts > 1 and ops.slice { x = x, axis = -1, from = part.from, to = part.from + part.n } or x
     if part.kind == "codes" then y = ops.cast { x = y, to = "i32" } elseif part.kind == "picture" then y = y * (1 / 255) end
     local sizes = { d0 = shape[1], d1 = shape[2] }
@@ -192,9 +201,9 @@ kinds.dict = {
   reads = "several arrays by name", options = {},
   fits = function(space) return space.parts ~= nil end,
   make = function(space, o)
-    local m, at = nn.container {}, 0
+    local m, at, parts = nn.container {}, 0, torso.read_parts(space.parts)
     m.parts = {}
-    for i, part in ipairs(space.parts) do
+    for i, part in ipairs(parts) do
       local usual = part.kind == "codes" and "embedding" or part.kind == "floats" and "linear" or nil
       local one = torso.for_space({ shape = part.shape, dtype = part.kind == "codes" and "i32" or "f32", codes = part.codes }, o[part.name] or usual
         or math.min(part.shape[1], part.shape[2]) < SMALLEST and "impala" or "conv", "torso." .. part.name)
@@ -204,7 +213,7 @@ kinds.dict = {
     end
     m.d_out, m.call = at, function(_, x)
       local seen, y = torso.split(space.parts, x), nil
-      for i, part in ipairs(space.parts) do
+      for i, part in ipairs(parts) do
         local features = m.children[i][2](seen[part.name])
         y = y and ops.concat(y, features) or features
       end
@@ -272,7 +281,7 @@ function torso.new(name, options)
   for key, value in pairs(options) do
     if kind == kinds.dict and key ~= "space" then
       local names, found = {}, false
-      for i, part in ipairs(space.parts or {}) do names[i], found = part.name, found or part.name == key end
+      for i, part in ipairs(torso.read_parts(space.parts or {})) do names[i], found = part.name, found or part.name == key end
       if not found and space.parts then errors.unknown("part of the observation in torso dict:", key, names) end
       chosen[key] = value
     elseif key ~= "space" then
