@@ -1,5 +1,5 @@
 -- test_popgym_ids.lua -- POPGym's 48 IDs, written down from its registry: each leads to an environment with the level, the number of actions and what of
--- the step before an agent must be told; what is no ID is refused.
+-- the step before an agent needs; what is no ID is refused.
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local mn = require "mneme"
@@ -32,7 +32,7 @@ t.test("POPGym's 48 IDs lead to its tasks and levels, in three spellings", funct
       local env = envs.new("popgym:" .. id, { num_envs = 1 })
       t.eq(env.settings.level, level:lower(), id)
       t.eq(env.action_space.kind == "box" and 0 or env.action_space.n, task[2 + i], id .. ": actions")
-      t.eq(env.needs, task[6], id .. ": what an agent must be told")
+      t.eq(env.needs, task[6], id .. ": what an agent needs of the step before")
       env:close()
       n = n + 1
     end
@@ -40,7 +40,7 @@ t.test("POPGym's 48 IDs lead to its tasks and levels, in three spellings", funct
   t.eq(n, 48)
 end)
 
-t.test("an agent is told of the step before what its task needs, unless it is asked not to be", function()
+t.test("an agent reads of the step before what its task needs, unless previous= says otherwise", function()
   for _, task in ipairs(TASKS) do
     local env = mn.env("popgym:" .. task[1] .. "Easy", { num_envs = 2 })
     for _, asked in ipairs { "", "none", "reward" } do

@@ -235,22 +235,22 @@ local function learner_text(name)
     class.doc or "", class.source or "", name), "learners", class.defaults)
 end
 
--- An op or environment by its name, with or without its version, or by find.
-local function listed(kind, text, find)
-  return function(name)
-    local known = {}
-    for i, thing in ipairs(catalogue.list(kind)) do
-      if thing.name == name or thing.name:gsub("%-v%d+$", "") == name then return text(thing.index) end
-      known[i] = thing.name:gsub("%-v%d+$", "")
-    end
-    if find and name:find "^popgym[:-]" then return text(find(name)) end
-    errors.unknown(kind:sub(1, -2), name, known)
+-- An op by its name.
+local function op_named(name)
+  local known = {}
+  for i, op in ipairs(catalogue.list "ops") do
+    if op.name == name then return op_text(op.index) end
+    known[i] = op.name
   end
+  errors.unknown("op", name, known)
 end
+
+-- An environment by its name, with or without its version, or by POPGym's ID.
+local function env_named(name) return env_text((require("mneme.envs.native").find(name))) end
 
 -- Kinds that a topic may begin with: `mneme help env selective_copy`, which is a data set, too.
 local named_texts = { core = core_text, attention = attention_text, dataset = dataset_text, learner = learner_text,
-  op = listed("ops", op_text), env = listed("envs", env_text, function(id) return require("mneme.envs.native").find(id) end) }
+  op = op_named, env = env_named }
 help.named = named_texts
 
 local function kind_text(kind)
