@@ -35,6 +35,8 @@ OPS     := $(sort $(basename $(notdir $(wildcard engine/ops/*.c))))
 ENV_C   := $(wildcard engine/envs/*.c engine/envs/*/*.c)
 ENVS    := $(sort $(basename $(notdir $(ENV_C))))
 ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-out $(wildcard engine/envs/*.c),$(ENV_C)))
+# WITH: a build whose environments and files are taken, where only the rest is compiled otherwise.
+ENGINE  := $(if $(WITH),$(foreach o,$(ENGINE),$(if $(filter $(B)/engine/envs/% $(B)/engine/io/%,$(o)),$(patsubst $(B)/%,$(WITH)/%,$(o)),$(o))),$(ENGINE))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 
 .PHONY: all deps deps-demo deps-test demo test widths bench check fuzz learn pages golden lockstep format clean help FORCE
@@ -144,12 +146,13 @@ WANTED   = $(or $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),$(if $(TEST
 EMULATED = $(if $(WANTED),$(if $(shell command -v $(CXX)),test-gpu-programs))
 
 # Every vector width that this processor has is tested, since a row's bits may depend on none of them: its own by all tests, the narrower
-# ones by those of the engine and of models.  Tuned for Zen 3, whose loops once differed (FUSE).
+# ones by those of the engine and of models, with the same environments.  Tuned for Zen 3, whose loops once differed (FUSE).
 HAS      = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo yes)
 NARROWER = $(if $(filter native,$(ARCH)),$(if $(call HAS,avx2),x86-64-v2) $(if $(call HAS,avx512f),x86-64-v3))
 PATHS    = $(if $(TESTS),,$(NARROWER:%=$(abspath $(B))/width/%))
 widths:
-	@for p in $(PATHS); do $(MAKE) B=$$p ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) OPT=-O3 all || exit 1; done
+	@for p in $(PATHS); do $(MAKE) B=$$p WITH=$(abspath $(B)) ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) OPT=-O3 \
+	  $$p/libmneme.so $$p/mneme || exit 1; done
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
 	@$(MAKE) all
 	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")

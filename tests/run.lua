@@ -29,8 +29,10 @@ for _, name in ipairs(#arg > 0 and arg or { here .. "tests" }) do
 end
 
 -- What asks for no number is the same with every width.
-local same = "/test_(%a+)%.lua$"
-local once = { check = true, declarations = true, faults = true, fuzz = true, images = true, io = true, tape = true }
+local same = "/test_([%w_]+)%.lua$"
+local once = {}
+for name in ([[check constructors core_rehearsal costs declarations draws faults forged_states fuzz images io modules replays saved tape torch_names
+  writers]]):gmatch "%S+" do once[name] = true end
 local build_of, file_of = {}, {}                  -- of an entry of the list that runs with another build
 local function with_other_widths()
   for folder in (os.getenv "MNEME_PATHS" or ""):gmatch "%S+" do
