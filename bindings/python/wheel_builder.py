@@ -1,21 +1,22 @@
-"""wheel_builder.py -- what pip calls (PEP 517): a wheel with the package, the engine that `make` built, and the libraries that it needs.
+"""wheel_builder.py -- what pip calls (PEP 517): a wheel with the package, memory_contract, the engine that `make` built, and the
+libraries that it needs.
 
 The engine comes from build/, or from $MNEME_LIB (`make wheel`).  One built for this machine's CPU gets the tag linux_MACHINE; one with
 an engine for each generation of CPUs gets manylinux_2_N_MACHINE, where 2.N is the oldest glibc that all of its libraries run with.
 """
-import base64
-import hashlib
 import os
 import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "contract"))
+import wheel_writer  # noqa: E402
 VERSION = re.search(r'return "([^"]+)"', (ROOT / "lua/mneme/base/version.lua").read_text()).group(1)
 METADATA = f"""Metadata-Version: 2.1
 Name: mneme
@@ -45,32 +46,14 @@ def _libraries(folder):
     return f"py3-none-{portable}_{platform.machine()}"
 
 
-def _write(directory, tag, files):
-    """A wheel of files, name -> bytes; returns its name."""
-    info, name = f"mneme-{VERSION}.dist-info", f"mneme-{VERSION}-{tag}.whl"
-    files = {
-        **files,
-        f"{info}/METADATA": METADATA.encode(),
-        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: mneme\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
-        f"{info}/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
-    }
-    record = [f"{file},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
-              for file, data in files.items()]
-    with zipfile.ZipFile(Path(directory) / name, "w", zipfile.ZIP_DEFLATED) as out:
-        for file, data in files.items():
-            out.writestr(file, data)
-        out.writestr(f"{info}/RECORD", "".join(record) + f"{info}/RECORD,,\n")
-    return name
-
-
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as folder:
         tag = _libraries(Path(folder))
         files = {f"mneme/{f.name}": f.read_bytes() for f in sorted((HERE / "mneme").glob("*.py"))}
         files.update({f"mneme/{f.relative_to(folder)}": f.read_bytes() for f in sorted(Path(folder).rglob("*")) if f.is_file()})
-        return _write(wheel_directory, tag, files)
+        return wheel_writer.write(wheel_directory, tag, METADATA, {**files, **wheel_writer.package()})
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """`pip install -e`: the package of this checkout, which finds the engine in build/."""
-    return _write(wheel_directory, "py3-none-any", {"mneme.pth": f"{HERE}\n".encode()})
+    return wheel_writer.write(wheel_directory, "py3-none-any", METADATA, {"mneme.pth": f"{HERE}\n{HERE.parent / 'contract'}\n".encode()})

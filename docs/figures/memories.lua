@@ -23,16 +23,17 @@ local small = {
 
 local pictures = {
   { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "rnn" }, { "gru" }, { "lstm" },
-    { "slstm" }, { "ntm" }, { "mingru" }, { "lru" } },
+    { "slstm" }, { "ntm" }, { "mingru" }, { "minlstm" }, { "lru" }, { "s5" }, { "rtu" }, { "hgrn" }, { "ffm" }, { "shm" } },
   { "softmax", "What softmax reads", how = "attention",
     { "transformer" }, { "gtrxl" }, { "longformer" }, { "bigbird" }, { "longshort" }, { "rmt" } },
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },
   { "gates", "What a sum with gates reads", how = "values", { "galite" }, { "galite_released" }, { "gated_linear" }, { "rfa_gate" },
-    { "mlstm" } },
+    { "mlstm" }, { "gla" }, { "retnet" }, { "hgrn2" }, { "mamba2" } },
   { "approximations", "What is read where vectors stand for galite's matrix", how = "values", { "galite" }, { "agalite" },
     { "agalite_long" }, { "agalite_paper" }, { "agalite_cossin" }, { "galite", approximation = "random_sign", as = "random_sign, r=2" } },
   { "delta", "What is read where a key overwrites", how = "values", { as = "a sum, one-hot keys" },
-    { as = "delta, one-hot keys, b = 0.9", write = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" } },
+    { as = "delta, one-hot keys, b = 0.9", write = 0.9 }, { "delta" }, { "delta_released" }, { "gated_deltanet" },
+    { "gated_deltaproduct" }, { "deltaproduct" }, { "kda" } },
   { "rwkv", "What RWKV reads", how = "values", { "rwkv4" }, { "rwkv6" }, { "rwkv7" } },
 }
 local followed = { "linear_transformer", "delta", "rwkv4", "gated_deltanet", "galite_released", "gru", "transformer", "galite" }

@@ -52,7 +52,7 @@ MN_FN void step(mystery_path *m, mn_io *io) {
 
 static inline void see(const mn_io *io, mn_canvas *c) {
   if (io->param[MYSTERY_OBSERVATION] == MYSTERY_SEEN_PIXELS) {
-    mystery_see_pixels(io, c);
+    gym_see_pixels(io, c);
     return;
   }
   const int cell = mystery_pointed(io->obs + MYSTERY_COLUMN);

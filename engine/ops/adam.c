@@ -2,11 +2,12 @@
 ** hyper = lr, 1-beta1, 1-beta2, eps, max_norm (0: no clipping), step (1 at the first).  `norm` is the norm of
 ** all gradients together, from grad_norm: if it exceeds max_norm, gradients are scaled to it.  With weight_decay
 ** the weights also shrink by lr weight_decay w (AdamW, Loshchilov & Hutter 2019, algorithm 2).  If the norm
-** is not finite, or its square is not and nothing clips it, nothing changes, so that the weights that caused it can be examined. */
+** is not finite, or its square is not and nothing clips it, nothing changes, so that the weights that caused it can be examined.
+** rectified=1: RAdam (Liu et al. 2020, algorithm 2), whose steps wait until the squares are of enough gradients; until then they divide by none. */
 #include "gradient_norm.h"
 #include "op.h"
 
-typedef struct step { float *w, *m, *v; const float *g; float lr, eps, a1, a2, c1, c2, scale, keep; } step;
+typedef struct step { float *w, *m, *v; const float *g; float lr, eps, a1, a2, c1, c2, scale, keep; } step;        /* lr: of a rectified step, rectified */
 
 /* Weights from .. end-1.  A correction that has come to 1 divides nothing: the bits are the same, and divisions are most of the time. */
 static inline __attribute__((always_inline)) void run(const step *s, const bool by_c1, const bool by_c2, long from, long end) {
@@ -21,6 +22,16 @@ static inline __attribute__((always_inline)) void run(const step *s, const bool 
   }
 }
 
+/* The same before the squares count. */
+static void by_the_mean(const step *s, long from, long end) {
+  for (long i = from; i < end; i++) {
+    float gi = s->g[i] * s->scale;
+    s->m[i] = (1 - s->a1) * s->m[i] + s->a1 * gi;
+    s->v[i] = (1 - s->a2) * s->v[i] + s->a2 * gi * gi;
+    s->w[i] = s->keep * s->w[i] - s->lr * (s->m[i] / s->c1);
+  }
+}
+
 static void forward(mn_call *c) {
   const float *g = c->in[0].grad, *hyper = c->in[3].data;
   float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
@@ -30,18 +41,22 @@ static void forward(mn_call *c) {
   s.scale = scale;
   s.keep = c->in[5].data ? 1 - s.lr * c->in[5].data[0] : 1;
   s.c1 = (float)-expm1(hyper[5] * log1p(-(double)s.a1)), s.c2 = (float)-expm1(hyper[5] * log1p(-(double)s.a2));
+  const float rectified = OPT(c, 0) != 0 ? mn_rectified(hyper[2], hyper[5]) : 1;
+  if (rectified > 0) s.lr *= rectified;
   const long n = c->in[0].n;
   MN_PARALLEL(c->ctx, 8.0 * n)
   for (long i = 0; i < n; i += 4096) {
     const long end = n - i < 4096 ? n : i + 4096;
-    if (s.c1 != 1) run(&s, true, true, i, end);
+    if (rectified == 0) by_the_mean(&s, i, end);
+    else if (s.c1 != 1) run(&s, true, true, i, end);
     else if (s.c2 != 1) run(&s, false, true, i, end);
     else run(&s, false, false, i, end);
   }
 }
 
 const mn_op mn_op_adam = {
-  .sig = "w[...] m[...] v[...] hyper[6] norm[1] weight_decay?[1] ->",
-  .doc = "one step of Adam (Kingma & Ba 2015) on a leaf, in place. hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step; with weight_decay: AdamW",
+  .sig = "w[...] m[...] v[...] hyper[6] norm[1] weight_decay?[1] -> | rectified=0",
+  .doc = "one step of Adam (Kingma & Ba 2015) on a leaf, in place. hyper = lr, 1-beta1, 1-beta2, eps, max_norm, step; with weight_decay: AdamW; "
+      "rectified=1: RAdam (Liu et al. 2020)",
   .time = MN_WHOLE, .off_tape = true, .writes = 1 << 0 | 1 << 1 | 1 << 2, .forward = forward,
 };

@@ -26,4 +26,11 @@ MN_MATH float mn_step_scale(float norm, float max_norm, bool squares) {
   return norm - norm == 0 && !(squares && norm * scale > 1e19f) ? scale : -1;
 }
 
+/* RAdam's factor of step t, from 1 (Liu et al. 2020, algorithm 2): 0 where the mean of squares, which decays by 1 - a2, is of too few
+** gradients to divide by (less than 5, as in torch and optax). */
+MN_MATH float mn_rectified(double a2, double t) {
+  const double most = 2 / a2 - 1, power = exp(t * log1p(-a2)), rho = most - 2 * t * power / (1 - power);
+  return rho < 5 ? 0 : (float)sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho));
+}
+
 #endif

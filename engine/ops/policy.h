@@ -48,7 +48,7 @@ static inline float mn_chosen(const float *logit, int action, int A) {
   return action >= 0 && action < A ? logit[action] : __builtin_nanf("");
 }
 
-/* The index that a uniform u in [0, 1) draws from softmax(logit). */
+/* The index that a uniform u in [0, 1) draws from softmax(logit); where rounding leaves none, the last that is not masked. */
 static inline int mn_drawn(const float *logit, int A, float u) {
   float top = logit[0], sum = 0;
   for (int a = 1; a < A; a++) top = logit[a] > top ? logit[a] : top;
@@ -58,7 +58,9 @@ static inline int mn_drawn(const float *logit, int A, float u) {
     left -= mn_expf(logit[a] - top);
     if (left < 0) return a;
   }
-  return A - 1;
+  int last = A - 1;
+  while (last > 0 && logit[last] - top < -105) last--;
+  return last;
 }
 
 #endif

@@ -142,7 +142,19 @@ static inline void scene(const cartpole *m, bool ghost, mn_canvas *c) {
   if (ghost) cart(c, m->seen[0], m->seen[1], 0x56B4E950, 0xF0E44270);
 }
 
-static inline void draw(const cartpole *m, const mn_io *io, mn_canvas *c) { scene(m, rule_of(io->param).noise > 0, c); }
+/* Of places or speeds alone the speeds are drawn, too: where cart and tip of the pole will be in a sixth of a second. */
+static inline void draw(const cartpole *m, const mn_io *io, mn_canvas *c) {
+  const cartpole_rule rule = rule_of(io->param);
+  scene(m, rule.noise > 0, c);
+  if (rule.noise > 0 || rule.sees == (CARTPOLE_PLACES | CARTPOLE_SPEEDS)) return;
+  float sine, cosine;
+  mn_sincosf((float)m->state[ANGLE], &sine, &cosine);
+  const float x = (float)m->state[X], tip = mn_at_most(mn_at_least((float)m->state[ANGLE_DOT] / 6, -0.5f), 0.5f);
+  mn_canvas_add(c, MN_LINE, 0x56B4E9FF, x, 0.32f, x + mn_at_most(mn_at_least((float)m->state[X_DOT] / 6, -0.7f), 0.7f), 0.32f);
+  mn_canvas_data(c, 0.06f);
+  mn_canvas_add(c, MN_LINE, 0x56B4E9FF, x + sine, -cosine, x + sine + tip * cosine, -cosine + tip * sine);
+  mn_canvas_data(c, 0.06f);
+}
 
 /* The state itself; the observation has the first and third with noise. */
 static inline int truth(const cartpole *m, const mn_io *io, const char **names, float *values) {

@@ -85,10 +85,11 @@ static void draw_pixels(mn_canvas *c, const uint8_t *rgb, int side, int row, int
   mn_canvas_data(c, 0.06f);
 }
 
-/* A number as a row of lights, as many as it can be. */
-static void draw_need(mn_canvas *c, const char *name, int value, int whole, uint32_t colour, float x, float y) {
-  mn_canvas_text(c, PALE, x, y + 0.3f, 0.32f, name);
-  for (int i = 0; i < whole; i++) mn_canvas_add(c, MN_RECT, i < value ? colour : OFF, x + 1.3f + 0.2f * (float)i, y + 0.05f, 0.15f, 0.27f);
+/* A number as a row of lights, as many as it can be; its name in letters of that size. */
+static void draw_need(mn_canvas *c, const char *name, int value, int whole, uint32_t colour, float x, float y, float size) {
+  mn_canvas_text(c, PALE, x, y + 0.3f, size, name);
+  for (int i = 0; i < whole; i++)
+    mn_canvas_add(c, MN_RECT, i < value ? colour : OFF, x + 4.06f * size + 0.2f * (float)i, y + 0.05f, 0.15f, 0.27f);
 }
 enum { FOOD_COLOUR, DRINK_COLOUR, ENERGY_COLOUR, HEALTH_COLOUR, MANA_COLOUR };
 static uint32_t need_colour(int need) {
@@ -96,10 +97,10 @@ static uint32_t need_colour(int need) {
   return colour[need];
 }
 
-static void draw_count(mn_canvas *c, int n, const char *name, float x, float y) {
+static void draw_count(mn_canvas *c, int n, const char *name, float x, float y, float size) {
   char text[40];
   snprintf(text, sizeof text, "%d %s", n, name);
-  mn_canvas_text(c, n ? BRIGHT : DIM, x, y, 0.32f, text);
+  mn_canvas_text(c, n ? BRIGHT : DIM, x, y, size, text);
 }
 
 /* A stone of the wall of achievements: lit once it is reached. */

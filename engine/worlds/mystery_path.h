@@ -84,11 +84,11 @@ MN_FN uint64_t mystery_raise_walls(mn_io *io, int start, int goal) {
 
 MN_FN int mystery_square(int x) { return x * x; }
 
-/* Search from start to goal, a step costing 1 to 8; the cells of the way found.  There is always
+/* Search from start to goal, a step costing 1 to 8; the cells of the way found, and from: the one before each of them.  There is always
 ** one: round a wall at the rim, the inside is open. */
-MN_FN uint64_t mystery_search(mn_io *io, uint64_t walls, int start, int goal) {
+MN_FN uint64_t mystery_search(mn_io *io, uint64_t walls, int start, int goal, uint8_t *from) {
   const int8_t across[4] = { 1, -1, 0, 0 }, down[4] = { 0, 0, 1, -1 };
-  uint8_t open[MYSTERY_CELLS], from[MYSTERY_CELLS];
+  uint8_t open[MYSTERY_CELLS];
   int16_t cost[MYSTERY_CELLS];
   float total[MYSTERY_CELLS];          /* cost, and the distance to the goal as the crow flies */
   uint64_t waiting = 0, closed = walls;
@@ -148,7 +148,8 @@ MN_FN void mystery_enter(mystery *m, mn_io *io) {
   m->start = (uint8_t)(lying ? a * MYSTERY_SIDE + first : first * MYSTERY_SIDE + a);
   m->goal = (uint8_t)(lying ? b * MYSTERY_SIDE + last : last * MYSTERY_SIDE + b);
   m->walls = mystery_raise_walls(io, m->start, m->goal);
-  m->path = mystery_search(io, m->walls, m->start, m->goal);
+  uint8_t from[MYSTERY_CELLS];
+  m->path = mystery_search(io, m->walls, m->start, m->goal, from);
   m->visited = mystery_bit(m->start);
   mystery_put_at_start(m);
 }

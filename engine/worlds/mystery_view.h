@@ -3,6 +3,7 @@
 #ifndef MN_MYSTERY_VIEW_H
 #define MN_MYSTERY_VIEW_H
 #include "mystery_path.h"
+#include "memory_gym.h"
 #include <string.h>
 
 /* ---- numbers: ones at the agent's column and row, after a fall, and at the column and row of the
@@ -30,63 +31,19 @@ MN_FN void mystery_tell(const mystery *m, const mn_io *io, int n) {
   if (mystery_shows(io->param, MYSTERY_GOAL)) mystery_point(io->obs + MYSTERY_END, m->goal);
 }
 
-/* ---- pixels, [row, column, RGB]; memory-gym's arrays are [column, row, RGB] ---- */
-
-/* Fill columns x0..x1-1 of row y, as far as they are in the picture. */
-MN_FN void mystery_span(uint8_t *pixels, int x0, int x1, int y, uint32_t rgb) {
-  if (y < 0 || y >= MYSTERY_PIXELS) return;
-  x0 = x0 < 0 ? 0 : x0;
-  x1 = x1 > MYSTERY_PIXELS ? MYSTERY_PIXELS : x1;
-  uint8_t *p = pixels + 3 * (y * MYSTERY_PIXELS + x0);
-  for (int x = x0; x < x1; x++, p += 3) {
-    p[0] = (uint8_t)(rgb >> 16);
-    p[1] = (uint8_t)(rgb >> 8);
-    p[2] = (uint8_t)rgb;
-  }
-}
+/* ---- pixels ---- */
 
 MN_FN void mystery_paint_tile(uint8_t *pixels, int cell, uint32_t rgb) {
   const int x = cell % MYSTERY_SIDE * MYSTERY_TILE, y = cell / MYSTERY_SIDE * MYSTERY_TILE;
-  for (int i = 0; i < MYSTERY_TILE; i++) mystery_span(pixels, x, x + MYSTERY_TILE, y + i, rgb);
-}
-
-/* A hand: a disc of radius 2. */
-MN_FN void mystery_paint_hand(uint8_t *pixels, int x, int y) {
-  for (int i = -2; i < 2; i++) {
-    const int half = i == -2 || i == 1 ? 1 : 2;
-    mystery_span(pixels, x - half, x + half, y + i, 0x323232);
-  }
-}
-
-/* A disc of radius 6 with two hands ahead.  The slanting ones are where memory-gym's rounding puts
-** them. */
-MN_FN void mystery_paint_agent(uint8_t *pixels, const mystery *m) {
-  const int8_t body[MYSTERY_TILE] = { 2, 3, 4, 5, 6, 6, 6, 6, 5, 4, 3, 2 };
-  const int8_t hands[8][4] = { { -4, -4, 4, -4 }, { -1, -6, -6, 0 }, { -4, -4, -4, 4 },
-                               { -6, 0, 0, 5 },   { -4, 4, 4, 4 },   { 5, 0, 0, 5 },
-                               { 4, -4, 4, 4 },   { 0, -6, 5, 0 } };
-  const int8_t *hand = hands[m->heading];
-  for (int i = 0; i < MYSTERY_TILE; i++)
-    mystery_span(pixels, m->x - body[i], m->x + body[i], m->y - MYSTERY_TILE / 2 + i, 0xFACC99);
-  mystery_paint_hand(pixels, m->x + hand[0], m->y + hand[1]);
-  mystery_paint_hand(pixels, m->x + hand[2], m->y + hand[3]);
-}
-
-/* A red cross of 10 by 10, its bars three wide. */
-MN_FN void mystery_paint_cross(uint8_t *pixels, int x, int y) {
-  for (int i = 0; i < 10; i++) {
-    const int a = i - 1 < 0 ? 0 : i - 1, b = i + 2 > 10 ? 10 : i + 2;
-    mystery_span(pixels, x - 5 + a, x - 5 + b, y - 5 + i, 0xFF0000);
-    mystery_span(pixels, x + 5 - b, x + 5 - a, y - 5 + i, 0xFF0000);
-  }
+  for (int i = 0; i < MYSTERY_TILE; i++) gym_span(pixels, x, x + MYSTERY_TILE, y + i, rgb);
 }
 
 MN_FN void mystery_paint(const mystery *m, const mn_io *io) {
   memset(io->pixels, 0, 3 * MYSTERY_PIXELS * MYSTERY_PIXELS);
   if (mystery_shows(io->param, MYSTERY_ORIGIN)) mystery_paint_tile(io->pixels, m->start, 0x0000FF);
   if (mystery_shows(io->param, MYSTERY_GOAL)) mystery_paint_tile(io->pixels, m->goal, 0x00FF00);
-  mystery_paint_agent(io->pixels, m);
-  if (mystery_shows_fall(m, io)) mystery_paint_cross(io->pixels, m->x, m->y);
+  gym_paint_agent(io->pixels, m->x, m->y, m->heading);
+  if (mystery_shows_fall(m, io)) gym_paint_cross(io->pixels, m->x, m->y);
 }
 
 /* n: numbers of the vector; 8-bit pixels otherwise */
@@ -208,7 +165,4 @@ static inline void mystery_see(const mn_io *io, float x, float y, int heading, m
   if (io->obs[MYSTERY_FELL] > 0) mystery_cross(c, x, y, 0xFF4D3DFF);
 }
 
-static inline void mystery_see_pixels(const mn_io *io, mn_canvas *c) {
-  mn_canvas_image(c, 0, 0, MYSTERY_SIDE, MYSTERY_SIDE, MYSTERY_PIXELS, MYSTERY_PIXELS, io->pixels);
-}
 #endif

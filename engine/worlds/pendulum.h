@@ -124,6 +124,9 @@ static inline void draw(const swing *p, const mn_io *io, mn_canvas *c) {
   mn_canvas_add(c, MN_LINE, 0x6B7A90FF, 0, -1.12f, 0, -1.2f);              /* upright */
   mn_canvas_data(c, 0.03f);
   rod(c, (float)sine, (float)cosine, 0xD55E00FF);
+  const float tip = 0.08f * (float)p->speed;                                     /* the speed: where the tip will be in a twelfth of a second */
+  mn_canvas_add(c, MN_LINE, 0x56B4E9FF, (float)-sine, (float)-cosine, (float)-sine - tip * (float)cosine, (float)-cosine + tip * (float)sine);
+  mn_canvas_data(c, 0.06f);
   mn_canvas_add(c, MN_DISC, 0xE8EDF4FF, 0, 0, 0.05f, 0.05f);
   mn_canvas_add(c, MN_LINE, 0x56B4E9FF, 0, 1.15f, -0.5f * p->torque, 1.15f);     /* the torque */
   mn_canvas_data(c, 0.06f);

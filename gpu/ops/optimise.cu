@@ -78,12 +78,13 @@ MN_KERNEL_FUSED(grad_norm, grad_norm_forward, NULL, grad_norm_together)
 
 /* ---- adam ---- */
 
-struct Hyper { float lr, a1, a2, eps, scale, keep, c1, c2; };
+struct Hyper { float lr, a1, a2, eps, scale, keep, c1, c2; bool mean; };       /* mean: squares do not count yet */
 
-static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float c1, float c2) {
-  Hyper h = { hyper[0], hyper[1], hyper[2], hyper[3], 1, 1, c1, c2 };
+static __device__ Hyper hyper_of(const float *hyper, float norm, const float *weight_decay, float c1, float c2, float rectified) {
+  Hyper h = { hyper[0], hyper[1], hyper[2], hyper[3], 1, 1, c1, c2, rectified == 0 };
   h.scale = mn_step_scale(norm, hyper[4], true);
   if (weight_decay) h.keep = 1 - h.lr * weight_decay[0];
+  if (rectified > 0) h.lr *= rectified;
   return h;
 }
 
@@ -91,18 +92,20 @@ static __device__ float step(const Hyper &h, float g, float w, float *m, float *
   g *= h.scale;
   *m = (1 - h.a1) * *m + h.a1 * g;
   *v = (1 - h.a2) * *v + h.a2 * g * g;
+  if (h.mean) return h.keep * w - h.lr * (*m / h.c1);
   return h.keep * w - h.lr * (*m / h.c1) / (sqrtf(*v / h.c2) + h.eps);
 }
 
-CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, const float *weight_decay) {
+CU_KERNEL adam_leaves(const Leaves &all, const float *hyper, const float *norm, const float *weight_decay, bool rectified) {
   long from, end;
   int number;
   const Leaf l = leaf_of(all, (int)blockIdx.x, &from, &end, &number);
   if (!l.g || mn_step_scale(norm[0], hyper[4], true) < 0) return;          /* all threads of the block alike */
   cu_smem<float> corrections = CU_SHARED(float, 0);
   if (threadIdx.x < 2) corrections[(int)threadIdx.x] = (float)-expm1(hyper[5] * log1p(-(double)hyper[1 + threadIdx.x]));
+  if (threadIdx.x == 2) corrections[2] = rectified ? mn_rectified(hyper[2], hyper[5]) : 1;
   __syncthreads();
-  const Hyper h = hyper_of(hyper, norm[0], weight_decay, corrections[0], corrections[1]);
+  const Hyper h = hyper_of(hyper, norm[0], weight_decay, corrections[0], corrections[1], corrections[2]);
   const bool aligned = (((uintptr_t)l.w | (uintptr_t)l.m | (uintptr_t)l.v | (uintptr_t)l.g) & 15) == 0;
   const long quads = aligned ? end / 4 : from / 4;           /* up to here by fours */
   for (long i = from / 4 + threadIdx.x; i < quads; i += CU_THREADS) {
@@ -122,9 +125,11 @@ static int adam_together(mn_call *const *calls, int n, bool back) {
   for (int from = 0, to; from < n; from = to) {
     Leaves all;
     const mn_call *c = calls[from];
-    to = take(&all, calls, from, n, 3, 6, true);
-    CU_LAUNCH(adam_leaves, all.blocks, CU_THREADS, 2 * sizeof(float), all, c->in[3].data, c->in[4].data,
-              c->in[5].data);
+    int alike = from + 1;
+    while (alike < n && OPT(calls[alike], 0) == OPT(c, 0)) alike++;
+    to = take(&all, calls, from, alike, 3, 6, true);
+    CU_LAUNCH(adam_leaves, all.blocks, CU_THREADS, 3 * sizeof(float), all, c->in[3].data, c->in[4].data,
+              c->in[5].data, OPT(c, 0) != 0);
   }
   return n;
 }

@@ -6,7 +6,25 @@ local canvas, panels = mn.ui.canvas, mn.scene.panels
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
+local LARGE = 8                                  -- groups' weights of a picture at most: the others beside it need their room
 local NARROW = 90                                -- of a column at least; where it would be narrower, values have no names
+
+-- A picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square.  `most` is the largest value.
+local function picture_in(view, box, rows, cols, channels, values, least, most, map)
+  local side = math.min(box.w / cols, box.h / rows)
+  local place = { x = box.x + (box.w - side * cols) / 2, y = box.y, w = side * cols, h = side * rows }
+  if channels == 3 then
+    local rgb, scale = ffi.new("uint8_t[?]", rows * cols * 3), most > 1 and 1 or 255
+    for i = 0, rows * cols * 3 - 1 do rgb[i] = math.max(0, math.min(255, values[i] * scale)) end
+    return view:image(place, rows, cols, rgb)
+  end
+  local grey = ffi.new("float[?]", rows * cols)
+  for i = 0, rows * cols * channels - 1 do
+    local cell = math.floor(i / channels)
+    grey[cell] = grey[cell] + values[i] / channels
+  end
+  view:heat(place, rows, cols, grey, least, most, map)
+end
 
 -- One group: its name, and its values as cells; a single one also as a number.
 local function group_in(view, box, group, seen, wide, lo, hi, map)
@@ -15,6 +33,16 @@ local function group_in(view, box, group, seen, wide, lo, hi, map)
   view:text(group.name, box.x, box.y + box.h / 2 + 4 * u, SIZE, theme.dim, "left", wide)
   local place = { x = box.x + wide + 8 * u, y = box.y + u, w = box.w - wide - 8 * u, h = box.h - 2 * u }
   if place.w < 4 * u or place.h < 2 * u then return end
+  if group.kind == "picture" then
+    local values = ffi.new("float[?]", group.n)          -- of 0 .. 255
+    for i = 0, group.n - 1 do values[i] = seen.values[group.from + i] / 255 end
+    return picture_in(view, place, group.shape[1], group.shape[2], group.shape[3], values, 0, 1, canvas.SEQUENTIAL)
+  elseif group.kind then                         -- an array has a scale of its own
+    local least, _, most = state_arrays.summary(seen.values + group.from, group.n)
+    hi = group.codes and group.codes - 1 or math.max(1, most, -least)
+    lo = least < 0 and -hi or 0
+    map = least < 0 and canvas.DIVERGING or canvas.SEQUENTIAL
+  end
   local rows, cols = heads.fold(1, group.n, place.w / place.h)
   local side = math.min(place.w / cols, (one and 1 or 2.5) * place.h / rows)
   place.w = side * cols
@@ -42,7 +70,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
     local weights, total = {}, 0
     for r = 1, per do
       local group = groups[column * per + r]
-      weights[r] = group and math.max(1, math.sqrt(group.n) / 3) or 0
+      weights[r] = group and math.max(1, math.min(math.sqrt(group.n) / 3, group.kind and LARGE or math.huge)) or 0
       total = total + weights[r]
     end
     local y, w = box.y, box.w / columns
@@ -78,22 +106,11 @@ return function(view, box, now, options)
     for i = 1, n do names[i] = "value " .. i - 1 end
     return group_in(view, inner, { name = "", n = n, from = 0, names = names }, seen, 0, least, most, map)
   end
-  -- a picture: rows, columns, channels; three channels are colours, of others the mean is drawn; pixels are square
   local rows, cols = shape[1], shape[2]
-  local channels, side = n / rows / cols, math.min(inner.w / cols, inner.h / rows)
-  local place = { x = inner.x + (inner.w - side * cols) / 2, y = inner.y, w = side * cols, h = side * rows }
-  if channels == 3 and #shape == 3 then
-    local row, known
-    if options and options.credit then row, known = mn.measure.credit_of_frame.row(now, view.deadline) end
+  local channels = n / rows / cols
+  if channels == 3 and #shape == 3 and options and options.credit then
+    local row, known = mn.measure.credit_of_frame.row(now, view.deadline)
     if row and row.from <= now.step then return panels.credit_pixels(view, inner, now, { row = row, credit = known, step = now.step }) end
-    local rgb, scale = ffi.new("uint8_t[?]", n), most > 1 and 1 or 255
-    for i = 0, n - 1 do rgb[i] = math.max(0, math.min(255, seen.values[i] * scale)) end
-    return view:image(place, rows, cols, rgb)
   end
-  local grey = ffi.new("float[?]", rows * cols)
-  for i = 0, n - 1 do
-    local cell = math.floor(i / channels)
-    grey[cell] = grey[cell] + seen.values[i] / channels
-  end
-  view:heat(place, rows, cols, grey, least, most, map)
+  picture_in(view, inner, rows, cols, channels, seen.values, least, most, map)
 end

@@ -11,6 +11,7 @@ local more = {
   memory_maze = { { observation = "pixels" }, { observation = "vector", minimap = 1 }, { mode = "continuous" }, { levels = 3 },
     { minimap = 1, randomize_colors = 1 }, { size = 31, mode = "continuous", observation = "pixels" } },
   mystery_path = { { observation = "pixels", level = "easy" } }, mystery_path_grid = { { level = "easy" } },
+  mystery_path_endless = { { observation = "pixels" } }, mortar_mayhem_endless = { { observation = "pixels", allowed_commands = 5 } },
   gridworld = { { map = "########\n#SaA?.1#\n#.....2#\n########", view = 3 }, { occlusion = 0, view = 15 } },
   noisy_cartpole = { { velocities = 1 } }, concentration = { { level = "hard" } }, selective_copy = { { tokens = 5, length = 5 } },
   associative_recall = { { pairs = 20, symbols = 3 } }, tmaze = { { corridor = 2, distractors = 64 } },

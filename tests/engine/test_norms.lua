@@ -2,7 +2,7 @@
 -- distributions.
 local t = require "tests.harness"
 local mn = require "mneme"
-local optimisers = { "adam", "adamw", "sgd", "rmsprop" }
+local optimisers = { "adam", "adamw", "radam", "sgd", "rmsprop" }
 
 local function step(opt, w, g)
   opt:zero_grad();

@@ -195,7 +195,7 @@ t.test("centred rmsprop stays finite where the variance of a gradient rounds bel
 end)
 
 t.test("an optimiser clips by the global norm, goes on from its state dict, and refuses what would train nothing", function()
-  for _, name in ipairs { "adam", "adamw", "sgd", "rmsprop" } do
+  for _, name in ipairs { "adam", "adamw", "radam", "sgd", "rmsprop" } do
     local function made(w) return mn[name]({ w }, { lr = 0.1, max_norm = 0.5, [name == "sgd" and "momentum" or "lr"] = 0.1 }) end
     local function steps(w, opt, n) for _ = 1, n do opt:zero_grad() w:square():sum():backward() opt:step() end end
     local w, alone = wave(1, { 6 }, true), wave(1, { 6 }, true)

@@ -65,7 +65,7 @@ local writers = {
     return { into.token, into.answer }, function() set:fill(into, "train", 1) end
   end,
 }
-for _, name in ipairs { "adam", "adamw", "sgd", "rmsprop" } do
+for _, name in ipairs { "adam", "adamw", "radam", "sgd", "rmsprop" } do
   writers[name .. ":step"] = function()
     local w = mn.ones(3, { grad = true })
     local opt = mn[name]({ w }, { lr = 0.1 })

@@ -54,7 +54,9 @@ class Shows(gym.Env):
             "first": spaces.Box(0, 255, (3, 16, 20), np.uint8),
             "grey": spaces.Box(0, 255, (16, 20), np.uint8),
             "grid": spaces.Dict({"grid": spaces.Box(0, 255, (2, 2), np.uint8), "way": spaces.Discrete(4)}),
-            "mixed": spaces.Dict({"eye": spaces.Box(0, 255, (16, 20, 3), np.uint8), "way": spaces.Discrete(4)}),
+            "mixed": spaces.Dict({"eye": spaces.Box(0, 255, (16, 20, 3), np.uint8), "ways": spaces.MultiDiscrete([2, 4, 3]),
+                                  "more": spaces.Box(-1, 1, (2,), np.float64), "words": spaces.Text(9)}),
+            "mixed_tuple": spaces.Tuple([spaces.Discrete(4, start=2), spaces.Box(0, 255, (3, 16, 20), np.uint8)]),
             "graph": spaces.Graph(spaces.Discrete(2), spaces.Discrete(2)),
             "sequence": spaces.Dict({"s": spaces.Sequence(spaces.Discrete(2))}),
         }[kind]
@@ -81,6 +83,9 @@ class Shows(gym.Env):
             "last": lambda: np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8),
             "first": lambda: np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8).transpose(2, 0, 1),
             "grey": lambda: np.arange(320, dtype=np.int64).reshape(16, 20).astype(np.uint8),
+            "mixed": lambda: {"eye": np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8), "ways": np.array([t % 2, 2, 0]),
+                              "more": np.array([t, -t], np.float64), "words": "go"},
+            "mixed_tuple": lambda: (2 + t % 4, np.arange(960, dtype=np.int64).reshape(16, 20, 3).astype(np.uint8).transpose(2, 0, 1)),
             "grid": lambda: {"grid": np.array([[1, 2], [3, t]], np.uint8), "way": t % 4},
         }[self.kind]()
 
@@ -162,3 +167,29 @@ class Fails(gym.Env):
             if self.how == "reward":
                 reward = float("inf")
         return x, reward, False, False, {}
+
+
+class Masked(gym.Env):
+    """One of three actions is refused, which an info (can), a method (may) and a part of the observation say."""
+    action_space = spaces.Discrete(3)
+    observation_space = spaces.Dict({"t": spaces.Box(0, 100, (1,), np.float32), "action_mask": spaces.MultiBinary(3)})
+
+    def may(self):
+        mask = np.ones(3, np.int8)
+        mask[self.closed] = 0
+        return mask
+
+    def look(self):
+        self.closed = int(self.np_random.integers(3))
+        return {"t": np.array([self.t], np.float32), "action_mask": self.may()}, {"can": self.may()}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.look()
+
+    def step(self, action):
+        assert action != self.closed, action
+        self.t += 1
+        observation, info = self.look()
+        return observation, 1.0, False, False, info

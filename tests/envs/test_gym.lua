@@ -199,7 +199,6 @@ t.test("gym: what cannot be read is refused in words", function()
   end
   refused("is a Graph, expected Box", "Shows", { kind = "graph" })
   refused("is a Sequence, expected Box", "Shows", { kind = "sequence" })
-  refused("is the picture 'eye' and 1 other part", "Shows", { kind = "mixed" })
   refused("its actions are a Tuple of whole numbers and floats", "Shows", { actions = "both" })
   refused("its actions are a Box, expected Discrete", "Shows", { actions = "ints" })
   refused("no part of the observation has that name", "Shows", { kind = "dict", keys = "c" })

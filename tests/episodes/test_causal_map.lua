@@ -231,6 +231,59 @@ t.test("some columns over all steps come first; stopped there, the map is resume
   files.remove_folder(folder)
 end)
 
+-- Long episodes of an agent that has learned nothing: all of them reach the time limit.
+local function long_map(options)
+  local function agent()
+    local env = mn.env("tmaze", { corridor = 400, num_envs = 2, time_limit = 300 })
+    mn.manual_seed(5)
+    return stepper.new(env, mn.agent { env = env, core = { "gru", d_model = 4 }, hidden = 4 }, { seed = SEED })
+  end
+  options.seed, options.measure, options.by = SEED, "return", "layer"
+  return causal_map.new(agent(), agent(), options)
+end
+
+t.test("of long episodes fewer columns are measured; columns= measures the others, and those that are stored stay, with the same bits", function()
+  local folder, few, whole = shell.folder(), long_map {}, long_map { columns = causal_map.columns }
+  local path = causal_map_file.attach(few, folder)
+  few:work()
+  whole:work()
+  t.ok(#few.steps >= 4 and 2 * #few.steps <= #whole.steps and #whole.steps >= 20, ("%d of %d columns"):format(#few.steps, #whole.steps))
+  t.eq(mn.json.encode(few:columns_of(nil, true)), mn.json.encode(whole.steps), "the others are known")
+  local place = {}
+  for c, at in ipairs(whole.steps) do place[at] = c end
+  for c, at in ipairs(few.steps) do
+    t.ok(place[at], "step " .. at .. " is one of the others")
+    t.eq(mn.json.encode(few.columns[c]), mn.json.encode(whole.columns[place[at]]))
+  end
+  local more = long_map { columns = causal_map.columns }
+  local same, found = causal_map_file.attach(more, folder)
+  t.eq(same, path)
+  t.eq(found, #few.steps)
+  t.ok(not more.done and not more:work(0))
+  more:work()
+  t.eq(numbers(more), numbers(whole))
+  t.eq(select(2, causal_map_file.attach(long_map {}, folder)), #whole.steps, "what was asked for once stays")
+  t.eq(#cue_map {}:columns_of(), #cue_map {}:columns_of(causal_map.columns, true), "short ones have all")
+  files.remove_folder(folder)
+end)
+
+t.test("what is left is foreseen by the steps to replay", function()
+  local map, asked = long_map { columns = 12 }, {}
+  while not map:work(0) do
+    local _, of, left = map:progress()
+    local done = 0
+    for c in ipairs(map.steps or {}) do if map.columns[c] then done = done + 1 end end
+    if of and left and done > 0 and not asked[done] then asked[done] = { foreseen = left * map.played / map.spent, played = map.played } end
+  end
+  local n = 0
+  for done, one in pairs(asked) do
+    local really = map.played - one.played
+    n = n + 1
+    t.ok(math.abs(one.foreseen - really) <= 0.1 * really + 300, ("after %d columns %.0f steps are foreseen, it were %d"):format(done, one.foreseen, really))
+  end
+  t.ok(n >= 10, n .. " moments")
+end)
+
 t.test("a stored map that is damaged is measured again", function()
   local folder, whole = shell.folder(), cue_map { every = 5 }
   local path = causal_map_file.attach(whole, folder)
@@ -264,6 +317,8 @@ t.test("options that do not exist are refused", function()
   t.raises(function() causal_map.new(p, q, { by = "neuron" }) end, "neuron")
   t.raises(function() causal_map.new(p, q, { evry = 2 }) end, "evry")
   t.raises(function() causal_map.new(p, q, { every = 0 }) end, "every=0")
+  t.raises(function() causal_map.new(p, q, { columns = 0 }) end, "columns=0")
+  t.raises(function() causal_map.new(p, q, { columns = 4, every = 2 }) end, "got both")
   t.raises(function() causal_map.new(p, p) end, "two steppers")
 end)
 

@@ -26,6 +26,7 @@ local more = {
   gridworld = { { view = 7, occlusion = 0, cue_steps = 3, step_reward = -0.125 } },
   mystery_path = { { level = "easy" }, { observation = "pixels", level = "easy" } },
   mystery_path_grid = { { level = "easy", visual_feedback = "no", reward_fall_off = -0.3 } },
+  mystery_path_endless = { { observation = "pixels" } }, mortar_mayhem_endless = { { observation = "pixels" } },
   memory_maze = { { size = 13, levels = 5, cue_frames = 2, minimap = 1, randomize_colors = 1 },
     { mode = "continuous", observation = "vector", actions = 4, view = 5 } },
   repeat_previous = { { level = "hard" } }, repeat_first = { { decks = 2 } }, autoencode = { { decks = 3 } },

@@ -290,7 +290,8 @@ local wide = {
   dpfp = { { hint = { options = { nu = 3 } }, D = 40, rest = { 30 } } }, fourier = { { hint = {}, M = 70, rest = { 30 } } },
   favor_logits = { { hint = {}, T = 20, B = 3, H = 2, D = 33, M = 70 } },
   favor_features = { { hint = {}, T = 20, B = 3, H = 2, M = 70 } },
-  grad_norm = { { hint = {}, rest = { 90, 101 } } }, adam = { { hint = { positive = "hyper v norm" }, rest = { 90, 101 } } },
+  grad_norm = { { hint = {}, rest = { 90, 101 } } }, adam = { { hint = { positive = "hyper v norm" }, rest = { 90, 101 } },
+    { hint = { positive = "hyper v norm", options = { rectified = 1 } }, rest = { 90, 101 } } },
 }
 
 local function of_five_heads(case)

@@ -61,6 +61,16 @@ t.test("gpu: updates by PPO are the CPU's", function()
   compare(trained("learner=ppo" .. there, "ppo-gpu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
 end)
 
+cores.mingru = "core=mingru core.d_model=6 core.n_layers=2"
+for _, learner in ipairs { "a2c", "ppo" } do
+  for _, name in ipairs { "agalite", "mingru" } do
+    t.test(("gpu: exact credit by %s, %s, is the CPU's"):format(learner, name), function()
+      local words = ("learner=%s credit=exact steps=90 corridor=9 %s"):format(learner, cores[name])
+      compare(trained(words .. there, learner .. name .. "-exact-gpu"), trained(words, learner .. name .. "-exact-cpu"), 2e-5)
+    end)
+  end
+end
+
 t.test("gpu: normalised observations and rewards are the CPU's", function()
   for _, learner in ipairs { "a2c", "ppo" } do
     local words = ("learner=%s norm_obs=1 norm_reward=1 num_steps=12 steps=72"):format(learner)

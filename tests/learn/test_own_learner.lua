@@ -217,7 +217,7 @@ t.test("learner= is a setting of the training scripts, with the settings of the 
   fine "run noisy_cartpole quick=1 learner=a2c steps=2048 run=a2c"
   config = files.read(dir .. "/a2c/config.json")
   t.ok(config:find('"learner": "a2c"', 1, true) and not config:find '"epochs"' and not config:find '"clip"', config)
-  refused("run noisy_cartpole learner=a2c epochs=4", "epochs is a setting of ppo, and the learner of this run is a2c")
+  refused("run noisy_cartpole learner=a2c epochs=4", "epochs is a setting of ppo and pqn, and the learner of this run is a2c")
   refused("run tmaze eval_every=4", "eval_every is a setting of supervised, and the learner of this run is a2c")
   refused("run tmaze learner=pp", "unknown learner 'pp'; did you mean 'ppo'")
   refused("sweep tmaze learner=a2c,pp estimate=0", "unknown learner 'pp'")

@@ -60,7 +60,7 @@ t.test("settings go where they belong, and what is misspelt is found", function(
   refused("run train env.corridr=3", "unknown setting of tmaze: 'corridr'; did you mean 'corridor'")
   refused("run train core=gruu", "did you mean 'gru'")
   refused("run train learner=poo", "unknown learner 'poo'; did you mean 'ppo'")
-  refused("run train epochs=3", "epochs is a setting of ppo, and the learner of this run is a2c")
+  refused("run train epochs=3", "epochs is a setting of ppo and pqn, and the learner of this run is a2c")
   local help = fine "run train --help learner=ppo"
   t.ok(help:find("any environment, core and learner, without a script", 1, true) and help:find "\n  env +tmaze" and help:find "\n  clip +0.2", help)
 end)

@@ -281,6 +281,28 @@ t.test("one-factor features begin as flax's lecun_normal: variance 1/fan_in, not
   end
 end)
 
+t.test("s5 begins with the eigenvalues and eigenvectors of the normal part of HiPPO-LegS", function()
+  local N = 6
+  local omega, V_re, V_im = require("mneme.models.layers.hippo")(N)
+  local dict = core.new("s5", { n_layers = 1, d_model = 4, d_state = N }):state_dict()
+  local function S(i, j) return i == j and -0.5 or (i < j and 0.5 or -0.5) * math.sqrt((2 * i + 1) * (2 * j + 1)) end
+  for k = 0, N - 1 do
+    t.near(dict["layers.0.s5.Lambda_im"]:data()[k], omega[k + 1], 1e-5)
+    local re, im = V_re:data() + k * 2 * N, V_im:data() + k * 2 * N
+    for i = 0, 2 * N - 1 do                            -- S v = (-1/2 + i omega) v
+      local got_re, got_im = 0, 0
+      for j = 0, 2 * N - 1 do got_re, got_im = got_re + S(i, j) * re[j], got_im + S(i, j) * im[j] end
+      t.near(got_re, -0.5 * re[i] - omega[k + 1] * im[i], 1e-5)
+      t.near(got_im, -0.5 * im[i] + omega[k + 1] * re[i], 1e-5)
+    end
+    for other = 0, k do
+      local dot = 0
+      for j = 0, 2 * N - 1 do dot = dot + re[j] * V_re:data()[other * 2 * N + j] + im[j] * V_im:data()[other * 2 * N + j] end
+      t.near(dot, other == k and 1 or 0, 1e-6)
+    end
+  end
+end)
+
 t.test("initial values depend on the seed, and on nothing else", function()
   for _, name in ipairs(registry.names "cores") do
     local function numbers(seed)

@@ -179,7 +179,8 @@ t.test("a warning before training where the start cannot reach, and none where i
   t.ok(warning("gtrxl", 60, { memory = 25, n_layers = 2 }):find("acts on the last 50 steps at most, and the corridor is 60", 1, true))
   t.ok(not warning("gtrxl", 60, { memory = 25, n_layers = 2, sees = "rollout" }) and not warning("gtrxl", 50, { memory = 25, n_layers = 2 }))
   t.ok(not warning("feedforward", 60) and not warning("rmt", 60))
-  for env, words in pairs { repeat_first = "51 steps", repeat_previous = "3 steps", autoencode = "104 steps", selective_copy = "20 steps" } do
+  for env, words in pairs { repeat_first = "51 steps", repeat_previous = "3 steps", autoencode = "104 steps", selective_copy = "20 steps",
+    tmaze_passive = "is 100", tmaze_active = "101 steps", memory_chain = "19 steps" } do
     local steps, text = mn.env(env):horizon()
     t.ok(steps and text:find(words, 1, true), env)
   end

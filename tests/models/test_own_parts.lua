@@ -228,7 +228,7 @@ t.test("what an environment cannot be is said, with the ways out", function()
       return mn.env(spec)
     end
   end
-  for _, observation in ipairs { { image = { 7, 7, 3 }, vector = { 4 } }, { { 7, 7, 3 }, { 4 } } } do
+  for _, observation in ipairs { { image = { part = { 7, 7, 3 } } }, { { 7, 7, 3 }, { 4 } } } do
     t.fails(env { observation = observation, actions = 3 })
   end
   for _, actions in ipairs { { 5, 3 }, { { "a", "b" }, { "c" } }, { low = -1, high = 1, shape = { 1 } }, "continuous" } do

@@ -1,5 +1,5 @@
 -- test_python.lua -- the environments as Gymnasium's, and what is exported for PyTorch and NumPy: the tests of
--- bindings/python, run by pytest in an environment of their own.
+-- bindings/python and bindings/contract, run by pytest in an environment of their own.
 -- MNEME_PYTHON names a Python that has what they need (PyTorch, too, which else is left out).
 local t = require "tests.harness"
 local shell = require "tests.support.shell"
@@ -10,10 +10,10 @@ local python, why = require("tests.support.python")()
 local said, status, left_out = "", 1, nil
 if python then
   said, status = shell.run(root .. "bindings/python",
-    ("MNEME_BUILD='%s' MNEME_LIBRARY='%s/libmneme.so' '%s' -m pytest -q -rs -p no:cacheprovider tests"):format(build, build, python))
+    ("MNEME_BUILD='%s' MNEME_LIBRARY='%s/libmneme.so' '%s' -m pytest -q -rs -p no:cacheprovider tests ../contract/tests"):format(build, build, python))
   left_out = said:match "SKIPPED ([^\n]*)"
 end
-t.test("python: environments pass Gymnasium's checker, and the other tests of bindings/python", function()
+t.test("python: environments pass Gymnasium's checker, and the other tests of bindings", function()
   if not python then t.skip(why) end
   t.ok(status == 0 and tonumber(said:match "(%d+) passed" or 0) > 40, said)
 end)

@@ -20,6 +20,8 @@ local corners = {
   { "galite", decay = "joint", gate = "elementwise", feature = "outer_elu1", flow = "postnorm", den_clamp = 0.1 },
   { "gated_deltanet", flow = "gtrxl", expand_v = 2, conv_size = 2 },
   { "mingru", space = "log" },
+  { "rtu", linear = false, act = "tanh" },
+  { "s5", discretisation = "bilinear", glu = "full_glu" },
   { "galite", update = "delta", feature = "elu1", nu = 2, flow = "residual" },
   { "galite", update = "delta", feature = "outer_elu1", query = "double", normalise = false },
   { "galite", update = "fastweight", feature = "outer_elu1", flow = "postnorm" },

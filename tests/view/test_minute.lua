@@ -1,8 +1,11 @@
 -- test_minute.lua -- the walk from "it failed" to "this head lost the cue" with real clicks: the program in a window under Xvfb, xdotool,
 -- and next to it the same viewer without a window, which says where things are and what the window has to show after each step.
--- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME records the walk with ffmpeg, at the pace of a person.
+-- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME makes a film of the walk, at the pace of a person, from that viewer: no window, so that
+-- a busy machine makes the same film.
 local ffi = require "ffi"
+local engine = require "mneme.base.engine"
 local t = require "tests.harness"
+local keyboard = require "mneme.insight.view.action_keys"
 local xvfb = require "tests.support.xvfb"
 local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
@@ -15,6 +18,7 @@ local W, H, SCALE = 1280, 800, 1
 if record then W, H, SCALE = 800, 620, 1.25 end        -- as wide as a page of documentation, so that letters stay as large as they are
 recorded_run = recorded_run and shell.absolute(recorded_run)
 local folder = shell.folder()
+local FPS, C = 8, engine.C
 
 -- The share of pixels that are alike.
 local function likeness(a, b)
@@ -49,23 +53,54 @@ local function twin_of(words)
   return twin
 end
 
--- Both at once: what is done to the window is done to its twin, and then both show the same.
-local function walk_of(screen, at, twin)
+-- A pointer on a picture: an arrow, white with a dark edge, its tip at x, y.
+local function with_pointer(pixels, x, y)
+  local to = ffi.cast("uint8_t *", pixels)
+  for row = 0, 17 do
+    local wide = row < 13 and row * 0.7 or (17 - row) * 0.7
+    for column = 0, math.floor(wide) do
+      local px, py = math.floor(x) + column, math.floor(y) + row
+      if px < W and py < H then
+        local edge = column == 0 or column + 1 > wide or row == 17
+        for k = 0, 2 do to[4 * (py * W + px) + k] = edge and 0 or 255 end
+      end
+    end
+  end
+end
+
+-- The film: what the twin shows, with a pointer.
+local function film_of(twin)
+  local movie = record and engine.check(C.mn_movie_new(engine.ctx, record, W, H, FPS))
+  local film = { at = { W / 2, H / 2 } }
+  function film.add(seconds)
+    if not movie then return end
+    local pixels = ffi.new("uint8_t[?]", W * H * 4)
+    ffi.copy(pixels, (twin.paint()), W * H * 4)
+    with_pointer(pixels, film.at[1], film.at[2])
+    for _ = 1, math.max(1, seconds * FPS) do engine.check(C.mn_movie_add(movie, pixels)) end
+  end
+  function film.finish()
+    if movie then engine.check(C.mn_movie_end(movie)) C.mn_movie_free(movie) end
+  end
+  return film
+end
+
+-- Both at once: what is done to the window is done to its twin, and then both show the same.  A film has no window.
+local function walk_of(screen, at, twin, film)
   local walk = {}
-  local function pause(seconds) if record then os.execute("sleep " .. seconds) end end
   function walk.alike(what)
     twin.settle()
-    xvfb.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end)
-    pause(1)
+    if screen then xvfb.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end) end
+    film.add(1.5)
   end
   local function move(x, y)
-    local from, path = walk.from or { W / 2, H / 2 }, {}
-    for i = record and 1 or 12, 12 do
-      path[#path + 1] = ("mousemove %d %d"):format(at.x + from[1] + (x - from[1]) * i / 12, at.y + from[2] + (y - from[2]) * i / 12)
+    if screen then screen:xdotool(("mousemove %d %d"):format(at.x + x, at.y + y)) end
+    local from = film.at
+    for i = record and 1 or 6, 6 do
+      film.at = { from[1] + (x - from[1]) * i / 6, from[2] + (y - from[2]) * i / 6 }
+      twin.v:pointer("move", film.at[1], film.at[2], 0, twin.clock, twin.paint)
+      film.add(0)
     end
-    screen:xdotool(table.concat(path, " sleep 0.03 "))
-    walk.from = { x, y }
-    twin.v:pointer("move", x, y, 0, twin.clock, twin.paint)
   end
   function walk.hover(x, y, what)
     move(x, y)
@@ -74,36 +109,37 @@ local function walk_of(screen, at, twin)
   function walk.click(x, y, what, button)
     x, y = math.floor(x), math.floor(y)
     move(x, y)
-    pause(0.3)
-    screen:click(at, x, y, button)
+    film.add(0.3)
+    if screen then screen:click(at, x, y, button) end
     twin.v:pointer("press", x, y, button or 1, twin.clock, twin.paint)
     twin.v:pointer("release", x, y, button or 1, twin.clock, twin.paint)
     walk.alike(what)
   end
   function walk.key(name, code, what)
-    screen:keys(name)
+    if screen then screen:keys(name) end
     twin.v:key(code, twin.clock, twin.paint)
     walk.alike(what)
+  end
+  -- The window plays for a moment; in the film the episode is played.
+  function walk.play()
+    if screen then
+      screen:keys "space"
+      os.execute "sleep 0.1"
+      screen:keys "Home"
+    end
+    twin.v:key(260, twin.clock, twin.paint)
+    for _ = 1, record and 12 or 0 do
+      film.add(0)
+      twin.v:key(keyboard.RIGHT, twin.clock, twin.paint)
+    end
   end
   return walk
 end
 
--- ffmpeg, filming the screen until the function it returns is called.
-local function film()
-  if not record then return function() end end
-  local path = folder .. "/film.mkv"
-  local pid = io.popen(("ffmpeg -loglevel error -y -f x11grab -framerate 8 -video_size %dx%d -i %s -c:v libx264 -qp 0 -preset ultrafast %s & echo $!")
-    :format(W, H, os.getenv "DISPLAY", path)):read "*l"
-  return function()
-    os.execute("kill -INT " .. pid .. "; sleep 3")
-    os.execute(("ffmpeg -loglevel error -y -i %s -vf 'fps=4,split[a][b];[a]palettegen=max_colors=48:stats_mode=full[p];"
-      .. "[b][p]paletteuse=dither=none:diff_mode=rectangle' '%s'"):format(path, record))
-  end
-end
-
 t.test("a minute: a failure, where its cue was lost, the cell's counterfactual and its effect, another checkpoint, a video (Xvfb)", function()
-  local screen, missing = xvfb.start(W, H)
-  if not screen then t.skip(missing) end
+  local screen, missing
+  if not record then screen, missing = xvfb.start(W, H) end
+  if missing then t.skip(missing) end
   local run = recorded_run
   if not run then
     local said, status = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=60000 stop_score=0.8 num_steps=64 "
@@ -117,16 +153,17 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
   local ok, why = pcall(function()
     local twin = twin_of(words)
     twin.settle()
-    os.execute(("cd '%s' && { %s view %s > said 2>&1; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
-    local at = screen:window "Mneme"
-    t.eq(at.w, W) t.eq(at.h, H)
-    if record then os.execute "xsetroot -cursor_name left_ptr" end
-    local walk = walk_of(screen, at, twin)
-    screen:keys "space"
-    screen:keys "Home"
+    local film, at = film_of(twin), nil
+    if screen then
+      os.execute(("cd '%s' && { %s view %s > said 2>&1; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
+      at = screen:window "Mneme"
+      t.eq(at.w, W) t.eq(at.h, H)
+      screen:keys "space"
+      screen:keys "Home"
+    end
+    local walk = walk_of(screen, at, twin, film)
     twin.v:key(260, twin.clock, twin.paint)
     walk.hover(600, 10, "its first page, with the strip")
-    local cut = film()
 
     -- a red square of the strip
     local failed
@@ -136,9 +173,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     walk.click(x, y, "the episode that failed, with its seed and return at the pointer")
     t.eq(twin.v:frame(1).episode, failed.episode)
     t.ok(twin.v.tip:find("episode " .. failed.episode, 1, true) and twin.v.tip:find "seed" and twin.v.tip:find "return", twin.v.tip)
-    screen:keys "space"                                      -- the window plays; its twin stands
-    os.execute(record and "sleep 1.5" or "sleep 0.1")
-    screen:keys "Home"
+    walk.play()
     walk.key("End", 261, "its end")
     x, y = viewer_rig.spot_of_key "b"
     walk.click(x, y, "the failure and a success side by side")
@@ -184,16 +219,17 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     walk.key("bracketright", ("]"):byte(), "the next checkpoint")
     t.ok(twin.v:source().steps > begin)
     walk.key("End", 261, "how far the cue is known now")
+    film.finish()
+    if not screen then return end
     screen:keys "v"
-    os.execute(record and "sleep 2" or "sleep 0.3")
+    os.execute "sleep 0.3"
     screen:keys "v"
     xvfb.wait("the video", function() return (shell.run(folder, "ls mneme-*.mp4 mneme-*.gif 2>/dev/null") or ""):find "mneme" end)
-    cut()
     screen:close(at)
     xvfb.wait("the program to end", function() return files.is_file(folder .. "/status") end)
     t.eq(files.read(folder .. "/status"), "0\n")
   end)
-  screen:stop()
+  if screen then screen:stop() end
   if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
 end)
 

@@ -116,11 +116,11 @@ static void draw_map(const craftax *w, mn_canvas *c, float x, float y, float siz
 }
 
 static void draw_needs(const craftax *w, mn_canvas *c, float x, float y) {
-  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), need_colour(HEALTH_COLOUR), x, y);
-  draw_need(c, "food", w->food, most_food(w), need_colour(FOOD_COLOUR), x, y + 0.4f);
-  draw_need(c, "drink", w->drink, most_food(w), need_colour(DRINK_COLOUR), x, y + 0.8f);
-  draw_need(c, "energy", w->energy, most_food(w), need_colour(ENERGY_COLOUR), x, y + 1.2f);
-  draw_need(c, "mana", w->mana, most_mana(w), need_colour(MANA_COLOUR), x, y + 1.6f);
+  draw_need(c, "health", (int)(w->health + 0.99f), most_health(w), need_colour(HEALTH_COLOUR), x, y, 0.32f);
+  draw_need(c, "food", w->food, most_food(w), need_colour(FOOD_COLOUR), x, y + 0.4f, 0.32f);
+  draw_need(c, "drink", w->drink, most_food(w), need_colour(DRINK_COLOUR), x, y + 0.8f, 0.32f);
+  draw_need(c, "energy", w->energy, most_food(w), need_colour(ENERGY_COLOUR), x, y + 1.2f, 0.32f);
+  draw_need(c, "mana", w->mana, most_mana(w), need_colour(MANA_COLOUR), x, y + 1.6f, 0.32f);
 }
 
 static void draw_grade(mn_canvas *c, const char *grade, int magic, const char *name, float x, float y) {
@@ -147,9 +147,9 @@ static void draw_items(const craftax *w, mn_canvas *c, bool tall, float x, float
   const int column = tall ? 6 : 4;
   const float flask = tall ? x : x + 5.7f, flasks = tall ? y + 2.8f : y, tools = tall ? x : x + 9, at_tools = tall ? y + 4.2f : y;
   for (int i = 0; i < ITEMS; i++)
-    draw_count(c, w->has[i], name[i], x + (tall ? 2.2f : 1.9f) * (float)(i / column), y + 0.3f + 0.4f * (float)(i % column));
+    draw_count(c, w->has[i], name[i], x + (tall ? 2.2f : 1.9f) * (float)(i / column), y + 0.3f + 0.4f * (float)(i % column), 0.32f);
   for (int i = 0; i < POTIONS; i++)
-    draw_count(c, w->potion[i], potion[i], flask + (tall ? 2.2f : 1.5f) * (float)(i / 3), flasks + 0.3f + 0.4f * (float)(i % 3));
+    draw_count(c, w->potion[i], potion[i], flask + (tall ? 2.2f : 1.5f) * (float)(i / 3), flasks + 0.3f + 0.4f * (float)(i % 3), 0.32f);
   draw_grade(c, tool[w->pickaxe], 0, "pickaxe", tools, at_tools + 0.3f);
   draw_grade(c, tool[w->sword], w->sword_magic, "sword", tools, at_tools + 0.7f);
   draw_grade(c, w->bow ? "a " : "", w->bow_magic, "bow", tools, at_tools + 1.1f);

@@ -4,6 +4,8 @@
 #include "worlds/craftax_draw.h"
 #include "world.h"
 
+#define SMALL 0.435f           /* letters of the page: 9 pixels in a window of 640 x 480 */
+
 static bool in_view(const craftax_classic *w, int row, int col) {
   return absolute(row - w->row) <= ROWS / 2 && absolute(col - w->col) <= COLS / 2;
 }
@@ -40,40 +42,39 @@ static void draw_map(const craftax_classic *w, mn_canvas *c, float x, float y, f
   draw_pixels(c, rgb, SIDE, w->row, w->col, ROWS, COLS, x, y, size);
 }
 
-static void draw_items(const craftax_classic *w, mn_canvas *c, float x, float y) {
+static void draw_items(const craftax_classic *w, mn_canvas *c, float x, float y, float size) {
   static const char *const name[ITEMS] = { "wood", "stone", "coal", "iron", "diamond", "sapling", "wood pickaxe", "stone pickaxe",
                                            "iron pickaxe", "wood sword", "stone sword", "iron sword" };
-  for (int i = 0; i < ITEMS; i++) draw_count(c, w->item[i], name[i], x + (i < 6 ? 0 : 2.1f), y + 0.32f + 0.42f * (float)(i % 6));
+  for (int i = 0; i < ITEMS; i++) draw_count(c, w->item[i], name[i], x + (i < 6 ? 0 : 6.56f * size), y + 0.32f + (0.1f + size) * (float)(i % 6), size);
 }
 
-/* Each achievement is a stone that lights up. */
+/* Each achievement is a stone that lights up; its name can be read in a window of 640 x 480. */
 static void draw_wall(const craftax_classic *w, mn_canvas *c, float x, float y) {
   static const char *const name[ACHIEVEMENTS] = {
-    "collect wood", "place table", "eat cow", "collect sapling", "drink", "wood pickaxe", "wood sword", "place plant", "defeat zombie",
-    "collect stone", "place stone", "eat plant", "defeat skeleton", "stone pickaxe", "stone sword", "wake up", "place furnace",
-    "collect coal", "collect iron", "collect diamond", "iron pickaxe", "iron sword" };
+    "wood", "table", "eat cow", "sapling", "drink", "wood pickaxe", "wood sword", "place plant", "zombie", "stone", "place stone",
+    "eat plant", "skeleton", "stone pickaxe", "stone sword", "wake up", "furnace", "coal", "iron", "diamond", "iron pickaxe", "iron sword" };
   for (int i = 0; i < ACHIEVEMENTS; i++)
-    draw_stone(c, w->achievements >> i & 1, 0xFFC857FF, name[i], x + 2.75f * (float)(i % 6), y + 0.62f * (float)(i / 6), 2.65f, 0.54f);
+    draw_stone(c, w->achievements >> i & 1, 0xFFC857FF, name[i], x + 3.3f * (float)(i % 5), y + 0.83f * (float)(i / 5), 3.2f, 0.75f);
 }
 
-static void draw_needs(const craftax_classic *w, mn_canvas *c) {
-  draw_need(c, "health", w->health, 9, need_colour(HEALTH_COLOUR), 0, 7.3f);
-  draw_need(c, "food", w->food, 9, need_colour(FOOD_COLOUR), 0, 7.8f);
-  draw_need(c, "drink", w->drink, 9, need_colour(DRINK_COLOUR), 0, 8.3f);
-  draw_need(c, "energy", w->energy, 9, need_colour(ENERGY_COLOUR), 0, 8.8f);
+static void draw_needs(const craftax_classic *w, mn_canvas *c, float size) {
+  draw_need(c, "health", w->health, 9, need_colour(HEALTH_COLOUR), 0, 7.3f, size);
+  draw_need(c, "food", w->food, 9, need_colour(FOOD_COLOUR), 0, 7.8f, size);
+  draw_need(c, "drink", w->drink, 9, need_colour(DRINK_COLOUR), 0, 8.3f, size);
+  draw_need(c, "energy", w->energy, 9, need_colour(ENERGY_COLOUR), 0, 8.8f, size);
 }
 
 static void draw(const craftax_classic *w, const mn_io *io, mn_canvas *c) {
   const float light = ((const shared *)io->shared)->light[w->steps];
-  draw_ground(c, 16.4f, 12.5f);
+  draw_ground(c, 16.4f, 14.7f);
   draw_view(w, light, c);
   draw_map(w, c, 9.3f, 0, 7);
-  draw_needs(w, c);
+  draw_needs(w, c, SMALL);
   char text[64];
   snprintf(text, sizeof text, "%s, step %d%s", light < 0.4f ? "night" : "day", w->steps, w->sleeping ? ", asleep" : "");
-  mn_canvas_text(c, PALE, 0, 9.64f, 0.34f, text);
-  draw_items(w, c, 4.9f, 7.25f);
-  draw_wall(w, c, 0, 10.1f);
+  mn_canvas_text(c, PALE, 0, 9.64f, SMALL, text);
+  draw_items(w, c, 5.9f, 7.25f, SMALL);
+  draw_wall(w, c, 0, 10.5f);
 }
 
 /* A mob of an observation, in the next slot. */
@@ -107,7 +108,7 @@ static void see(const mn_io *io, mn_canvas *c) {
   draw_view(&w, at[8], c);
   for (int i = 0; i < ROWS * COLS; i++)
     if (obs[i * CELL + BLOCKS + 3] > 0) mn_canvas_add(c, MN_DISC, 0xFFFFFFFF, (float)(i % COLS) + 0.5f, (float)(i / COLS) + 0.5f, 0.15f, 0);
-  draw_needs(&w, c);
-  draw_items(&w, c, 3.9f, 7.25f);
+  draw_needs(&w, c, 0.32f);
+  draw_items(&w, c, 3.9f, 7.25f, 0.32f);
 }
 #endif

@@ -190,7 +190,7 @@ function eval.run(o)
   for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
   table.sort(settings)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
-  print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, o.greedy and ", greedy" or "",
+  print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, p:how_chosen(),
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
   local guess = out.scored and reference.text(p.env.reference)
   if not out.scored then print "score   not declared"

@@ -64,7 +64,8 @@ local function about_agent(agent, env, info)
       reward = n.norm_reward and "r / sqrt(normalise.return.var + epsilon), within +- clip_reward (0: no clipping)" or nil }
   end
   local space, groups, previous = env.observation_space, {}, json.array {}
-  for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n } end
+  for i, group in ipairs(space.groups or {}) do groups[i] = { name = group.name, from = group.from, n = group.n, kind = group.kind, codes = group.codes,
+      shape = group.shape and json.array { unpack(group.shape) } } end
   if agent.previous.action then previous[1] = env.action_space.kind == "box" and "action: as it was drawn, zeros where an episode begins"
     or "action: one-hot, zeros where an episode begins" end
   if agent.previous.reward then previous[#previous + 1] = "reward: normalised, 0 where an episode begins" end
@@ -76,13 +77,13 @@ local function about_agent(agent, env, info)
       names = json.array { unpack(env.action_space.names) } }, distribution = info.distribution, normalise = normalise, torso = torso,
       torso_options = info.torso,
     previous = previous, core = export.about_core(agent.core), actor = layout.describe(agent.module.children[3][2]),
-      critic = layout.describe(agent.module.children[4][2]),
+      critic = agent.module.children[4] and layout.describe(agent.module.children[4][2]),
     memory = info.memory }
 end
 
 -- Whether functions of the script compute a part that no name describes.
 local function of_code(about, info)
-  local own = layout.has_code(about.actor) or layout.has_code(about.critic) or not about.torso.name and layout.has_code(about.torso)
+  local own = layout.has_code(about.actor) or (about.critic and layout.has_code(about.critic)) or not about.torso.name and layout.has_code(about.torso)
   return own or info.own_words ~= nil or not files.is_file(registry.library .. "cores/" .. about.core.name .. ".lua")
 end
 

@@ -47,7 +47,7 @@ Topics are commands and their settings, cores, environments, ops, experiments, s
 local usual = {
   core = "the agent's core, and its settings (mneme list cores)", num_envs = "environments that are stepped together",
   hidden = "hidden units of the policy and value heads", previous = "inputs besides the observation: the last action, reward, both or none",
-  learner = "how it learns: a2c, ppo, or one of your own (mneme list learners)", env = "the environment (mneme list envs)",
+  learner = "how it learns: a2c, ppo, pqn, stream, or one of your own (mneme list learners)", env = "the environment (mneme list envs)",
   attention = "how tokens attend to each other (mneme list attentions)", d_embed = "width of the tokens' embedding",
   episodes = "episodes that are played", corridor = "cells from the cue to the junction",
 }

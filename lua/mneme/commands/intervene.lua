@@ -137,7 +137,7 @@ function intervene.run(o)
     texts[i] = interventions.text(spec)
     if spec.done < #cases then texts[i] = ("%s (applied in %d episodes)"):format(texts[i], spec.done) end
   end
-  print(("%s at %.0f steps, %d episodes%s: %s at step %d"):format(o.folder, p.steps, #cases, o.greedy and ", greedy" or "",
+  print(("%s at %.0f steps, %d episodes%s: %s at step %d"):format(o.folder, p.steps, #cases, p:how_chosen(),
     table.concat(texts, ", "), made.specs[1].at))
   io.stdout:write(intervene.report(cases, made.specs[1].at))
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end

@@ -211,7 +211,7 @@ local function measure(o, env, checkpoint, steps, test)
   end
   local result, env_of = map:view(), map.carrier.env
   result.what = memory_story.what(env_of)
-  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs }, nil           -- their memory, before the next one's
+  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs, chosen = map.carrier:how_chosen() }, nil           -- their memory, before the next one's
   return result
 end
 
@@ -226,7 +226,7 @@ local function measure_all(o, env, which)
     steps, o.measure = map.steps, map.measure
     if i == #which then
       print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
-        o.episodes == 1 and "" or "s", o.greedy and ", greedy" or "", baseline(map), result.value,
+        o.episodes == 1 and "" or "s", map.carrier.chosen, baseline(map), result.value,
         map.test_of == "hold" and "keeps what it holds" or "is erased"))
       io.stdout:write(where.report(result))
     end

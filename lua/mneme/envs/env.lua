@@ -21,7 +21,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field id string "tmaze-v0"
 ---@field settings table every setting with its value; num_envs, seed and time_limit among them
 ---@field defaults table? the default values of the parameters
----@field shape integer[] of one observation; dtype, codes and groups as in Env's observation_space
+---@field shape integer[] of one observation; dtype, codes, groups and parts as in Env's observation_space
 ---@field actions Space what an agent may do: spaces.lua
 ---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
@@ -45,7 +45,8 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settings table all settings and their values: parameters, num_envs, seed, time_limit
 ---@field defaults table the default values of the parameters
 ---@field observation_space table of one environment: shape = {...}; dtype = "f32"|"u8"; codes = n if each u8 value is
----  one of n codes 0 .. n-1, nil if it is an intensity; groups = ObservationGroup[]: what its numbers are, {} where nothing is declared
+---  one of n codes 0 .. n-1, nil if it is an intensity; groups = ObservationGroup[]: what its numbers are, {} where nothing is declared;
+---  parts = ObservationPart[]: the same, where an observation is several arrays in one row (observation_parts.lua); else nil
 ---@field action_space Space { kind, size, n = number of actions of a discrete one, names = {...} }: see spaces.lua
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
@@ -121,7 +122,7 @@ function envs.new(name, settings)
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
-    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups },
+    observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups, parts = world.parts },
     action_space = world.actions, rules = world.rules, reference = world.reference,
     settable = world.settable, to_know = world.to_know, needs = world.needs, outcomes = world.outcomes or {} }, Env)
 end
@@ -400,6 +401,15 @@ function Env:set(i, name, value, obs)
     obs = p.obs + index_of(self, i) * (t.obs:size() / self.num_envs)
   end
   return world:set(index_of(self, i), name, value, obs)
+end
+
+---Is an action allowed where this is observed?
+---@param obs ffi.cdata* one observation
+---@param action integer|number[]
+---@return boolean
+function Env:allows(obs, action)
+  local mask = (self.observation_space.parts or {}).mask
+  return not mask or type(action) ~= "number" or obs[mask.from + action] > 0
 end
 
 ---Draw one environment, in its own units.

@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
+local observation_parts = require "mneme.envs.observation_parts"
 local scripted = require "mneme.envs.scripted"
 local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
@@ -26,9 +27,8 @@ world.__index = world
 local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
-local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", infos = "string",
-  codes = "number",
-  keys = "string", channels = "string", kwargs = "table" }
+local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", mask = "string",
+  infos = "string", codes = "number", keys = "string", channels = "string", kwargs = "table" }
 
 -- The settings, and the keyword arguments among them.
 local function read_settings(what, given)
@@ -120,7 +120,8 @@ local function start(self)
     tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs,
       num_envs = self.begins[w + 1] - self.begins[w],
       first = self.begins[w], all = s.num_envs,
-      time_limit = s.time_limit, score = s.score, infos = self.infos, codes = s.codes, channels = s.channels, keys = s.keys and words(s.keys) or nil } })
+      time_limit = s.time_limit, score = s.score, mask = s.mask, infos = self.infos, codes = s.codes,
+      channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
   for w = 0, n - 1 do
@@ -156,11 +157,13 @@ local function share(self)
 end
 
 ---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by
----sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  Actions are discrete, several whole numbers
+---sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  A picture with other parts beside it is several
+---arrays (observation_parts.lua), Discrete and MultiDiscrete as codes.  Actions are discrete, several whole numbers
 ---(MultiDiscrete, MultiBinary), or floats (Box), also those of a Dict or Tuple of one kind.
 ---@param name string "gym:ID" of gymnasium.make, "gym:MODULE:ID" imports the module first, "gym:MODULE:CLASS", "gym:FILE.py:CLASS"
 ---@param given table num_envs = 8, seed = 1, time_limit (steps; 0: none; nil: its own), workers (processes; the processors), timeout = 60 seconds
 ---  for a step, score = "NAME" of the info that is an episode's score (0..1), infos = "NAME,NAME" that are logged,
+---  mask = "NAME" of a part of the observation, of an info, or of a method, that says which actions are allowed,
 ---  keys = "NAME,NAME" of a Dict, codes, channels = "first"|"last";
 ---  every other setting is a keyword argument, and kwargs = { ... } holds those of these names
 ---@return World
@@ -190,7 +193,8 @@ local function new(name, given)
   self.codes = type(about.codes) == "number" and about.codes or nil
   self.size, settings.time_limit = tables.product(self.shape), about.time_limit
   self.obs_bytes = self.size * dtypes[self.dtype].bytes
-  self.groups = native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
+  self.parts = about.arrays[1] and observation_parts.place(about.arrays) or nil
+  self.groups = self.parts or native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
   share(self)
   self:seed(settings.seed)
   return self

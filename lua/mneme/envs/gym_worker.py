@@ -22,7 +22,7 @@ import zlib
 
 sys.path.pop(0)                                    # this file's folder
 sys.dont_write_bytecode = True
-LEAST_SIDE, MOST_NUMBERS = 16, 32                  # of a picture, in pixels; of an action
+LEAST_SIDE, MOST_NUMBERS, MOST_CODES = 16, 32, 2**20     # of a picture, in pixels; of an action; of a part beside a picture
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU", "PWR"):     # Mneme decides; processes that an environment starts get their own
     signal.signal(getattr(signal, "SIG" + name), lambda *_: None)
 
@@ -110,12 +110,16 @@ def picture_of(space, channels):
 
 
 class View:
-    """One array of an observation: u8 pictures, u8 codes, or f32 numbers."""
+    """One array of an observation: a u8 picture, u8 codes, or f32 numbers; a picture with others beside it: several arrays in a row of f32."""
 
-    def __init__(self, space, o):
+    def __init__(self, space, o, actions=None):
         found, self.notes = [], []
+        self.mask, self.actions = o.get("mask"), None
         for path, leaf in leaves(space):
             name = name_of(path)
+            if name == self.mask:
+                self.mask = path
+                continue
             if o.get("keys") and name not in o["keys"]:
                 continue
             if is_text(leaf):
@@ -133,7 +137,9 @@ class View:
             raise Refused("the observation holds no numbers")
         pictures = [name for _, leaf, name in found if is_picture(leaf)]
         self.codes = o.get("codes")
-        self.parts = []
+        if self.mask and self.codes is not None:
+            raise Refused("codes and mask do not go together", "without codes, Discrete parts are codes by themselves")
+        self.parts, self.arrays = [], None
         if self.codes is not None:
             self.dtype, size = np.uint8, 0
             for path, leaf, name in found:
@@ -144,13 +150,34 @@ class View:
                 self.parts.append((path, size, size + n, ("codes", low, name)))
                 size += n
             self.shape = (size,)
-        elif pictures and len(found) == 1:
+        elif pictures and len(found) == 1 and not self.mask:
             self.dtype = np.uint8
             self.shape, axes = picture_of(found[0][1], o.get("channels"))
             self.parts.append((found[0][0], 0, int(np.prod(self.shape)), ("picture", axes, pictures[0])))
-        elif pictures:
-            raise Refused(f"the observation is the picture '{pictures[0]}' and {len(found) - 1} other part{'s' if len(found) > 2 else ''}: one picture, "
-                          "or numbers", f"keys={pictures[0]} takes the picture alone; codes=N reads integers below N as one-hots")
+        elif pictures or self.mask:
+            self.dtype, self.arrays, size = np.float32, [], 0
+            for path, leaf, name in found:
+                shape, codes, how = [int(np.prod(leaf.shape, dtype=int))], None, ("numbers", None, name)
+                if name in pictures:
+                    shape, axes = picture_of(leaf, o.get("channels"))
+                    how = ("picture", axes, name)
+                elif isinstance(leaf, (gym.spaces.Discrete, gym.spaces.MultiDiscrete)):
+                    codes = int(leaf.n) if isinstance(leaf, gym.spaces.Discrete) else int(leaf.nvec.max())
+                    how = ("below", np.ravel(getattr(leaf, "start", 0)), name)
+                if codes and codes > MOST_CODES:
+                    raise Refused(f"the observation '{name}' is one of {codes}, expected at most {MOST_CODES} beside a picture")
+                self.arrays.append({"name": name, "kind": how[0] if name in pictures else "codes" if codes else "floats",
+                                    "shape": list(map(int, shape)), **({"codes": codes} if codes else {})})
+                n = int(np.prod(shape))
+                self.parts.append((path, size, size + n, how))
+                size += n
+            if self.mask:
+                if not isinstance(actions, gym.spaces.Discrete):
+                    raise Refused(f"mask={o['mask']}: its actions are a {type(actions).__name__}, expected Discrete")
+                self.actions = slice(size, size + int(actions.n))
+                self.arrays.append({"name": "action_mask", "kind": "mask", "shape": [int(actions.n)]})
+                size += int(actions.n)
+            self.shape = (size,)
         else:
             self.dtype, size = np.float32, 0
             for path, leaf, name in found:
@@ -165,11 +192,29 @@ class View:
                 self.parts.append((path, size, size + n, how))
                 size += n
             self.shape = (size,)
-        self.observes = "" if self.dtype == np.uint8 and not self.codes else " ".join(
+        self.observes = "" if self.arrays or self.dtype == np.uint8 and not self.codes else " ".join(
             f"{how[2]}[{stop - start}]" if stop - start > 1 else how[2] for _, start, stop, how in self.parts if stop > start)
 
-    def write(self, observation, row):
+    def allowed(self, observation, info, env):
+        """Which actions are allowed: a part of the observation, an info, or what a method returns."""
+        name = self.mask
+        if isinstance(name, tuple):
+            return at(observation, name)
+        if name in info:
+            return info[name]
+        try:
+            return env.get_wrapper_attr(name)()
+        except AttributeError:
+            raise ValueError(f"mask={name}: no part of the observation, no info and no method has that name") from None
+
+    def write(self, observation, row, info=None, env=None, over=False):
         """Write an observation to row, which is flat."""
+        if self.mask:
+            mask = np.asarray(self.allowed(observation, info, env)).ravel()
+            if mask.size != self.actions.stop - self.actions.start or not np.isin(mask, (0, 1)).all() or not (over or mask.any()):
+                raise ValueError(f"mask={self.mask}: {mask.tolist()}, expected a 0 or 1 for each of {self.actions.stop - self.actions.start} actions, "
+                                 "one at least a 1")
+            row[self.actions] = mask
         for path, start, stop, (kind, about, name) in self.parts:
             x = at(observation, path) if path else observation
             if kind == "one-hot":
@@ -179,7 +224,9 @@ class View:
                 row[start:stop] = 0
                 row[start + np.asarray(x).ravel() + about] = 1
             elif kind == "picture":
-                row[:] = (x if about is None else np.transpose(x, about)).ravel()
+                row[start:stop] = (x if about is None else np.transpose(x, about)).ravel()
+            elif kind == "below":
+                row[start:stop] = np.asarray(x).ravel() - about
             elif kind == "codes":
                 x = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
                 if x.dtype != np.uint8 and not (0 <= x.min() and x.max() <= 255):
@@ -391,7 +438,7 @@ class Worker:
         for _ in range(o["num_envs"] - 1):
             self.slots.append(Slot(make(o)))
         self.numbers = range(o["first"], o["first"] + o["num_envs"])
-        self.view = View(first.observation_space, o)
+        self.view = View(first.observation_space, o, first.action_space)
         self.actions = Actions(first.action_space, first)
         self.act = self.actions.build
 
@@ -406,7 +453,8 @@ class Worker:
         if limit is None:
             limit = getattr(spec, "max_episode_steps", None) or 0
         return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
-                "observes": self.view.observes, "actions": self.actions.about, "time_limit": int(limit), "notes": self.view.notes, "packages": packages,
+                "observes": self.view.observes, "arrays": self.view.arrays or [], "actions": self.actions.about, "time_limit": int(limit),
+                "notes": self.view.notes, "packages": packages,
                 "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
 
     def share(self, bytes_, arrays):
@@ -426,8 +474,8 @@ class Worker:
     def start(self, i):
         s = self.slots[i]
         s.episode, s.actions, s.total = s.episode + 1, [], 0.0
-        observation, _ = s.env.reset(seed=s.seed())
-        self.view.write(observation, self.obs[i])
+        observation, info = s.env.reset(seed=s.seed())
+        self.view.write(observation, self.obs[i], info, s.env)
 
     def reset(self, streams):
         for i, s in enumerate(self.slots):
@@ -448,7 +496,7 @@ class Worker:
             rewards.append(reward)
             if terminated or truncated or len(s.actions) == s.limit:
                 i = len(terminations)
-                self.view.write(observation, self.final_obs[i])
+                self.view.write(observation, self.final_obs[i], info, s.env, True)
                 self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
                 for k, name in enumerate(self.o["infos"]):
                     self.info[i, k] = self.info_of(info, name)
@@ -457,7 +505,7 @@ class Worker:
                 terminations.append(bool(terminated))
                 truncations.append(not terminated)
             else:
-                write(observation, row)
+                write(observation, row, info, s.env)
                 terminations.append(False)
                 truncations.append(False)
         self.reward[:] = rewards
@@ -497,12 +545,12 @@ class Worker:
 
     def replay(self, slot, env, wanted):
         """Bring env, which slot's stream, episode and number of actions describe, to the wanted place: its last observation, or None: it is there."""
-        observation, actions = None, wanted["actions"]
+        observation, actions, self.told = None, wanted["actions"], {}
         if (tuple(wanted["stream"]), wanted["episode"]) != (tuple(slot.stream), slot.episode) or slot.actions != actions[:len(slot.actions)]:
             slot.stream, slot.episode, slot.actions, slot.total = tuple(wanted["stream"]), wanted["episode"], [], 0.0
-            observation, _ = env.reset(seed=slot.seed())
+            observation, self.told = env.reset(seed=slot.seed())
         for a in actions[len(slot.actions):]:
-            observation, reward, terminated, truncated, _ = slot.step(self.act(a))
+            observation, reward, terminated, truncated, self.told = slot.step(self.act(a))
             slot.actions.append(a)
             slot.total += float(reward)
             if terminated or truncated:
@@ -514,7 +562,7 @@ class Worker:
         s = self.slots[i]
         observation = self.replay(s, s.env, wanted)
         if observation is not None and observation is not False:
-            self.view.write(observation, self.obs[i])
+            self.view.write(observation, self.obs[i], self.told, s.env)
         if observation is False or zlib.crc32(self.obs[i].tobytes()) != wanted["seen"]:
             return {"error": "played again from its seed and actions, the episode goes otherwise: this environment is not reproducible",
                     "hint": "does it draw from another source than self.np_random, or read a clock?"}

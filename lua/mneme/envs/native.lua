@@ -357,7 +357,12 @@ local function corridor(s) return s.corridor, ("the corridor is %d"):format(s.co
 local function own_or(s, value, level) return value > 0 and value or level[s.level] end
 
 local horizons = {
-  tmaze = corridor, tmaze_bakker = corridor,
+  tmaze = corridor, tmaze_bakker = corridor, tmaze_passive = corridor,
+  tmaze_active = function(s) return s.corridor + 1, ("the cue is asked for %d steps later"):format(s.corridor + 1) end,
+  memory_chain = function(s)
+    local n = math.max(1, s.memory_length - 1)
+    return n, ("the bits are asked for %d steps later"):format(n)
+  end,
   repeat_first = function(s)
     local n = own_or(s, s.decks, decks.repeat_first) * CARDS - 1
     return n, ("the first card is asked for %d steps later"):format(n)

@@ -88,10 +88,13 @@ end
 function rehearsal.compare(env, before, after)
   local spec, a, b, action, draw = env.world.spec, rig(env), rig(env), env.action_space:room(1), 1
   local function act()
-    a.world.actions:any(action, 0, function()
-      draw = draw * 16807 % 2147483647
-      return draw / 2147483647
-    end)
+    local mask = (a.world.parts or {}).mask
+    repeat
+      a.world.actions:any(action, 0, function()
+        draw = draw * 16807 % 2147483647
+        return draw / 2147483647
+      end)
+    until not mask or a.obs[mask.from + action[0]] > 0
   end
   a.world:reset(a.obs)
   for _ = 1, before or BEFORE do

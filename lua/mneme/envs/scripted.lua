@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
 local source_files = require "mneme.base.source_files"
 local native = require "mneme.envs.native"
+local observation_parts = lazy "mneme.envs.observation_parts"
 local reference = require "mneme.envs.reference"
 local spaces = require "mneme.envs.spaces"
 local saved_tables = lazy "mneme.envs.saved_tables"
@@ -22,7 +23,7 @@ local world = {}
 world.__index = world
 
 local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
-  "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
+  "action_mask", "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
@@ -73,7 +74,7 @@ local function check_spec(spec)
       errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
     end
   end
-  for _, key in ipairs { "draw", "see", "truth", "set", "outcome" } do
+  for _, key in ipairs { "draw", "see", "truth", "set", "outcome", "action_mask" } do
     local kind = type(spec[key])
     if kind ~= "nil" and kind ~= "function" then
       errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
@@ -108,11 +109,18 @@ local function check_spec(spec)
     end
     seen[name] = true
   end
-  for _, size in pairs(#spec.observation == 0 and { {} } or spec.observation) do
+  local several = spec.observation[1] == nil and next(spec.observation) ~= nil
+  for _, size in pairs(several and {} or #spec.observation == 0 and { {} } or spec.observation) do
     if type(size) == "table" then
-      errors.usage(("env: observation is %s, expected the sizes of one tensor's axes, such as { 16 }"):format(
+      errors.usage(("env: observation is %s, expected the sizes of one array's axes, such as { 16 }, or several arrays by name"):format(
         next(spec.observation) and tables.in_words(spec.observation) or "an empty list"), next(spec.observation)
-        and "an environment observes one tensor: join the parts into a flat list, which a torso of your own slices (docs/write-an-environment.md)" or nil)
+        and "{ card = { 2, codes = 52 }, place = { 3 } } are two arrays (docs/write-an-environment.md)" or nil)
+    end
+  end
+  for _, key in ipairs(several and { "dtype", "codes", "observes" } or {}) do
+    if spec[key] ~= nil then
+      errors.usage(("env: %s says what one array is, observation has several by name"):format(key),
+        "{ card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = \"u8\" } }")
     end
   end
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
@@ -167,9 +175,9 @@ end
 
 ---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
 ---random(n) one of 1..n
----@field observation integer[]? sizes of one observation's axes
+---@field observation (integer[]|table<string, table>)? sizes of one observation's axes; or several arrays by name: observation_parts.lua
 ---@field actions (integer|string[]|Space)? how many, their names, or mn.box, mn.multi_discrete
----@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list
+---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list, or lists by name
 ---@field step (fun(self: table, action: integer|number[], random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
 ---reward, whether the episode is over, score
 ---@field draw fun(self: table, view: Canvas)?
@@ -178,6 +186,7 @@ end
 ---@field chance (number|fun(): number)? the mean score of random actions
 ---@field memoryless (number|fun(): number)? of the best policy that knows the present observation alone
 ---@field best (number|fun(): number)? of a perfect memory
+---@field action_mask (fun(self: table): boolean[]|number[])? which actions are allowed now
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
 ---@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
@@ -193,12 +202,14 @@ end
 ---@field time_limit integer? 0: none
 
 ---An environment made of Lua functions.
----  observation = {16}      sizes of one observation's axes
+---  observation = {16}      sizes of one observation's axes; or { card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = "u8" }, place = { 3 } }:
+---                          several arrays, and obs is a table of these names
 ---  actions = 4             how many, a list of their names, or mn.box { low = -1, high = 1 }, mn.multi_discrete { 3, 2 }: then step gets a list
 ---  reset = function(self, random) return obs end         self: an empty table, new for each episode
 ---  step = function(self, action, random) return obs, reward, terminated, score end
 ---  draw = function(self, view) end                        optional: the state
 ---  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
+---  action_mask = function(self) return { true, false, true } end    optional: which actions are allowed now; agents draw no other
 ---  truth = function(self) return { name = number } end    optional
 ---  chance = 0.25, memoryless = 0.5, best = 1             the mean scores of random actions, no memory, a perfect memory: what is known
 ---  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe; "action": a class that
@@ -214,10 +225,16 @@ end
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
-  local actions = action_space(name, spec.actions)
+  local actions, parts = action_space(name, spec.actions), nil
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
+  if spec.action_mask and actions.kind ~= "discrete" then
+    errors.usage(("%s: action_mask is of one choice of a few, the actions are %s"):format(name, tostring(actions)))
+  end
+  local masked, own, one = spec.action_mask and actions.n, spec.observation, spec.observation[1] ~= nil
+  if masked and one then own = { observation = { codes = spec.codes, dtype = not spec.codes and spec.dtype or nil, unpack(own) } } end
+  if masked or not one then parts, size = observation_parts.of_script(name, own, masked or nil) end
   local dtype = spec.dtype or "f32"
   if dtype ~= "f32" and dtype ~= "u8" then errors.unknown("dtype", dtype, { "f32", "u8" }) end
   if spec.codes and (dtype ~= "u8" or errors.whole(name, "codes", spec.codes, 1) > 256) then
@@ -236,12 +253,13 @@ function world.new(spec)
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = spec.observation, size = size, actions = actions, took = actions:room(1),
+    dtype = dtype, codes = spec.codes, shape = parts and { size } or spec.observation, size = size, parts = parts, one = one, row = {},
+    actions = actions, took = actions:room(1),
     words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
     to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
-  self.groups = native.groups(name, spec.observes, self, settings)
+  self.groups = parts or native.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
     ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
@@ -294,8 +312,30 @@ local function refuse_list(self, from, list)
   refuse(self, from, tables.in_words(list) .. " as the observation", ("a list of %d numbers"):format(self.size), hint)
 end
 
+-- The parts of an observation by name: with the mask of actions, of which one at least is allowed unless the episode is over.
+function world:with_mask(i, given, over)
+  if not self.parts.mask then return given end
+  local mask, some, all = ordered(self.spec.action_mask, self.envs[i].self), over, { action_mask = {} }
+  if type(mask) ~= "table" then
+    refuse(self, "action_mask", tables.in_words(mask), ("a list of %d, true or 1 for an action that is allowed"):format(self.actions.n))
+  end
+  for k, allowed in ipairs(mask) do
+    all.action_mask[k] = allowed == true and 1 or allowed == false and 0 or allowed
+    some = some or all.action_mask[k] == 1
+  end
+  if not some then refuse(self, "action_mask", "no action that is allowed", "one at least, unless the episode is over") end
+  if self.one then all.observation = given else for name, value in pairs(type(given) == "table" and given or {}) do all[name] = value end end
+  return all
+end
+
 -- Write what the script gave as an observation to p, and keep it for saving.
-function world:observe(i, list, p, from)
+function world:observe(i, list, p, from, over)
+  if self.parts then
+    list = self:with_mask(i, list, over)
+    local wrong, expected = observation_parts.flatten(self.parts, list, self.row)
+    if wrong then refuse(self, from, wrong, expected) end
+    list = self.row
+  end
   if type(list) ~= "table" or #list ~= self.size or list[0] ~= nil then refuse_list(self, from, list) end
   for k = 1, self.size do
     if type(list[k]) ~= "number" or not (math.abs(list[k]) <= LARGEST) then
@@ -370,7 +410,7 @@ function world:step(action, obs, reward, terminated, truncated)
       refuse(self, "step", (type(score) ~= "number" and "a " .. type(score) or score ~= score and "NaN" or tostring(score)) .. " as the score",
         "a number from 0 to 1, or nil", RESULTS)
     end
-    self:observe(i, seen, obs, "step")
+    self:observe(i, seen, obs, "step", done or limit > 0 and env.length + 1 >= limit)
     env.length, env.sum = env.length + 1, env.sum + r
     reward[i], terminated[i] = r, done and 1 or 0
     truncated[i] = not done and limit > 0 and env.length >= limit and 1 or 0
@@ -440,8 +480,11 @@ end
 
 function world:see(obs)
   if not self.spec.see then return nil end
-  local seen = {}
-  for k = 1, self.size do seen[k] = tonumber(ffi.cast(self.pointer, obs)[k - 1]) end
+  local seen, row = {}, ffi.cast(self.pointer, obs)
+  if self.parts then
+    seen = observation_parts.lists(self.parts, row)
+    seen = self.one and seen.observation or seen
+  else for k = 1, self.size do seen[k] = tonumber(row[k - 1]) end end
   return on_canvas(self, self.spec.see, seen)
 end
 

@@ -110,7 +110,7 @@ end
 ---@field defaults table<string, number|boolean|string> its settings
 ---@field new fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
 
-local texts = { name = "string", doc = "string", source = "string", objective = "string", base = "table", config = "table", about = "table" }
+local texts = { acts = "string", optimiser = "string", name = "string", doc = "string", source = "string", objective = "string", base = "table", config = "table", about = "table", without = "table" }
 
 -- What a definition may hold: texts, settings, and methods of OnPolicy.
 local function check_definition(d, base)
@@ -132,10 +132,14 @@ local function check_definition(d, base)
   if not base.loss and not d.loss then errors.raise "on_policy: there is no loss, expected loss = function(self, batch) ... end" end
 end
 
--- The base's settings with those of the definition over them; new ones become settings of scripts.
-local function settings_of(what, base, config, about)
+-- The base's settings, but for those that it goes `without`, with those of the definition over them; new ones become settings of scripts.
+local function settings_of(what, base, config, about, without)
   local defaults = {}
   for key, value in pairs(base.defaults) do defaults[key] = value end
+  for _, key in ipairs(without) do
+    if defaults[key] == nil then errors.unknown("key of without of " .. what .. ":", tostring(key), tables.keys(base.defaults)) end
+    defaults[key] = nil
+  end
   for key, value in pairs(config) do defaults[key] = learner_settings.declare(what, key, value, about[key]) end
   for key in pairs(about) do
     if config[key] == nil then errors.unknown("setting in about of " .. what .. ":", key, tables.keys(config)) end
@@ -150,7 +154,8 @@ end
 ---  losses/NAME.  self has every setting (self.gamma) and the fields of OnPolicy, batch those of Batch;
 ---  config = { NAME = default } its settings, over those that are shared; about = { NAME = "meaning" or { "meaning", range = {lo, hi},
 ---  whole = true, choices = {...} } } of those that are its own alone;
----  doc, source: texts for help; objective: what is minimised, with LaTeX equations, for reports;
+---  without = { NAME } shared settings that mean nothing to it; acts = "values": by the largest of the Q values that the agent's policy head gives,
+---  with self.epsilon [1], a share of random actions; optimiser = "radam": in place of "adamw"; doc, source: texts for help; objective: what is minimised, with LaTeX equations, for reports;
 ---  base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
 ---  modules = function(self): { NAME = module, or leaf with a gradient } that are trained and saved besides the agent; in self.modules then;
 ---  setup = function(self): runs once, when all buffers are there, after the base's; update = function(self): the update after each rollout, by default
@@ -161,7 +166,7 @@ function learners.define(d)
   local base = type(d) == "table" and type(d.base) == "table" and d.base or on_policy
   check_definition(d, base)
   local class = {}
-  for key, value in pairs(d) do if key ~= "base" and key ~= "config" and key ~= "about" then class[key] = value end end
+  for key, value in pairs(d) do if key ~= "base" and key ~= "config" and key ~= "about" and key ~= "without" then class[key] = value end end
   -- What a variant sets up comes after what its base does, which it may call itself, too: a class does it once for each learner.
   if d.setup then
     local own, before = d.setup, base.setup
@@ -182,7 +187,7 @@ function learners.define(d)
       return all
     end
   end
-  class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {})
+  class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {}, d.without or {})
   local instances = { __index = class }
   ---A learner of this kind: mn.a2c is advantage actor-critic, mn.ppo proximal policy optimisation (mneme help a2c, mneme help ppo).
   ---@param cfg table learner keys (docs/learners.md lists them) and the run's, as from mn.config

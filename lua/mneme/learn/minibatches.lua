@@ -2,6 +2,9 @@
 -- state in which it began.  A minibatch consists of whole sequences, copied into leaves that an update reads.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
+local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -14,28 +17,48 @@ Sequences.__index = Sequences
 local bytes_of = { f32 = 4, i32 = 4, u8 = 1 }
 
 ---@param learner OnPolicy all of its pieces are equally long
-local function new(learner)
-  local count = #learner.pieces * learner.B
-  return setmetatable({ learner = learner, count = count, rows = learner.pieces[1].rows, moves = {}, order = ffi.new("int[?]", count),
+---@param pieces table[]? { first, rows, state }, in place of the learner's
+local function new(learner, pieces)
+  pieces = pieces or learner.pieces
+  local count = #pieces * learner.B
+  return setmetatable({ learner = learner, pieces = pieces, count = count, rows = pieces[1].rows, moves = {}, order = ffi.new("int[?]", count),
     dice = ffi.new("float[?]", count) }, Sequences)
 end
 
--- From the blocks of every piece (pointers to [rows, B, item]) to a leaf [rows, n, item].
-local function add(self, blocks, rows, item_bytes, leaf, n)
-  self.moves[#self.moves + 1] = { blocks = blocks, rows = rows, bytes = item_bytes, leaf = leaf, to = leaf:data(), n = n }
+---How many sequences each of `parts` minibatches has; an error where they cannot be equally many.
+---@param parts integer
+---@return integer
+function Sequences:share(parts)
+  if self.count % parts == 0 then return self.count / parts end
+  local learner, pieces = self.learner, #self.pieces
+  errors.usage(("%s: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(learner.what, parts, self.count,
+    learner.num_envs, ranks.size > 1 and (" in %d ranks"):format(ranks.size) or "",
+    pieces > 1 and (" times num_steps/horizon=%d"):format(pieces) or ""), "minibatches=" .. format.divisors(self.count))
+end
+
+-- From the blocks of every piece (pointers to [rows, B, item]) to a leaf [rows, n, item], or to its rows from `at` on.
+local function add(self, blocks, rows, item_bytes, leaf, n, at)
+  local to = ffi.cast("char *", leaf:data()) + (at or 0) * n * item_bytes
+  self.moves[#self.moves + 1] = { blocks = blocks, rows = rows, bytes = item_bytes, leaf = leaf, to = to, n = n }
   return leaf
 end
 
 ---A leaf [rows, n, ...] that `take` fills from a [T or T+1, B, ...] buffer of the learner.
 ---@param buffer Tensor
 ---@param n integer sequences of a minibatch
+---@param front Tensor? [W,B,...] rows that stand before: the leaf has W + rows
+---@param rows integer? of the buffer; default: those of a piece
 ---@return Tensor
-function Sequences:leaf_of(buffer, n)
+function Sequences:leaf_of(buffer, n, front, rows)
   local shape, dtype, blocks = buffer:shape(), buffer:dtype(), {}
   local row = buffer:size() / shape[1]
-  for k, piece in ipairs(self.learner.pieces) do blocks[k] = buffer:data() + piece.first * row end
-  shape[1], shape[2] = self.rows, n
-  return add(self, blocks, self.rows, row / self.learner.B * bytes_of[dtype], tensor.new { shape = shape, dtype = dtype }, n)
+  for k, piece in ipairs(self.pieces) do blocks[k] = buffer:data() + piece.first * row end
+  local W = front and front:shape()[1] or 0
+  rows = rows or self.rows
+  shape[1], shape[2] = W + rows, n
+  local item, leaf = row / self.learner.B * bytes_of[dtype], tensor.new { shape = shape, dtype = dtype }
+  if W > 0 then add(self, { front:data() }, W, item, leaf, n) end
+  return add(self, blocks, rows, item, leaf, n, W)
 end
 
 ---Leaves that `take` fills with the states which the sequences began in.
@@ -49,7 +72,7 @@ function Sequences:state_leaves(n)
     local shape, axis, outer, item, blocks = leaf:shape(), core:batch_axis(name), 1, 4, {}
     for i = 1, axis - 1 do outer = outer * shape[i] end
     for i = axis + 1, #shape do item = item * shape[i] end
-    for k, piece in ipairs(learner.pieces) do blocks[k] = piece.state[name]:data() end
+    for k, piece in ipairs(self.pieces) do blocks[k] = piece.state[name]:data() end
     add(self, blocks, outer, item, leaf, n)
   end
   return state

@@ -1,8 +1,10 @@
 -- normaliser.lua -- observations and rewards by running statistics, as Gymnasium 1.4's vector wrappers NormalizeObservation and
 -- NormalizeReward have them (with autoreset in the same step), and clipping as CleanRL adds it.
---   norm_obs      (x - mean) / sqrt(var + 1e-8) of each observed value, then clipped to +- clip_obs (0: never)
+--   norm_obs      (x - mean) / sqrt(var + 1e-8) of each observed value (of several arrays, of the floats alone), then clipped to +- clip_obs (0: never)
 --   norm_reward   r / sqrt(var + 1e-8), var that of the discounted return so far of all environments
 --   clip_reward   after that, to +- clip_reward (0: never)
+--   norm          welford: var is that of a sample, sum of squares / (n - 1), and 1 before two samples, as stream AC has it; absent, gymnasium:
+--                 its vector wrappers' constants
 -- Statistics are double precision, and a checkpoint holds their bytes; evaluation uses them and leaves them as they are.  Several
 -- ranks have the same statistics: those of all their environments.
 local ffi = require "ffi"
@@ -13,7 +15,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 
 local EPSILON, FIRST_COUNT = 1e-8, 1e-4
-local SETTINGS = { "norm_obs", "clip_obs", "norm_reward", "clip_reward" }
+local SETTINGS = { "norm_obs", "clip_obs", "norm_reward", "clip_reward", "norm" }
 
 ---@class Normaliser
 ---@field norm_obs boolean
@@ -29,19 +31,21 @@ local function doubles(rows)
   return t, ffi.cast("double *", t:data())
 end
 
--- Mean, variance and count of n numbers.
-local function statistics(n)
+-- Mean, variance and count of n numbers; with parts of those that are floats, the others stay as they are.
+local function statistics(n, parts)
   local bytes, p = doubles(2 * n + 1)
-  return { bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
+  local ranges = {}
+  for _, part in ipairs(parts or {}) do if part.kind == "floats" then ranges[#ranges + 1] = { part.from, part.from + part.n - 1 } end end
+  return { some = parts ~= nil, ranges = parts and ranges or { { 0, n - 1 } }, bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
 end
 
 -- What the agent's load_state_dict was given.
 local function given(learner) return learner.agent and learner.agent.statistics end
 
 -- From nothing, or from what the agent was given, { "observation.mean" = ... }.
-local function start(s, from, name)
-  for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, 1 end
-  s.count[0] = FIRST_COUNT
+local function start(s, from, name, norm)
+  for k = 0, s.n - 1 do s.mean[k], s.var[k] = 0, norm == "welford" and 0 or 1 end
+  s.count[0] = norm == "welford" and 0 or FIRST_COUNT
   for part, n in pairs { mean = s.n, var = s.n, count = 1 } do
     local t = from and from[name .. "." .. part]
     if t and (t:size() ~= n or t:dtype() ~= "f32") then
@@ -49,6 +53,13 @@ local function start(s, from, name)
     end
     for k = 0, t and n - 1 or -1 do s[part][k] = t:data()[k] end
   end
+end
+
+-- The variance by which values are divided.
+local function variance(self, s, k)
+  if self.norm ~= "welford" then return s.var[k] end
+  local n = s.count[0]
+  return n < 1.5 and 1 or s.var[k] * n / (n - 1)
 end
 
 -- Take in `rows` more samples on each rank, x [rows, n] (Chan, Golub and LeVeque 1983).
@@ -70,11 +81,11 @@ local function update(s, x, rows)
   ranks.sum(off, n)
   local count = s.count[0]
   local all = count + total
-  for k = 0, n - 1 do
+  for _, range in ipairs(s.ranges) do for k = range[1], range[2] do
     local d = sum[k] - s.mean[k]
     s.var[k] = (s.var[k] * count + off[k] + d * d * count * total / all) / all
     s.mean[k] = s.mean[k] + d * total / all
-  end
+  end end
   s.count[0] = all
 end
 
@@ -94,16 +105,19 @@ end
 function Normaliser:observations(x, into, rows)
   local s, most = self.of_observation, self.clip_obs
   local n, mean, scale = s.n, s.mean, s.off
-  for k = 0, n - 1 do scale[k] = math.sqrt(s.var[k] + EPSILON) end
+  for k = 0, n - 1 do scale[k] = math.sqrt(variance(self, s, k) + EPSILON) end
+  if s.some and into ~= x then ffi.copy(into, x, 4 * rows * n) end
   for i = 0, rows - 1 do
-    for k = 0, n - 1 do into[i * n + k] = clipped((x[i * n + k] - mean[k]) / scale[k], most) end
+    for _, range in ipairs(s.ranges) do
+      for k = range[1], range[2] do into[i * n + k] = clipped((x[i * n + k] - mean[k]) / scale[k], most) end
+    end
   end
 end
 
 ---A reward by the statistics as they stand.
 ---@param r number
 function Normaliser:reward(r)
-  if self.norm_reward then r = r / math.sqrt(self.of_return.var[0] + EPSILON) end
+  if self.norm_reward then r = r / math.sqrt(variance(self, self.of_return, 0) + EPSILON) end
   return clipped(r, self.clip_reward)
 end
 
@@ -117,12 +131,12 @@ function Normaliser:begin(learner)
   row.paid = {}
   for t = 0, T - 1 do row.paid[t] = ffi.new("float[?]", B) end
   if self.norm_obs then
-    start(self.of_observation, given(learner), "observation")
+    start(self.of_observation, given(learner), "observation", self.norm)
     update(self.of_observation, row.x[T], B)
     self:observations(row.x[T], row.inputs[T], B)
   end
   if self.norm_reward then
-    start(self.of_return, given(learner), "return")
+    start(self.of_return, given(learner), "return", self.norm)
     ffi.fill(self.returns_so_far, 8 * B)
   end
 end
@@ -200,7 +214,7 @@ end
 local function make(settings, space, B)
   local self = setmetatable({}, Normaliser)
   for _, key in ipairs(SETTINGS) do self[key] = settings[key] end
-  if self.norm_obs then self.of_observation = statistics(state_arrays.size(space.shape)) end
+  if self.norm_obs then self.of_observation = statistics(state_arrays.size(space.shape), space.parts) end
   if self.norm_reward then
     self.of_return = statistics(1)
     self.returns_bytes, self.returns_so_far = doubles(B)
@@ -221,6 +235,11 @@ function normaliser.of_learner(what, learner)
       "norm_obs=1 begins with its statistics; without the names normalise.* they are left out")
   end
   if not (learner.norm_obs or learner.norm_reward or learner.clip_reward > 0) then return nil end
+  local floats = not space.parts
+  for _, part in ipairs(space.parts or {}) do floats = floats or part.kind == "floats" end
+  if learner.norm_obs and not floats then
+    errors.usage(("%s: norm_obs=1: the observations of %s are codes and pictures, expected floats among them"):format(what, learner.env.id))
+  end
   if learner.norm_obs and space.dtype == "u8" then
     errors.usage(("%s: norm_obs=1: the observations of %s are %s (u8), expected floats"):format(what, learner.env.id,
       space.codes and "codes" or "intensities"), "norm_reward and clip_reward go with any environment")

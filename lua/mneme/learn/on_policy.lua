@@ -46,6 +46,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field resets Tensor [T+1,B] u8: the memory is cleared before the observation
 ---@field previous table? { action = [T+1,B], reward = [T+1,B] }: the previous action and reward, inputs of the agent
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
+---@field epsilon Tensor? [1], of a learner that acts by Q values: the share of random actions
 ---@field played Tensor [T,B] actions, of several numbers [T,B,size]
 ---@field past table? with credit=exact: sensitivity.lua
 ---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
@@ -158,11 +159,14 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
     losses = {} }, instances)
+  if self.acts == "values" then agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
+  elseif agent.kind.values then errors.usage(what .. ": this agent acts by the largest Q, which has no gradient", "learner=pqn") end
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
     return self
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
+  self.horizon = self.horizon or 0               -- of a class that goes without
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
@@ -176,7 +180,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
     errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
       math.ceil(self.T / length), MOST_PIECES))
   end
-  self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
+  self.clock, self.epsilon = tensor.new { shape = { 3 }, dtype = "i32" }, self.acts == "values" and tensor.new { 1 } or nil
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
   self.memory_resets = batch.resets(self.B, self.reset_on_done, self.context)
@@ -188,18 +192,33 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  if self.credit == "exact" then reach_back(self, what) end
   batch.make(self)
-  self.optimiser = optim.adamw(self.extra.module:parameters(agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
-    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
-  self.pieces = {}
-  for first = 0, self.T - 1, length do
-    self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(length, self.T - first))
-  end
-  self.learn = plan(function() self:loss_and_step() end)
+  self:prepare(length)
   self:setup()
   return self
 end
+
+---The optimiser and the plans of acting and learning.
+---@param length integer rows of a piece
+function OnPolicy:prepare(length)
+  if self.credit == "trace" then
+    errors.usage(("%s: credit=trace is of the learner stream: one step of gradient, and a trace of those before"):format(self.what),
+      "horizon=1: gradients of one step")
+  end
+  if self.credit == "exact" then reach_back(self, self.what) end
+  self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
+  self.pieces = {}
+  local first = 0
+  while first < self.T do
+    self.pieces[#self.pieces + 1] = piece_of(self, first, math.min(self:piece_length(first, length), self.T - first))
+    first = first + self.pieces[#self.pieces].rows
+  end
+  self.learn = plan(function() self:loss_and_step() end)
+end
+
+---How many steps the piece of a rollout has that begins with step `first`: for classes that cut it elsewhere than every `length` steps.
+function OnPolicy.piece_length(_, _, length) return length end
 
 ---Called once, when all buffers are there: for those of a class.
 function OnPolicy.setup() end
@@ -247,14 +266,17 @@ local function bootstrap(self, t, after)
   engine.check(C.mn_rollout_uncut(engine.ctx, self.buffers, self.B, t, self.gamma, peek.values))
 end
 
-local function advance_clock(self, steps)
+---Steps of every environment were made.
+---@param steps integer
+function OnPolicy:advance_clock(steps)
   local low = self.clock_data[1] + steps
   self.clock_data[1] = low % 2 ^ 31
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
 end
 
--- The episodes that ended in the rollout.
-local function count_episodes(self)
+---The rollout is whole: its episodes and steps are counted.
+function OnPolicy:count_episodes()
+  self.env:rolled()
   local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
   local score, ret, length = at.score, at.ret, at.length
   for t = 0, self.T - 1 do
@@ -265,6 +287,7 @@ local function count_episodes(self)
     end
   end
   finished:settle(self.T)
+  self.step = self.step + self.T * self.num_envs
 end
 
 ---Act for num_steps in every environment; fills x, done, resets, previous, rewards, played and what the plans compute.
@@ -293,14 +316,12 @@ function OnPolicy:rollout()
       if note then note(t + 1, T) end
     end
     engine.wait()
-    advance_clock(self, piece.rows)
+    self:advance_clock(piece.rows)
     last = piece
   end
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
-  self.env:rolled()
-  count_episodes(self)
-  self.step = self.step + T * self.num_envs
+  self:count_episodes()
   if self.past then
     if not self.rolled then self.rolled = { inputs(self, 0, T, false) } end
     self.past:look(self.rolled[1], self.rolled[2], self.pieces[1].state, self.rolled[3])
@@ -344,9 +365,10 @@ function OnPolicy:advance()
 end
 
 ---What share of the training was done before this update: for schedules of one's own, which a resume with other steps then continues.
+---@param step number? instead
 ---@return number? share 0..1; nil: a training without an end
-function OnPolicy:share_done()
-  return schedule.share(self.step - self.T * self.num_envs, self.cfg.steps, self.starts, self.T * self.num_envs)
+function OnPolicy:share_done(step)
+  return schedule.share(step or self.step - self.T * self.num_envs, self.cfg.steps, self.starts, self.T * self.num_envs)
 end
 
 ---The learning rate of the next update of the optimiser.

@@ -169,6 +169,24 @@ function Sensitivities:look(x, done, state, more)
   self.plan(x, done, self.state, more)
 end
 
+---Record a step of one environment, within a plan: S is of after it, at once.
+---@param x Tensor [1,1,...] what `features` reads
+---@param done Tensor [1,1]
+---@param state table<string, Tensor> leaves: before it
+---@param more table<string, Tensor>? for `features`, too
+function Sensitivities:step(x, done, state, more)
+  for _, layers in ipairs(self.layers) do
+    for _, layer in ipairs(layers) do
+      local N = layer.group.count
+      for part, leaf in ipairs(layer.before) do
+        leaf:copy(tensor.view(state[layer.group.state], (layer.group.from or 0) + (part - 1) * N, leaf:shape()))
+      end
+    end
+  end
+  record(self, x, done, state, more)
+  self:move_on()
+end
+
 ---All that a checkpoint holds of them: { name, tensor }, in order.
 ---@return table[]
 function Sensitivities:contents()

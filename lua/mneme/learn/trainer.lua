@@ -159,7 +159,8 @@ end
 -- "first reached 0.97 at step 8,192; fresh episodes: 0.31 sampled, 0.35 greedy; no memory gives 0.5"
 local function first_reached(learner, step, played)
   local parts = { ("first reached %g at step %s"):format(learner.stop_score, format.grouped(step)) }
-  if played then parts[2] = ("fresh episodes: %.2f sampled%s"):format(played.score, played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
+  if played then parts[2] = ("fresh episodes: %.2f %s%s"):format(played.score,
+    learner.agent.kind.values and "by argmax of Q" or "sampled", played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
   parts[#parts + 1] = reference.text(learner.env.reference)
   return table.concat(parts, "; ")
 end

@@ -142,12 +142,7 @@ function PPO:setup()
     errors.usage(("%s: horizon=%d does not divide num_steps=%d"):format(self.what, self.horizon, self.T), "horizon=" .. format.divisors(self.T))
   end
   self.sequences, self.sums = minibatches(self), ffi.new "double[2]"
-  if self.sequences.count % self.minibatches ~= 0 then
-    local shared = ranks.size > 1 and (" in %d ranks"):format(ranks.size) or ""
-    errors.usage(("%s: minibatches=%d does not divide the %d sequences of a rollout: num_envs=%d%s%s"):format(self.what, self.minibatches,
-      self.sequences.count, self.num_envs, shared, #self.pieces > 1 and (" times num_steps/horizon=%d"):format(#self.pieces) or ""),
-      "minibatches=" .. format.divisors(self.sequences.count))
-  end
+  self.sequences:share(self.minibatches)
   self.look = plan(function() return tensor.off_tape(look, self) end)
   self.log_probs, self.values, self.advantages, self.returns = self.look()
   self.returns_at, self.values_at = self.returns:data(), self.values:data()

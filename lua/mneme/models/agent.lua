@@ -18,6 +18,7 @@ local torsos = require "mneme.models.torso"
 local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 local OWN = "a module of the script"
+local FORBIDDEN = 1e9                  -- is subtracted from the logit of an action that is not allowed
 
 ---@class Agent
 ---@field core Core
@@ -35,7 +36,8 @@ local Agent = {}
 Agent.__index = Agent
 Agent.__tostring = function(self) return tostring(self.module) end
 
-local known = { env = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true, distribution = true }
+local known = { env = true, core = true, hidden = true, torso = true, previous = true, policy = true, value = true, head_act = true, distribution = true,
+  head_norm = true }
 local theirs = { actor = "policy", critic = "value" }          -- the names that CleanRL has for heads
 
 -- "action,reward" as a set.
@@ -75,8 +77,30 @@ local function own_head(name, part, d, expected, fits)
   return module
 end
 
+-- Q of every action, whose largest is the value: the script's own policy head, or one with a hidden layer, normalised unless head_norm = false.
+local function make_q_head(options, d, hidden, actions)
+  if options.value then errors.usage("agent: value is a head of its own, expected none: the value of an agent that acts by Q is the largest Q") end
+  local q = options.policy and own_head("policy", options.policy, d, ("[2,3,%d]: Q of each of %d actions"):format(actions, actions),
+    function(sizes) return #sizes == 1 and sizes[1] == actions end)
+  if not q then
+    local first = nn.linear(d, hidden)
+    local norm = options.head_norm ~= false and nn.layer_norm(hidden) or nil
+    local last = nn.linear(hidden, actions, { init = nn.init.orthogonal(1) })
+    local parts = norm and { { "0", first }, { "norm", norm }, { "1", last } } or { { "0", first }, { "1", last } }
+    q = nn.container(parts, function(_, y)
+      y = first(y)
+      return last(ops.relu(norm and norm(y) or y))
+    end)
+  end
+  return nn.container({ { "actor", q } }, function(_, y)
+    local all = q(y)
+    return all, (ops.max(all, { axis = -1 }))
+  end)
+end
+
 -- Policy and value: the script's own, or else the usual.
 local function make_heads(options, d, hidden, actions, kind)
+  if kind.values then return make_q_head(options, d, hidden, actions) end
   local means = kind.means and actions / 2           -- then the other half are log-deviations, learned beside the head
   local heads = nn.heads(d, hidden, means or actions, options.head_act, means and 0.01)
   if not options.policy and not options.value and not means then return heads end
@@ -97,6 +121,10 @@ local function make_heads(options, d, hidden, actions, kind)
   end)
 end
 
+local function whole(torso, core, heads)
+  return nn.container { { "torso", torso }, { "core", core.module }, heads.children[1], heads.children[2] }
+end
+
 -- The settings of a core with remember = "chrono" as chrono:STEPS, by the steps that the environment asks its agent to remember.
 local function reaching_back(core, env)
   local steps = env.horizon and env:horizon()
@@ -112,14 +140,16 @@ end
 
 ---An agent: torso, core, policy head and value head.
 ---@param options table env = mn.env(...) (for its observation and action space); core: mn.core(...), or its name or settings,
----  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", or "relu":
+---  { "gru", d_model = 64 }, made to fit the observations; hidden = 128, units of the actor and the critic; head_act = "tanh", "relu" or "leaky_relu":
 ---  their activation, and how they begin (mn.nn.heads); torso: what
 ---  turns observations into numbers (mn.torso): a name, { "conv", option = ... }, default by the observation space, or your
----  own, a module or function from [T,B,...] to [T,B,d]; policy, value: own heads, modules or functions from the core's output
+---  own, a module or function from [T,B,...] (of several arrays: from a table of them by name) to [T,B,d]; policy, value: own heads, modules or functions
+---  from the core's output
 ---  [T,B,core.d_out] to logits [T,B,actions] (of other spaces the parameters of the distribution) and values [T,B,1] or [T,B] (a function has no parameters);
 ---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are); "" or nil is what the
 ---  environment needs (env.needs: "action" where an observation says nothing without it), "none" nothing;
----  distribution: of the policy, "normal" or "tanh_normal" for a box, or a kind of your own (distributions.lua)
+---  distribution: of the policy, "normal" or "tanh_normal" for a box, "epsilon_greedy": it acts by the largest of the Q values that its policy head
+---  gives, which are its values, too; or a kind of your own (distributions.lua); head_norm = false: no layer norm in the hidden layer of Q
 ---@return Agent
 local function agent(options)
   errors.need("agent: what it is made of", options, nil, "{ env = mn.env(...), core = mn.core(...) }")
@@ -139,11 +169,14 @@ local function agent(options)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local space = env.action_space
   local kind, kind_name = distributions.for_space(space, options.distribution)
+  local mask = (env.observation_space.parts or {}).mask
+  if mask and kind_name ~= "categorical" then errors.usage(("agent: %s masks actions, which a softmax over them can, distribution=%s cannot"):format(env.id,
+    kind_name or "of your own")) end
   local actions = errors.whole("agent", "size of its distribution", kind.size(space), 1)
   local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or distributions.for_space(space).size(space)
   local d_in = torso.d_out + (previous.action and told or 0) + (previous.reward and 1 or 0)
   local function like(c)
-    local usual = make_heads({ env = env, head_act = options.head_act }, c.d_out, hidden, actions, kind)
+    local usual = make_heads({ env = env, head_act = options.head_act, head_norm = options.head_norm }, c.d_out, hidden, actions, kind)
     return nn.container { { "torso", torso }, { "core", c.module }, { "heads", usual } }
   end
   if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
@@ -151,11 +184,30 @@ local function agent(options)
   core = fitting_core(core, d_in)
   core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions, kind)
-  local module = nn.container { { "torso", torso }, { "core", core.module }, { "actor", heads.children[1][2] },
-    { "critic", heads.children[2][2] } }
+  local module = whole(torso, core, heads)
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions, kind = kind,
-    kind_name = kind_name, action_space = space, told = told,
+    kind_name = kind_name, mask = mask, action_space = space, told = told,
     observation_space = env.observation_space, asked = options, script_parameters = core_size.of_script(module, core, like) }, Agent)
+end
+
+---Make it act by the largest of the Q values that its policy head gives, for learners of Q: a new head, unless the script made one, and no critic.
+---@param what string the learner, for errors
+---@param norm boolean? is the hidden layer normalised?
+function Agent:act_by_values(what, norm)
+  if self.kind.values then return end
+  local space, asked = self.action_space, self.asked
+  if space.kind ~= "discrete" then
+    errors.usage(("%s: the actions of this environment are %s, expected one choice among a few: it takes the largest of their Q values"):format(what,
+      tostring(space)), "learner=ppo")
+  end
+  if asked.distribution then
+    errors.usage(("%s: agent: distribution=%s, expected none: this learner acts by the largest Q"):format(what, tostring(asked.distribution)))
+  end
+  self.kind, self.kind_name = distributions.for_space(space, "epsilon_greedy")
+  self.asked = { head_norm = norm }
+  for key, value in pairs(asked) do self.asked[key] = value end
+  self.heads = make_heads(self.asked, self.core.d_out, self.hidden, self.actions, self.kind)
+  self.module = whole(self.torso, self.core, self.heads)
 end
 
 ---Is part of it made by the run's script alone?
@@ -178,7 +230,7 @@ end
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
+  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act, head_norm = about.head_norm,
     torso = about.torso and setting_types.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
 end
 
@@ -210,6 +262,14 @@ function Agent:features(x, previous)
   return y
 end
 
+-- Logits of actions that are not allowed where x was observed are too small for any draw: their probability is 0.
+local function masked(self, x, logits)
+  local mask = self.mask
+  if not mask then return logits end
+  local allowed = ops.slice { x = x, axis = -1, from = mask.from, to = mask.from + mask.n }
+  return logits + (allowed - 1) * FORBIDDEN
+end
+
 ---Policy and value of every step.
 ---@param x Tensor [T,B,...] observations as the environment gives them
 ---@param done Tensor? [T,B] u8: the memory is cleared before this observation
@@ -225,14 +285,15 @@ function Agent:__call(x, done, state, probe, previous)
   local read = self:features(x, previous)
   local y, new = self.core(read, done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new, y, read
+  return masked(self, x, logits), value, new, y, read
 end
 
 ---The policy of every step.
 ---@param logits Tensor [T,B,actions] what the policy head gave
+---@param epsilon Tensor? [1], of Q values: the share of random actions; nil: none
 ---@return Policy sample, log_prob, entropy, kl, mode, describe: see distributions.lua
-function Agent:distribution(logits)
-  return self.kind.of(logits, self.action_space)
+function Agent:distribution(logits, epsilon)
+  return self.kind.of(logits, self.action_space, epsilon)
 end
 
 ---What a person reads of the policy's parameters: probabilities of actions, of a box means and deviations.
@@ -276,11 +337,11 @@ end
 ---Draws an action of every step, with random numbers that depend on the seed, the environment and its time alone.
 ---@param logits Tensor [T,B,actions]
 ---@param clock Tensor [3] i32: the seed, then the time of the first row
----@param options table? { greedy = true: the likeliest, first = number of the first environment }
+---@param options table? { greedy = true: the likeliest, first = number of the first environment, epsilon = Tensor [1]: see distribution }
 ---@return Tensor actions [T,B], of several numbers [T,B,size]
 function Agent:choose(logits, clock, options)
   local draw = distributions.draw(clock, options and options.first)
-  local policy = self:distribution(logits)
+  local policy = self:distribution(logits, options and options.epsilon)
   if options and options.greedy then return policy:mode(draw) end
   return policy:sample(draw)
 end
@@ -298,7 +359,7 @@ end
 function Agent:act(x, done, state, probe, previous)
   local y, new = self.core:act(self:features(x, previous), done, state, probe)
   local logits, value = self.heads(y)
-  return logits, value, new, y
+  return masked(self, x, logits), value, new, y
 end
 
 ---Does a step of acting see less than the same row of a sequence, so that learners must run the sequence again?
@@ -336,20 +397,20 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if type(torso) == "function" or modules.of(torso) then torso = OWN end
+  if torsos.is_own(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
-    own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, parameters = self.module:count(),
+    own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, head_norm = self.kind.values and asked.head_norm or nil, parameters = self.module:count(),
     torso = torso and setting_types.to_json(torso), policy = asked.policy and OWN,
-    distribution = not self.kind_name and OWN or self.action_space.kind ~= "discrete" and self.kind_name or nil,
+    distribution = not self.kind_name and OWN or (self.action_space.kind ~= "discrete" or self.kind.values) and self.kind_name or nil,
     value = asked.value and OWN, previous = asked.previous }
 end
 
 ---What a picture of it is called: "agalite on tmaze-v0, corridor 20", naming what is not as it is by default.
 ---@param env Env
 ---@return string
-function Agent:title(env) return ("%s on %s"):format(self.core.name, env:title()) end
+function Agent:title(env) return ("%s on %s%s"):format(self.core.name, env:title(), self.kind.values and "; argmax of Q" or "") end
 
 ---The leaves that an optimiser moves.
 ---@return Tensor[]

@@ -119,6 +119,12 @@ end
 -- Observations as an environment may give them.
 local function observations(space)
   local x = contract_rig.normal({ T, B, unpack(space.shape) }, 2)
+  for _, part in ipairs(space.parts or {}) do
+    local p, n = x:data(), part.kind == "picture" and 256 or part.codes
+    for row = 0, n and T * B - 1 or -1 do
+      for k = row * space.shape[1] + part.from, row * space.shape[1] + part.from + part.n - 1 do p[k] = math.floor(math.abs(p[k]) * 97) % n end
+    end
+  end
   if space.dtype ~= "u8" then return x end
   local bytes = tensor.new { shape = x:shape(), dtype = "u8" }
   for i = 0, x:size() - 1 do bytes:data()[i] = math.floor(math.abs(x:data()[i]) * 97) % (space.codes or 256) end

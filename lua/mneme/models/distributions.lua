@@ -1,6 +1,7 @@
 -- distributions.lua -- policies as distributions over the actions of a space.  An agent's policy head gives P numbers a step, [T,B,P], the
 -- parameters; agent:distribution(parameters) is their meaning, which learners ask: they know no softmax.
 --   categorical        of a discrete space: the parameters are logits
+--   epsilon_greedy     of a discrete space: the parameters are Q values, of which the largest is taken, but for a share of random actions
 --   multi_categorical  of several choices at once: the logits of each, one after another
 --   normal             of a box: means and log-deviations; drawn without bounds, which environments clip to
 --   tanh_normal        of a box with bounds: tanh of a normal draw, stretched to the bounds
@@ -20,6 +21,7 @@ local ops = tensor.ops
 ---@field entropy fun(self: Policy): Tensor [T,B] in nats
 ---@field kl fun(self: Policy, other: Policy): Tensor [T,B] KL(self || other) in nats
 ---@field describe fun(self: Policy): string what it is called
+---@field each string? what a parameter of a discrete action is: "logit", "Q"
 ---@field fused table<string, function>? losses in one op by name, "a2c" and "ppo": of logits, the fast form
 
 ---@class Draw where the random numbers of acting come from: functions of the seed, the environment and its time alone
@@ -59,6 +61,8 @@ local function one_row(x)              -- [T,B,1] as [T,B]
   return (ops.reshape(x, { d0 = shape[1], d1 = shape[2] }))
 end
 
+local function likeliest(x) return (select(2, ops.max(x, { axis = -1 }))) end
+
 local kinds = {}
 
 -- What a person reads of the parameters at a pointer, and what each number is: probabilities, or means and deviations.
@@ -84,11 +88,47 @@ function Categorical:log_prob(actions) return (ops.pick(ops.log_softmax(self.par
 function Categorical:entropy() return self.value:entropy() end
 function Categorical:kl(other) return self.value:kl(other.value) end
 
+local function is_discrete(space) return space.kind == "discrete" end
 kinds.categorical = {
-  fits = function(space) return space.kind == "discrete" end,
+  fits = is_discrete, each = "logit",
   size = function(space) return space.n end,
   show = function(p, space, into) softmax(p, space.n, into) end, names = function(space) return space.names end,
   of = function(logits) return setmetatable({ parameters = logits, value = distributions.categorical(logits) }, Categorical) end,
+}
+
+-- ---- epsilon-greedy ----
+
+local Greedy = class "epsilon_greedy"
+local LITTLE = 0.01                    -- log_prob and kl of a policy that takes the largest Q always are of one that errs this often: else infinite
+
+-- The logits of a draw that is random with probability epsilon, else the first of the largest.
+local function draws_of(self, epsilon)
+  local best = ops.one_hot { index = self:mode(), classes = self.n }
+  return (best * (1 - epsilon) + epsilon / self.n):log()
+end
+local function told(self)
+  self.value = self.value or distributions.categorical(draws_of(self, self.epsilon or tensor.new { LITTLE }))
+  return self.value
+end
+function Greedy:sample(draw)
+  if not self.epsilon then return self:mode() end
+  local logits = draws_of(self, self.epsilon)
+  return draw and ops.softmax_sample { logits = logits, clock = draw.clock, first = draw.first or 0 } or ops.random_index(logits, random.key())
+end
+function Greedy:mode() return likeliest(self.parameters:detach()) end
+function Greedy:log_prob(actions) return told(self):log_prob(actions) end
+function Greedy:entropy() return self.epsilon and told(self):entropy() or ops.max(self.parameters:detach(), { axis = -1 }) * 0 end
+function Greedy:kl(other) return told(self):kl(told(other)) end
+
+kinds.epsilon_greedy = {
+  fits = is_discrete, each = "Q", values = true,
+  size = function(space) return space.n end, names = function(space) return space.names end,
+  show = function(p, space, into)
+    local best = 0
+    for a = 1, space.n - 1 do if p[a] > p[best] then best = a end end
+    for a = 0, space.n - 1 do into[a] = a == best and 1 or 0 end
+  end,
+  of = function(q, space, epsilon) return setmetatable({ parameters = q, n = space.n, epsilon = epsilon }, Greedy) end,
 }
 
 -- ---- several categoricals ----
@@ -113,7 +153,6 @@ local function together(self, f)
   for k = 2, #list do all = ops.concat(all, list[k], { axis = -1 }) end
   return all
 end
-local function likeliest(x) return (select(2, ops.max(x, { axis = -1 }))) end
 
 -- The largest of logits with Gumbel noise is a draw of their softmax.
 function Several:sample(draw)
@@ -238,7 +277,8 @@ local M = {}
 ---The kind of distribution for a space: the one asked for, or else the usual.
 ---@param space Space
 ---@param asked string|table|nil a name, or a kind of one's own
----@return table kind { size(space), of(parameters, space), means = the head gives means and a deviation is learned beside it }
+---@return table kind { size(space), of(parameters, space, epsilon), means = the head gives means and a deviation is learned beside it,
+---  values = the parameters are Q values: epsilon [1], a share of random actions, or nil; each = what a parameter of an action is }
 ---@return string? name nil: one's own
 function M.for_space(space, asked)
   if type(asked) == "table" then

@@ -22,7 +22,7 @@ end
 
 kinds.flat = {
   reads = "numbers (f32)", options = {},
-  fits = function(space) return space.dtype ~= "u8" end,
+  fits = function(space) return space.dtype ~= "u8" and space.dtype ~= "i32" end,
   make = function(space)
     return nn.module({ d_out = tables.product(space.shape) }, function(_, x) return flattened(x) end)
   end,
@@ -65,11 +65,22 @@ kinds.rows = {
 
 kinds.codes = {
   reads = "codes (u8 with codes = n)", options = {},
-  fits = function(space) return space.dtype == "u8" and (space.codes or 0) > 0 end,
+  fits = function(space) return space.dtype ~= "f32" and (space.codes or 0) > 0 end,
   make = function(space)
     return nn.module({ d_out = tables.product(space.shape) * space.codes }, function(_, x)
-      return flattened((ops.one_hot_codes(x, { codes = space.codes })))
+      return flattened((space.dtype == "i32" and ops.one_hot { index = x, classes = space.codes } or ops.one_hot_codes(x, { codes = space.codes })))
     end)
+  end,
+}
+
+kinds.embedding = {
+  reads = "codes (u8, or a part of a dict)", options = { width = 16 },
+  fits = function(space) return (space.codes or 0) > 0 end,
+  make = function(space, o)
+    local rows = nn.embedding(space.codes, o.width)
+    local m = nn.container({ { "0", rows } }, function(_, x) return flattened(rows((ops.cast { x = flattened(x), to = "i32" }))) end)
+    m.d_out = tables.product(space.shape) * o.width
+    return m
   end,
 }
 
@@ -159,8 +170,66 @@ kinds.impala = {
   end,
 }
 
----The space as text: "u8 [84,84,3]", "u8 [11,11] of 7 codes".
+-- ---- several arrays ----
+
+---Those that a torso reads: all but a mask of actions.
+---@param parts ObservationPart[]
+---@return ObservationPart[]
+function torso.read_parts(parts)
+  local read = {}
+  for _, part in ipairs(parts) do if part.kind ~= "mask" then read[#read + 1] = part end end
+  return read
+end
+
+---A row of several arrays as tensors by name: floats and pictures (from 0 to 1) f32, codes i32, each [T,B,...].
+---@param parts ObservationPart[]
+---@param x Tensor [T,B,n]
+---@return table<string, Tensor>
+function torso.split(parts, x)
+  local by_name, shape = {}, x:shape()
+  for _, part in ipairs(torso.read_parts(parts)) do
+    local y = #parts > 1 and ops.slice { x = x, axis = -1, from = part.from, to = part.from + part.n } or x
+    if part.kind == "codes" then y = ops.cast { x = y, to = "i32" } elseif part.kind == "picture" then y = y * (1 / 255) end
+    local sizes = { d0 = shape[1], d1 = shape[2] }
+    for k, size in ipairs(part.shape) do sizes["d" .. k + 1] = size end
+    by_name[part.name] = #part.shape == 1 and y or ops.reshape(y, sizes)
+  end
+  return by_name
+end
+
+kinds.dict = {
+  reads = "several arrays by name", options = {},
+  fits = function(space) return space.parts ~= nil end,
+  make = function(space, o)
+    local m, at, parts = nn.container {}, 0, torso.read_parts(space.parts)
+    m.parts = {}
+    for i, part in ipairs(parts) do
+      local usual = part.kind == "codes" and "embedding" or part.kind == "floats" and "linear" or nil
+      local one = torso.for_space({ shape = part.shape, dtype = part.kind == "codes" and "i32" or "f32", codes = part.codes }, o[part.name] or usual
+        or math.min(part.shape[1], part.shape[2]) < SMALLEST and "impala" or "conv", "torso." .. part.name)
+      m.children[i] = { part.name, one }
+      m.parts[i] = { name = part.name, from = at, n = one.d_out }
+      at, m.products = at + one.d_out, one.products and (m.products or 0) + one.products or m.products
+    end
+    m.d_out, m.call = at, function(_, x)
+      local seen, y = torso.split(space.parts, x), nil
+      for i, part in ipairs(parts) do
+        local features = m.children[i][2](seen[part.name])
+        y = y and ops.concat(y, features) or features
+      end
+      return y
+    end
+    return m
+  end,
+}
+
+---The space as text: "u8 [84,84,3]", "u8 [11,11] of 7 codes", "card [2], eye [64,64,3]".
 local function described(space)
+  if space.parts then
+    local words = {}
+    for i, part in ipairs(space.parts) do words[i] = ("%s [%s]"):format(part.name, table.concat(part.shape, ",")) end
+    return table.concat(words, ", ")
+  end
   local codes = (space.codes or 0) > 0 and (" of %d codes"):format(space.codes) or ""
   return ("%s [%s]%s"):format(space.dtype or "f32", table.concat(space.shape, ","), codes)
 end
@@ -175,10 +244,10 @@ local function check_space(name, space)
       refuse(("shape[%d] is %s, expected a whole number of at least 1"):format(i, type(size) == "number" and size or "a " .. type(size)))
     end
   end
-  if space.dtype ~= nil and space.dtype ~= "f32" and space.dtype ~= "u8" then
+  if space.dtype ~= nil and space.dtype ~= "f32" and space.dtype ~= "u8" and not (space.dtype == "i32" and space.codes) then
     refuse(("dtype is %s, expected f32 or u8"):format(tostring(space.dtype)))
   end
-  if space.codes ~= nil and not whole(space.codes, 0, 256) then
+  if space.codes ~= nil and not whole(space.codes, 0, space.dtype == "i32" and 2 ^ 20 or 256) then
     refuse(("codes is %s, expected a whole number from 1 to 256, or nil"):format(tostring(space.codes)))
   end
 end
@@ -189,6 +258,9 @@ end
 ---  rows    the same layer of `ones` = N one-hot numbers and `numbers` = F others, of observations that say which of the N are 1 (-1:
 ---          none) and end with the F: rows of a table are summed in place of products with zeros
 ---  codes   u8 codes as one-hots, put in a row
+---  embedding  codes, each as a vector of `width` = 16 that is learned
+---  dict    several arrays by name, each through a torso of its own, the features side by side: codes through embedding, floats through linear,
+---          pictures through conv or impala; { "dict", eye = "impala", place = { "linear", hidden = 32 }, card = your_module } chooses others
 ---  conv    pictures through the three convolutions of DQN and a linear layer of `hidden` = 512 (Mnih et al. 2015)
 ---  impala  pictures through a residual network of depths 16, 32, 32 and a linear layer of `hidden` = 256
 ---          (Espeholt et al. 2018)
@@ -207,7 +279,12 @@ function torso.new(name, options)
   local chosen = {}
   for key, default in pairs(kind.options) do chosen[key] = default end
   for key, value in pairs(options) do
-    if key ~= "space" then
+    if kind == kinds.dict and key ~= "space" then
+      local names, found = {}, false
+      for i, part in ipairs(torso.read_parts(space.parts or {})) do names[i], found = part.name, found or part.name == key end
+      if not found and space.parts then errors.unknown("part of the observation in torso dict:", key, names) end
+      chosen[key] = value
+    elseif key ~= "space" then
       if chosen[key] == nil then errors.unknown("option of torso " .. name, key, tables.keys(kind.options)) end
       if not whole(value, 1, 2 ^ 24) then
         errors.raise(("torso %s: %s=%s, expected a whole number of at least 1"):format(name, key, tostring(value)))
@@ -251,12 +328,18 @@ end
 ---The torso of an environment's observations: the one asked for, or else the one that fits.
 ---@param space table env.observation_space: { shape, dtype = "f32"|"u8", codes }
 ---@param asked string|table|function|nil a name, { name, option = value }, or one of your own: a module or function that makes [T,B,d]
----  of [T,B,...]; d is found by calling it
+---  of [T,B,...]; of observations with several arrays it gets these by name; d is found by calling it
+---@param what string? "torso.eye", for errors
 ---@return Module
-function torso.for_space(space, asked)
+function torso.for_space(space, asked, what)
   if type(asked) == "function" or module.of(asked) then
     local zeros = tensor.new { shape = { 2, 3, unpack(space.shape) }, dtype = space.dtype }
-    local own, shape = torso.own("agent: torso", asked, zeros, "[2,3,d]: the features of each step", function(sizes) return #sizes == 1 end)
+    if space.parts then
+      local by_name = asked
+      local function call(_, x) return by_name(torso.split(space.parts, x)) end
+      asked = module.of(asked) and nn.container({ { "own", module.of(asked) } }, call) or nn.module({}, call)
+    end
+    local own, shape = torso.own("agent: " .. (what or "torso"), asked, zeros, "[2,3,d]: the features of each step", function(sizes) return #sizes == 1 end)
     if own.d_out ~= nil and own.d_out ~= shape[1] then
       errors.raise(("agent: torso has d_out=%s, but gives %d numbers a step"):format(tostring(own.d_out), shape[1]))
     end
@@ -265,13 +348,22 @@ function torso.for_space(space, asked)
   end
   local name, options = asked, { space = space }
   if type(asked) == "table" then
-    name = asked[1]
-    for key, value in pairs(asked) do if key ~= 1 then options[key] = value end end
+    name = asked[1] or asked.name
+    for key, value in pairs(asked) do if key ~= 1 and key ~= "name" then options[key] = value end end
   end
-  name = name
+  name = name or space.parts and "dict"
     or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes"
     or is_picture(space) and math.min(space.shape[1], space.shape[2]) < SMALLEST and "impala" or "conv"
   return torso.new(name, options)
+end
+
+---Is it, or a part of it, the script's own?
+---@param asked any as for_space takes it
+---@return boolean
+function torso.is_own(asked)
+  if type(asked) == "function" or module.of(asked) then return true end
+  for _, part in pairs(type(asked) == "table" and asked or {}) do if torso.is_own(part) then return true end end
+  return false
 end
 
 ---What there is, as rows of a help text: name, what it reads, its options.

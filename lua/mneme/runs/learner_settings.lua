@@ -91,7 +91,7 @@ local function add(key, meaning, kind, whole)
 end
 add("num_steps", "steps of a rollout, in every environment", count, true)
 add("gamma", "discount of future rewards", share)
-add("lambda", "weight of longer returns: TD(lambda) in A2C, GAE in PPO", share)
+add("lambda", "weight of longer returns: TD(lambda) in A2C, GAE in PPO, Q(lambda) in PQN, traces in stream", share)
 add("entropy_coef", "weight of the entropy bonus in the loss", at_least_0)
 add("value_coef", "weight of the value loss", at_least_0)
 add("bootstrap_truncated", "at a time limit, add the value of the last observation; 0: count it as an end", switch)
@@ -106,20 +106,30 @@ add("max_norm", "clip gradients to this global norm; 0: never", at_least_0)
 add("carry", "keep the memory from one rollout (or batch) to the next", switch)
 add("reset_on_done", "clear the memory where an episode begins", switch)
 add("horizon", "steps through which gradients flow back; 0: the whole rollout", { 0, 2 ^ 24 }, true)
-add("credit", "how far back gradients reach: exact goes on beyond the rollout, to the episode's first step", { "window", "exact" })
+add("credit", "how far back gradients reach: exact goes on beyond the rollout, to the episode's first step; trace (stream): one step",
+  { "window", "exact", "trace" })
 add("context", "clear the memory after this many observations; 0: never", { 0, 2 ^ 24 }, true)
 add("stop_score", "end training once the last 100 episodes, or the validation part, score this; -1: never", { -1, 1 })
-add("epochs", "PPO: passes over a rollout", count, true)
-add("minibatches", "PPO: parts of a pass, each of whole sequences", count, true)
+add("epochs", "PPO, PQN: passes over a rollout", count, true)
+add("minibatches", "PPO, PQN: parts of a pass, each of whole sequences", count, true)
 add("clip", "PPO: clip range of the probability ratio", at_least_0)
 add("clip_values", "PPO: clip the change of values, too", switch)
 add("normalise_advantages", "PPO: to mean 0 and deviation 1 in each minibatch", switch)
 add("target_kl", "PPO: end an update after an epoch beyond this KL divergence; 0: never", at_least_0)
+add("window", "PQN: steps of the rollout before that stand in front of each sequence", { 0, 2 ^ 24 }, true)
+add("targets", "PQN: computed with every minibatch from its own Q, or once from the Q that acted", { "fresh", "rollout" })
+add("epsilon_start", "PQN: share of random actions at the beginning", share)
+add("epsilon_end", "PQN: share of random actions once it is reached", share)
+add("epsilon_decay", "PQN: share of the training over which epsilon falls", share)
+add("layer_norm", "PQN: normalise the hidden layer of Q's head", switch)
+add("kappa", "stream: a step of the policy is at most 1/kappa of what would overshoot", at_least_0)
+add("kappa_value", "stream: the same of the value", at_least_0)
 add("eval_every", "supervised: tokens between two evaluations", { 1, 2 ^ 53 }, true)
 add("eval_batches", "supervised: batches of an evaluation", count, true)
 
 add("norm_obs", "normalise observations by their running mean and variance (Gymnasium's NormalizeObservation)", switch)
 add("clip_obs", "with norm_obs: clip normalised observations to +- this; 0: never", at_least_0)
+add("norm", "statistics of norm_obs and norm_reward: Gymnasium's, or Welford's of a sample, as stream AC has them", { "gymnasium", "welford" })
 add("norm_reward", "divide rewards by the running deviation of discounted returns (Gymnasium's NormalizeReward)", switch)
 add("clip_reward", "clip rewards, after norm_reward, to +- this; 0: never", at_least_0)
 add("aux_coef", "weight of the terms that a script adds to the loss (aux)", at_least_0)
@@ -127,7 +137,8 @@ add("aux_coef", "weight of the terms that a script adds to the loss (aux)", at_l
 ---CleanRL's name of a setting -> the name here: command lines take both.
 learner_settings.cleanrl = { learning_rate = "lr", total_timesteps = "steps", gae_lambda = "lambda", update_epochs = "epochs",
   num_minibatches = "minibatches", clip_coef = "clip", clip_vloss = "clip_values", norm_adv = "normalise_advantages", ent_coef = "entropy_coef",
-  vf_coef = "value_coef", max_grad_norm = "max_norm" }
+  vf_coef = "value_coef", max_grad_norm = "max_norm",
+  start_e = "epsilon_start", end_e = "epsilon_end", exploration_fraction = "epsilon_decay" }
 for name, key in pairs(learner_settings.cleanrl) do
   if keys[key] then keys[key][1] = ("%s (CleanRL: %s)"):format(keys[key][1], name) end
 end

@@ -190,14 +190,19 @@ local head_gains = { tanh = { SQRT2, SQRT2, SQRT2 }, relu = { 2, 0.01, 1 } }
 ---@param d integer width of the core's output
 ---@param hidden integer width of each network
 ---@param actions integer
----@param act "tanh"|"relu"|nil of the hidden layers; tanh: all matrices start orthogonal times sqrt 2, as the released A2C; relu: times 2,
----  then 0.01 for the policy and 1 for the value, as the released Craftax agents
+---@param act "tanh"|"relu"|"leaky_relu"|nil of the hidden layers; tanh: all matrices start orthogonal times sqrt 2, as the released A2C; relu: times 2,
+---  then 0.01 for the policy and 1 for the value, as the released Craftax agents; leaky_relu: layer normalisation without parameters before it, and
+---  nine tenths of each row start at 0, as stream AC has them (Elsayed et al. 2024, algorithm 1)
 ---@param gain number? with which the policy's last matrix begins, instead
 ---@return Module
 function nn.heads(d, hidden, actions, act, gain)
   act = act or "tanh"
-  local gains = head_gains[act] or errors.unknown("activation of heads:", tostring(act), { "relu", "tanh" })
+  local sparse = act == "leaky_relu" and parameters.init.sparse(0.9)
+  local gains = sparse and {} or head_gains[act] or errors.unknown("activation of heads:", tostring(act), { "leaky_relu", "relu", "tanh" })
+  local one, zero = sparse and tensor.new { shape = { hidden } }:fill(1), sparse and tensor.new { shape = { hidden } }
+  local function normalised(x) return (ops.leaky_relu((ops.layer_norm { x = x, weight = one, bias = zero, eps = 1e-5 }))) end
   local function head(n, last)
+    if sparse then return nn.sequential { nn.linear(d, hidden, { init = sparse }), normalised, nn.linear(hidden, n, { init = sparse }) } end
     local first = nn.linear(d, hidden, { act = act, init = parameters.init.orthogonal(gains[1]) })
     return nn.sequential { first, nn.linear(hidden, n, { init = parameters.init.orthogonal(last) }) }
   end

@@ -1,4 +1,4 @@
--- optim.lua -- optimisers as in torch.optim: Adam, AdamW, SGD, RMSprop, with clipping by the global norm, in place on leaves.
+-- optim.lua -- optimisers as in torch.optim: Adam, AdamW, RAdam, SGD, RMSprop, with clipping by the global norm, in place on leaves.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -21,8 +21,11 @@ local adam_kind = { name = "adam", squares = true,
   state = function() return { "m", "v" } end,
   hyper = function(o) return { o.lr, 1 - o.beta1, 1 - o.beta2, o.eps, o.max_norm, 0 } end,
   update = function(self, p, i)
-    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm, weight_decay = self.weight_decay }
+    ops.adam { w = p, m = self.m[i], v = self.v[i], hyper = self.hyper, norm = self.norm, weight_decay = self.weight_decay,
+      rectified = self.kind.rectified }
   end }
+
+local radam_kind = { name = "radam", squares = true, rectified = 1, state = adam_kind.state, hyper = adam_kind.hyper, update = adam_kind.update }
 
 local sgd_kind = { name = "sgd",
   state = function(o) return o.momentum > 0 and { "v" } or {} end,
@@ -77,7 +80,7 @@ local function new(what, kind, parameters, o, options)
   self.hyper_data = self.hyper:data()
   self.steps = tensor.new { shape = { 2 }, dtype = "i32" }         -- the same count, whole: low 31 bits, high; float32 ends at 2^24
   self.steps_data = self.steps:data()
-  if kind == adam_kind and (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
+  if kind.update == adam_kind.update and (o.weight_decay or 0) > 0 then self.weight_decay = tensor.new { o.weight_decay } end
   self.sum, self.norm, self.own = tensor.new { 0, 0 }, tensor.new { 0 }, {}
   self.own_norms = tensor.new { shape = { #parameters } }
   for i in ipairs(parameters) do self.own[i] = tensor.view(self.own_norms, i - 1, { 1 }) end
@@ -100,6 +103,15 @@ end
 local function adamw(parameters, options)
   return new("adamw", adam_kind, parameters,
     { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0, weight_decay = 0.01 }, options)
+end
+
+---Rectified Adam (Liu et al. 2020, algorithm 2): its first steps, of whose squared gradients too few are known, are of the mean gradient alone;
+---later ones grow to Adam's.  Equal to optax.radam; weight decay as adamw.
+---@param parameters Tensor[]
+---@param options table? adam's, and weight_decay = 0
+---@return Optimiser
+local function radam(parameters, options)
+  return new("radam", radam_kind, parameters, { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, max_norm = 0, weight_decay = 0 }, options)
 end
 
 ---Stochastic gradient descent, as torch.optim.SGD: weight decay is added to the gradient, lr multiplies the momentum.
@@ -252,4 +264,4 @@ function Optimiser:load_state_dict(dict)
   module.load(self.kind.name .. ":load_state_dict", mine, dict, true)
 end
 
-return { adam = adam, adamw = adamw, sgd = sgd, rmsprop = rmsprop }
+return { adam = adam, adamw = adamw, radam = radam, sgd = sgd, rmsprop = rmsprop }

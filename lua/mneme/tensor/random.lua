@@ -124,6 +124,24 @@ function init.orthogonal(gain, groups)
   end
 end
 
+---Uniform in +- 1/sqrt(fan_in), of which a share of each row is set to 0, at random places (Elsayed et al. 2024, algorithm 1).
+---@param share number 0..1
+---@return fun(p, rows, cols)
+function init.sparse(share)
+  return function(p, rows, cols)
+    if dry then stream = stream + 1 return end
+    local zeros, order = math.ceil(share * cols), ffi.new("float[?]", cols)
+    init.uniform(1 / math.sqrt(cols))(p, rows, cols)
+    for r = 0, rows - 1 do
+      normal(order, cols)
+      local sorted = {}
+      for c = 0, cols - 1 do sorted[c + 1] = c end
+      table.sort(sorted, function(a, b) return order[a] < order[b] or order[a] == order[b] and a < b end)
+      for k = 1, zeros do p[r * cols + sorted[k]] = 0 end
+    end
+  end
+end
+
 ---Truncated normal with variance 1/fan_in (flax's lecun_normal).
 ---@return fun(p, rows, cols)
 function init.lecun_normal()

@@ -68,7 +68,7 @@ function contributions.runner(agent, space, B, share)
     return logits, after
   end)
   local n, actions, acts, nothing = state_arrays.size(space.shape), agent.actions, agent.action_space, agent.action_space:nothing()
-  local policy, probabilities = ffi.new("float[?]", B * actions), agent.kind_name == "categorical"
+  local policy, probabilities = ffi.new("float[?]", B * actions), agent.kind.each
   ---Processes the observations of step i of each history; the policies [B, actions], until the next call.
   function self.step(i, histories, blank)
     local x, done = self.x:data(), self.done:data()
@@ -160,7 +160,7 @@ end
 ---@param agent Agent
 ---@return table judge { same(p, entry) -> is p the policy of a history's entry?; moved(was, now, n) -> float[n], share of the probability that is elsewhere
 ---  in each of n policies; log_prob(p, n, action) -> double[n], of a box densities'; mode(p, but) -> the likeliest action, of few not `but` }
-function contributions.judge(agent) return (agent.kind_name == "categorical" and by_probability or by_distribution)(agent) end
+function contributions.judge(agent) return (agent.kind.each and by_probability or by_distribution)(agent) end
 
 -- ---- an episode with another cue ----
 
@@ -389,7 +389,7 @@ function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]
   if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
   if not next(agent.core.states) then return "this core has no memory" end
-  local x = agent.kind_name == "categorical" or agent:distribution(tensor.new { shape = { 1, 1, agent.actions } })
+  local x = agent.kind.each and true or agent:distribution(tensor.new { shape = { 1, 1, agent.actions } })
   if x ~= true and not (x.kl and x.log_prob and x.mode) then return "not shown: the agent's own distribution has no kl, log_prob or mode" end
   if first.step ~= 0 or last.step ~= #history - 1 then return "not shown: not every step of this episode is known" end
   for _, entry in ipairs(history) do
@@ -414,7 +414,7 @@ function contributions.new(agent, history, from, after, env)
     self.done = true
     return self
   end
-  self.space, self.actions, self.judge, self.along = agent.observation_space, agent.actions, contributions.judge(agent), agent.kind_name == "categorical"
+  self.space, self.actions, self.judge, self.along = agent.observation_space, agent.actions, contributions.judge(agent), agent.kind.each
   self.rows, self.start = {}, agent.core:initial(1)
   local rows = contributions.parts_of(agent.core)
   if rows[1].word ~= "all" then table.insert(rows, 1, { word = "all", text = "all" }) end

@@ -103,7 +103,7 @@ function fresh.of_learner(learner, episodes, step)
   learner.agent.module:train(false, switched)
   local fine, sampled, greedy = xpcall(function()
     local first = scores(false)
-    return first, first and scores(true)
+    return first, first and not learner.agent.kind.values and scores(true)
   end, errors.handler)
   for _, module in ipairs(switched) do
     module.training = true

@@ -81,7 +81,7 @@ function stepper.new(env, agent, options)
   options = options or {}
   local B, n, memory = env.num_envs, state_arrays.size(env.observation_space.shape), options.memory or plain
   local self = setmetatable({ env = env, agent = agent, num_envs = B, env_index = 0, probes = {}, held = {}, readers = {}, n = n,
-    row = 0, greedy = options.greedy and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
+    row = 0, greedy = (options.greedy or agent.kind.values) and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Stepper)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
@@ -110,6 +110,10 @@ function stepper.new(env, agent, options)
   self:restart(first, first)
   return self
 end
+
+---How its actions come from the policy, in words: drawn from it is the rule, and says nothing.
+---@return string "", ", greedy" or ", argmax of Q"
+function Stepper:how_chosen() return self.agent.kind.values and ", argmax of Q" or self.greedy == 1 and ", greedy" or "" end
 
 ---Pointer to the present observations of all environments, as these give them.
 ---@return ffi.cdata*

@@ -35,7 +35,8 @@ agalite_long   transformer galite_released    slstm  mingru         framestack
 agalite_paper  rmt         linear_transformer mlstm  rnn            lru
 agalite_cossin bigbird     gated_linear       rwkv4  gated_deltanet ntm
 performer      longformer  delta              rwkv6  rfa            dpfp
-performer_relu longshort   delta_released     rwkv7  rfa_gate]]):gmatch "%S+" do
+performer_relu longshort   delta_released     rwkv7  rfa_gate           minlstm
+s5             rtu         hgrn               ffm    shm]]):gmatch "%S+" do
   place[#place + 1], place[name] = name, #place + 1
 end
 

@@ -139,8 +139,12 @@ function Game:set(k, value) self:take(self.hand:set(k, value)) end
 ---Take an action.
 ---@param action integer|number[]? nil: other numbers follow
 function Game:take(action)
-  self.dirty = true
+  self.dirty, self.refused = true, nil
   if action == nil then return end
+  if not self.env:allows(self.obs, action) then
+    self.refused = self.env.action_space:words(action) .. " is not allowed now"
+    return
+  end
   self:act(action, self.recording)
   if self.ghost then self.ghost:move() end
   self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
@@ -190,6 +194,7 @@ function Game:page()
     or self.hand:waits() and self.env.action_space:words(self.hand.numbers) .. "; space"
     or "your move"
   local status = { playing = true, speed = word, hint = "Tab: the true state   r: again   n: next   Esc: quit" }
+  status.note = self.refused
   if self.over then status.note = self.source .. "; space: the next one" end
   local frame = self.cheats and self.open_frame or self.fair_frame
   return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats,

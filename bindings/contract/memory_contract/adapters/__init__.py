@@ -1,0 +1,1 @@
+"""adapters -- one library a file, imported when it is asked for."""

@@ -1,0 +1,249 @@
+-- test_pqn.lua -- PQN(lambda): whole updates with each form of targets are those of an independent program in float64 (tests/reference/pqn.py); the
+-- window is the end of the rollout before; epsilon falls as set; who acts takes the largest Q; a continued run is the same bits; what it refuses.
+local t = require "tests.harness"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local learner_rig = require "tests.support.learner_rig"
+local distributions = require "mneme.models.distributions"
+local mn = require "mneme"
+
+local fixture = json.decode(files.read "tests/fixtures/pqn_updates.json")
+local s, sizes = fixture.settings, fixture.sizes
+local T, B, D = s.num_steps, s.num_envs, sizes.observation
+
+-- A learner whose rollouts are the fixture's, from row `l.from` on.
+local function given(form, case)
+  local env = mn.env { name = "given", observation = { D }, actions = sizes.actions, num_envs = B,
+    reset = function() return { 0, 0, 0, 0, 0 } end, step = function() return { 0, 0, 0, 0, 0 }, 0, false end }
+  local agent = mn.agent { env = env, core = { "gru", d_model = sizes.model }, hidden = sizes.hidden }
+  local l = mn.pqn({ num_envs = B, num_steps = T, window = s.window, targets = form, epochs = s.epochs, minibatches = s.minibatches, gamma = s.gamma,
+    lambda = s.lam, max_norm = s.max_norm, lr = s.lr, lr_schedule = "linear", adam_eps = s.adam_eps, beta1 = s.beta1, beta2 = s.beta2,
+    steps = sizes.of * T * B }, env, agent)
+  local leaves, n = agent.module:named_parameters(), 0
+  for key, leaf in pairs(leaves) do
+    local values = t.ok(case.params[key], key .. " is not in the fixture")
+    t.eq(#values, leaf:size(), key)
+    for i, value in ipairs(values) do leaf:data()[i - 1] = value end
+    n = n + 1
+  end
+  for key in pairs(case.params) do t.ok(leaves[key], "the agent has no " .. key) end
+  local row = l.row
+  local function begin(at, from)
+    for b = 0, B - 1 do
+      for k = 0, D - 1 do row.x[at][b * D + k] = case.x[(from * B + b) * D + k + 1] end
+      row.done[at][b] = case.done[from * B + b + 1]
+      row.resets[at][b] = row.done[at][b]
+    end
+  end
+  l.from = 0
+  function env.reset_raw() begin(T, 0) end
+  function env.rolled() end
+  function env.roll(_, _, step)
+    for b = 0, B - 1 do
+      local i = (l.from + step) * B + b
+      row.reward[step][b], row.played[step][b] = case.rewards[i + 1], case.actions[i + 1]
+    end
+    begin(step + 1, l.from + step + 1)
+  end
+  return l
+end
+
+for form, case in pairs(fixture.targets) do
+  t.test(("targets=%s: updates are those of an independent program"):format(form), function()
+    local l = given(form, case)
+    local steps, update, order = {}, 0, 0
+    local optimiser_step = l.optimiser_step
+    function l.optimiser_step(self)
+      local fine, losses = optimiser_step(self), self.losses
+      steps[#steps + 1] = { losses.td_loss, losses.q_values, self.optimiser:grad_norm() }
+      t.near(self:rate(), case.updates[update].rate, 1e-12)
+      return fine
+    end
+    function l.sequences.shuffle(self)
+      order = order + 1
+      for i, b in ipairs(case.orders[update][order]) do self.order[i - 1] = b end
+    end
+    l:begin()
+    for u, want in ipairs(case.updates) do
+      update, order, steps, l.from = u, 0, {}, (u - 1) * T
+      l:rollout()
+      t.ok(l:update())
+      t.eq(#steps, u == 1 and 0 or s.epochs * s.minibatches, "steps of update " .. u)
+      for i, step in ipairs(want.steps) do
+        for k, value in ipairs(step) do t.near(steps[i][k], value, 2e-5 * math.max(1, math.abs(value)), ("update %d, step %d, value %d"):format(u, i, k)) end
+      end
+    end
+    local leaves, moved = l.agent.module:named_parameters(), 0
+    for key, want in pairs(case.trained) do
+      local top = 0
+      for _, w in ipairs(want) do top = math.max(top, math.abs(w)) end
+      for i, w in ipairs(want) do
+        t.near(leaves[key]:data()[i - 1], w, 3e-5 * top, key)
+        moved = math.max(moved, math.abs(w - case.params[key][i]))
+      end
+    end
+    t.ok(moved > 0.02, ("the optimiser hardly moves: %g"):format(moved))
+    mn.clear_tape()
+  end)
+end
+
+local function learner(cfg, case)
+  local all = { minibatches = 1, epochs = 1, steps = 480, window = 3 }
+  for key, value in pairs(cfg or {}) do all[key] = value end
+  return learner_rig.learner(mn.pqn, case or "gru", all)
+end
+
+t.test("the window is the end of the rollout before, from the state that was there; the first rollout teaches nothing", function()
+  for _, W in ipairs { 3, 16 } do
+    local l = learner { window = W, previous = "action,reward" }
+    l:rollout()
+    local before, bytes = learner_rig.parameters(l), {}
+    for _, name in ipairs { "inputs", "resets", "done", "played", "rewards" } do
+      local buffer = l[name]
+      local each = buffer:size() / buffer:shape()[1]
+      bytes[name] = {}
+      for i = 0, W * each - 1 do bytes[name][i] = buffer:data()[(16 - W) * each + i] end
+    end
+    t.ok(l:update())
+    t.eq(l.optimiser:updates(), 0)
+    for i, p in ipairs(learner_rig.parameters(l)) do t.ok(p == before[i]) end
+    for name, kept in pairs(bytes) do
+      for i, value in pairs(kept) do t.eq(l.front[name]:data()[i], value, name) end
+    end
+    local piece = l.pieces[#l.pieces]
+    t.eq(piece.first, 16 - W)
+    for name, leaf in pairs(piece.state) do t.eq(learner_rig.bytes(l.front.state[name]), learner_rig.bytes(leaf), name) end
+    l:rollout()
+    t.ok(l:update())
+    t.eq(l.optimiser:updates(), 1)
+    for i, p in ipairs { l.minibatch.x, l.minibatch.done, l.minibatch.actions, l.minibatch.previous.action, l.minibatch.previous.reward } do
+      t.eq(p:shape()[1], W + 16, i)
+    end
+  end
+end)
+
+t.test("every core: the Q of acting is the Q that the update begins with", function()
+  for _, case in ipairs { "gru", "lstm", "agalite", "mingru", "lru" } do
+    local l = learner({ window = 0, targets = "rollout", lr = 0 }, case)
+    l:rollout()
+    t.ok(l:update())
+    local batch = mn.no_grad(function() return l:batch() end)
+    local order = l.sequences.order
+    for step = 0, 15 do
+      for i = 0, 2 do t.near(batch.values:data()[step * 3 + i], l.row.value[step][order[i]], 1e-5, case) end
+    end
+    mn.clear_tape()
+  end
+end)
+
+t.test("epsilon falls over its share of the training, and stays", function()
+  local l, seen = learner { steps = 480, epsilon_start = 1, epsilon_end = 0.2, epsilon_decay = 0.5, num_steps = 8, window = 2 }, {}      -- 20 updates
+  for i = 1, 14 do
+    l:rollout()
+    seen[i] = l.epsilon:data()[0]
+    t.ok(l:update())
+  end
+  for i = 0, 13 do t.near(seen[i + 1], math.max(0.2, 1 - 0.08 * i), 1e-6) end
+  t.raises(function()
+    local endless = learner { window = 0 }
+    endless.cfg.steps = nil
+    endless:rollout()
+  end, "epsilon_decay needs to know how long training is")
+end)
+
+t.test("epsilon-greedy: how often each action is drawn; without epsilon the largest Q, always", function()
+  local space = mn.env("tmaze", { num_envs = 1 }).action_space
+  local kind = distributions.for_space(space, "epsilon_greedy")
+  local N, n, epsilon = 20000, space.n, mn.tensor { 0.4 }
+  local q = mn.tensor { { { 0.1, 0.7, -3, 0.69 } } }:expand(1, N, n) * 1
+  local clock = mn.tensor { shape = { 3 }, dtype = "i32" }
+  clock:data()[0] = 5
+  mn.manual_seed(4)
+  for _, draw in ipairs { distributions.draw(clock), false } do
+    local policy, counts = kind.of(q, space, epsilon), { [0] = 0, 0, 0, 0 }
+    local a = policy:sample(draw or nil)
+    for i = 0, N - 1 do counts[a:data()[i]] = counts[a:data()[i]] + 1 end
+    for k = 0, n - 1 do
+      local want = k == 1 and 0.7 or 0.1
+      t.near(counts[k] / N, want, 0.015)
+      t.near(policy:log_prob(mn.tensor { shape = { 1, N }, dtype = "i32" }:fill(k)):mean():item(), math.log(want), 1e-4)
+    end
+    t.near(policy:entropy():mean():item(), -0.7 * math.log(0.7) - 0.3 * math.log(0.1), 1e-4)
+    local always = kind.of(q, space)
+    local b = always:sample(draw or nil)
+    for i = 0, N - 1 do if b:data()[i] ~= 1 then t.ok(false, "not the largest") end end
+    t.eq(always:entropy():sum():item(), 0)
+    t.near(always:kl(always):sum():item(), 0, 1e-6)
+    local other = always:kl(kind.of(q * -1, space)):mean():item()
+    t.ok(other > 1 and other < math.huge, "the distance of two that differ is finite: " .. other)
+  end
+end)
+
+t.test("its agent has Q and no critic; the value is the largest Q; an own policy head is kept, an own value is refused", function()
+  local env = mn.env("tmaze", { num_envs = 2 })
+  local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8 }
+  local l = mn.pqn({ num_envs = 2, steps = 1000, minibatches = 1 }, env, agent)
+  for name in pairs(agent:state_dict()) do t.ok(not name:find "critic", name) end
+  t.ok(agent:state_dict()["actor.norm.weight"])
+  local q, v = agent(mn.tensor { shape = { 3, 2, 16 } }:fill(0.3))
+  for row = 0, 5 do
+    local top = -math.huge
+    for k = 0, 3 do top = math.max(top, q:data()[row * 4 + k]) end
+    t.eq(v:data()[row], top)
+  end
+  t.eq(l:describe().distribution, "epsilon_greedy")
+  local function made(more, cfg)
+    local all = { env = env, core = { "gru", d_model = 8 }, hidden = 8 }
+    for key, value in pairs(more) do all[key] = value end
+    local c = { num_envs = 2, steps = 1000, minibatches = 1 }
+    for key, value in pairs(cfg or {}) do c[key] = value end
+    return mn.pqn(c, env, mn.agent(all))
+  end
+  local own = mn.nn.linear(8, 4)
+  local with_own = made { policy = own }
+  t.ok(with_own.agent:state_dict()["actor.weight"], "the own head is not there")
+  t.ok(not made({}, { layer_norm = false }).agent:state_dict()["actor.norm.weight"])
+  t.raises(function() made { value = mn.nn.linear(8, 1) } end, "the value of an agent that acts by Q is the largest Q")
+  t.raises(function() mn.a2c({ num_envs = 2 }, env, mn.agent { env = env, core = { "gru", d_model = 8 }, distribution = "epsilon_greedy" }) end,
+    "has no gradient")
+end)
+
+t.test("what it refuses says why", function()
+  t.raises(function() learner { window = 17 } end, "window=17 is of the rollout before, which has num_steps=16")
+  t.raises(function() learner { minibatches = 2 } end, "minibatches=2 does not divide the 3 sequences of a rollout: num_envs=3")
+  t.raises(function() learner({ credit = "exact" }, "mingru") end, "credit=exact connects rollouts at their first step, and window=3")
+  for _, actions in ipairs { mn.box { low = -1, high = 1 }, mn.multi_discrete { 2, 3 } } do
+    local env = mn.env { observation = { 1 }, actions = actions, num_envs = 2, reset = function() return { 1 } end, step = function() return { 1 }, 0 end }
+    t.raises(function() mn.pqn({ num_envs = 2 }, env, mn.agent { env = env, core = { "gru", d_model = 8 } }) end, "expected one choice among a few")
+  end
+  t.eq(mn.learners.pqn.defaults.entropy_coef, nil)
+  t.eq(mn.learners.pqn.defaults.horizon, nil)
+end)
+
+t.test("credit=exact: without a window, the gradient reaches beyond the rollout", function()
+  local function gradient(credit)
+    local l = learner({ credit = credit, window = 0, num_steps = 8, lr = 0, epsilon_start = 0.5, epsilon_end = 0.5, time_limit = 40, corridor = 20 }, "mingru")
+    for _ = 1, 3 do t.ok(select(2, l:advance())) end
+    local sum = 0
+    for _, g in ipairs(learner_rig.gradients(l)) do for k = 0, g:size() - 1 do sum = sum + g:data()[k] end end
+    mn.clear_tape()
+    return sum
+  end
+  t.ok(gradient "exact" ~= gradient "window")
+end)
+
+t.test("own environments of 1, 2 and 6 environments: it learns to press what pays", function()
+  for _, n in ipairs { 1, 2, 6 } do
+    local env = mn.env { observation = { 2 }, actions = 3, num_envs = n, time_limit = 4, reset = function(self, random)
+      self.want = random(2)
+      return { self.want == 1 and 1 or 0, 1 }
+    end, step = function(self, a) return { 0, 1 }, a == self.want and 1 or 0 end }
+    mn.manual_seed(1)
+    local agent = mn.agent { env = env, core = { "gru", d_model = 16 }, hidden = 16 }
+    local updates = 120
+    local l = mn.pqn({ num_envs = n, num_steps = 16, minibatches = 1, window = 4, steps = updates * 16 * n, lr = 5e-3, gamma = 0.5, seed = 1 }, env, agent)
+    l:begin()
+    for _ = 1, updates do t.ok(select(2, l:advance())) end
+    t.ok(l.finished:mean_return() > 3.2, ("%d environments: return %g of 4"):format(n, l.finished:mean_return()))
+  end
+end)

@@ -1,0 +1,190 @@
+-- test_stream.lua -- learner=stream: 1,000 steps against an independent program in float64 (tests/reference/stream.py), streams as one, what a
+-- checkpoint holds, what it refuses; and sparse initial values.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local rig = require "tests.support.learner_rig"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
+local safetensors = require "mneme.tensor.safetensors"
+local shell = require "tests.support.shell"
+local mn = require "mneme"
+local module = require "mneme.tensor.module"
+
+local fixture = json.decode(files.read "tests/fixtures/stream.json")
+local ACTIONS = 3
+
+-- An environment that replays what the program drew.
+local function replayed(case)
+  local at, B, n = {}, case.streams, case.n
+  local function seen(b)
+    local x = {}
+    for k = 1, n do x[k] = case.obs[(at[b] * B + b - 1) * n + k] / 64 end
+    return x
+  end
+  local began = 0
+  return mn.env { name = "replay", observation = { n }, actions = ACTIONS, num_envs = B, seed = 1,
+    reset = function(self)
+      if began < B then
+        began = began + 1
+        at[began], self.b = 0, began
+      else self.b = case.over end
+      return seen(self.b)
+    end,
+    step = function(self, action)
+      local b, i = self.b, at[self.b] * B + self.b
+      t.eq(action, case.action[i])
+      at[b] = at[b] + 1
+      case.over = b
+      return seen(b), case.reward[i] / 32, case.done[i] == 1
+    end }
+end
+
+local function nothing() return { doc = "nothing", config = { d_in = 1 }, build = function(cfg)
+  return { module = module.new({}, function() end), d_out = cfg.d_in, states = {}, sizes = {}, reads = "nothing", forward = function(x) return x, {} end }
+end } end
+
+local function make(case)
+  local env = replayed(case)
+  mn.manual_seed(1)
+  local core
+  if case.credit == "none" then
+    local path = os.tmpname() .. ".lua"
+    nothing_core = nothing
+    files.write(path, { "return nothing_core()" })
+    core = mn.core(path, { d_in = case.n })
+    os.remove(path)
+  else core = mn.core("mingru", { d_in = case.n, d_model = case.width }) end
+  local agent = mn.agent { env = env, core = core, hidden = 8, head_act = "leaky_relu" }
+  local dict = {}
+  for name, numbers in pairs(case.initial) do
+    local shape = agent:state_dict()[name]:shape()
+    dict[name] = mn.tensor { shape = shape }
+    for k, x in ipairs(numbers) do dict[name]:data()[k - 1] = x end
+  end
+  agent:load_state_dict(dict)
+  -- The program's actions in place of drawn ones.
+  local forced = mn.tensor { shape = { 1, case.streams }, dtype = "i32" }
+  agent.choose = function() return forced end
+  local l = mn.learners.stream({ seed = 1, num_steps = 1, credit = case.credit == "none" and "trace" or case.credit }, env, agent)
+  l:begin()
+  return l, agent, forced
+end
+
+for _, name in ipairs { "apart", "trace", "exact", "streams" } do
+  t.test("1,000 steps are those of an independent program: " .. name, function()
+    local case = fixture[name]
+    local l, agent, forced = make(case)
+    local errors = 0
+    for step = 1, 1000 do
+      for b = 0, case.streams - 1 do forced:data()[b] = case.action[(step - 1) * case.streams + b + 1] end
+      l:rollout()
+      t.ok(l:update())
+      errors = errors + l.losses.td_error / 1000
+      local wanted = case.after[tostring(step)]
+      if wanted then
+        local moved, apart = 0, 0
+        for key, p in pairs(agent:state_dict()) do
+          for k = 0, p:size() - 1 do
+            local x = wanted[key][k + 1]
+            moved, apart = math.max(moved, math.abs(x - case.initial[key][k + 1])), math.max(apart, math.abs(x - p:data()[k]))
+          end
+        end
+        t.ok(moved > 0.02, "the program's parameters moved by " .. moved)
+        t.near(apart / moved, 0, 1e-5)
+      end
+    end
+    t.near(errors / case.td_error, 1, 1e-5)
+  end)
+end
+
+t.test("a time limit's last observation is bootstrapped, or counts as an end", function()
+  for _, bootstraps in ipairs { true, false } do
+    local l, cut = rig.learner(mn.learners.stream, "mingru", { num_envs = 2, num_steps = 1, time_limit = 3, corridor = 20, bootstrap_truncated = bootstraps,
+      gamma = 0.5, lambda = 0.5, entropy_coef = 0, norm_reward = false }), 0
+    for step = 1, 9 do
+      l:rollout()
+      for b = 0, 1 do
+        local ended, before = l.row.done[1][b], l.pieces[1].at.values[b]
+        local follows = (bootstraps or ended == 0) and 0.5 * l.followed[b] or 0
+        t.eq(ended, step % 3 == 0 and 1 or 0)
+        t.near(l.optimiser.delta_data[b], l.row.reward[0][b] + follows - before, 1e-6)
+        for _, net in ipairs(l.optimiser.networks) do                     -- a trace ends with its episode; of the gates' bias
+          local sum, n = 0, net.z[2]:size() / 2
+          for k = b * n, b * n + n - 1 do sum = sum + math.abs(net.z[2]:data()[k]) end
+          t.eq(sum == 0, ended == 1)
+        end
+        cut = cut + ended
+      end
+    end
+    t.eq(cut, 6)
+  end
+end)
+
+-- ---- as a command: resumed bit for bit, by any number of threads; evaluated ----
+
+local dir = shell.folder()
+
+local function run(words)
+  local said, status = shell.mneme(dir, words)
+  t.eq(status, 0, said)
+  return said
+end
+
+local function bytes_of(path)
+  local all = {}
+  for name, x in pairs(safetensors.read(path).tensors) do all[name] = ffi.string(x.data, x.bytes) end
+  return all
+end
+
+t.test("a run resumes bit for bit, with any number of threads and streams, and is evaluated", function()
+  for i, case in ipairs { "core=mingru core.d_model=8 credit=exact num_envs=1 previous=action,reward", "core=lru core.d_model=8 core.d_state=4 core.n_layers=2 credit=exact num_envs=2",
+    "core=gru core.d_model=8 num_envs=3", "core=gtrxl core.d_model=8 core.n_layers=1 num_envs=1" } do
+    local words = "run train env=tmaze env.corridor=3 learner=stream hidden=8 " .. case
+    run(("%s run=whole%d steps=768 threads=1"):format(words, i))
+    run(("%s run=parts%d steps=384 threads=2"):format(words, i))
+    run(("run train resume=parts%d steps=768 threads=1"):format(i))
+    local whole, parts, n = bytes_of(("%s/whole%d/checkpoints/step-768.safetensors"):format(dir, i)),
+      bytes_of(("%s/parts%d/checkpoints/step-768.safetensors"):format(dir, i)), 0
+    for name, bytes in pairs(whole) do
+      t.ok(parts[name] == bytes, case .. ": " .. name)
+      n = n + 1
+    end
+    t.ok(n > 20)
+    t.ok(whole["obgd.actor.000"] and whole["obgd.critic.000"])
+  end
+  t.ok(run "eval whole1 episodes=5":find "success")
+end)
+
+local function sparse_zeros(p, rows, cols)
+  for r = 0, rows - 1 do
+    local zeros = 0
+    for c = 0, cols - 1 do
+      zeros = zeros + (p[r * cols + c] == 0 and 1 or 0)
+      t.ok(math.abs(p[r * cols + c]) <= 1 / math.sqrt(cols))
+    end
+    t.eq(zeros, math.ceil(0.9 * cols))
+  end
+end
+
+t.test("sparse initial values: nine tenths of each row are 0", function()
+  for _, shape in ipairs { { 3, 10 }, { 5, 7 }, { 2, 1 }, { 4, 128 } } do
+    local p = ffi.new("float[?]", shape[1] * shape[2])
+    mn.nn.init.sparse(0.9)(p, shape[1], shape[2])
+    sparse_zeros(p, shape[1], shape[2])
+  end
+end)
+
+t.test("what it has no use for, and what others refuse", function()
+  local function learner(name, cfg, core, extra)
+    return function()
+      local env = mn.env("tmaze", { num_envs = 1, corridor = 3 })
+      mn.learners[name](cfg, env, mn.agent { env = env, core = { core or "gru", d_model = 8 }, hidden = 8 }, extra)
+    end
+  end
+  learner("stream", {})()
+  t.fails(learner("stream", { credit = "window" }))
+  t.fails(learner("stream", { credit = "exact" }))
+  t.fails(learner("stream", {}, "gru", { aux = function(batch) return batch.values:sum() end }))
+  t.fails(learner("a2c", { credit = "trace" }))
+  t.fails(learner("ppo", { credit = "trace" }))
+end)
