@@ -38,7 +38,7 @@ for _, several in ipairs { false, true } do
       local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8 }
       local mask = env.observation_space.parts.mask
       t.eq(agent.mask, mask)
-      t.eq(agent.torso.parts[#agent.torso.parts].name ~= "action_mask", true)
+      t.eq(agent.torso.arrays[#agent.torso.arrays].name ~= "action_mask", true)
       for _, greedy in ipairs { false, true } do
         local p = stepper.new(env, agent, { seed = 3, greedy = greedy })
         for _ = 1, 40 do

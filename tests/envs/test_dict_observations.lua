@@ -128,7 +128,7 @@ t.test("each array reaches the torso of its name, and the features stand side by
   for _, torso in ipairs { false, SMALL } do                     -- the usual ones, and those chosen
     local agent = agent_of(env, torso or "dict")
     local at = 0
-    for i, part in ipairs(agent.torso.parts) do
+    for i, part in ipairs(agent.torso.arrays) do
       t.eq(part.name, env.observation_space.parts[i].name)
       t.eq(part.from, at)
       at = at + part.n

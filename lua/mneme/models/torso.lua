@@ -202,13 +202,13 @@ kinds.dict = {
   fits = function(space) return space.parts ~= nil end,
   make = function(space, o)
     local m, at, parts = nn.container {}, 0, torso.read_parts(space.parts)
-    m.parts = {}
+    m.arrays = {}
     for i, part in ipairs(parts) do
       local usual = part.kind == "codes" and "embedding" or part.kind == "floats" and "linear" or nil
       local one = torso.for_space({ shape = part.shape, dtype = part.kind == "codes" and "i32" or "f32", codes = part.codes }, o[part.name] or usual
         or math.min(part.shape[1], part.shape[2]) < SMALLEST and "impala" or "conv", "torso." .. part.name)
       m.children[i] = { part.name, one }
-      m.parts[i] = { name = part.name, from = at, n = one.d_out }
+      m.arrays[i] = { name = part.name, from = at, n = one.d_out }
       at, m.products = at + one.d_out, one.products and (m.products or 0) + one.products or m.products
     end
     m.d_out, m.call = at, function(_, x)

@@ -56,8 +56,8 @@ function credit.parts(agent, space)
   local parts = {}
   local n, width = state_arrays.size(space.shape), math.max(1, space.codes or 0)
   local function add(name, from, count) parts[#parts + 1] = { name = name, from = from * width, to = (from + count) * width } end
-  if agent.torso.parts then                                  -- several arrays: the features of each
-    for _, part in ipairs(agent.torso.parts) do add(part.name, part.from, part.n) end
+  if agent.torso.arrays then                                  -- several arrays: the features of each
+    for _, part in ipairs(agent.torso.arrays) do add(part.name, part.from, part.n) end
   elseif agent.torso.d_out ~= n * width then parts[1] = { name = "observation", from = 0, to = agent.torso.d_out }
   elseif #(space.groups or {}) > 0 then
     for _, group in ipairs(space.groups) do add(group.name, group.from, group.n) end
