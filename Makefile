@@ -39,7 +39,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-
 ENGINE  := $(if $(WITH),$(foreach o,$(ENGINE),$(if $(filter $(B)/engine/envs/% $(B)/engine/io/%,$(o)),$(patsubst $(B)/%,$(WITH)/%,$(o)),$(o))),$(ENGINE))
 VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
 
-.PHONY: all deps deps-demo deps-test demo test widths bench check fuzz learn pages golden lockstep format clean help FORCE
+.PHONY: all deps deps-demo deps-test demo test widths emulator bench check fuzz learn pages golden lockstep format clean help FORCE
 .DEFAULT_GOAL := all
 
 # One compile a CPU, unless -jN says otherwise.
@@ -140,11 +140,7 @@ demo: deps-demo ## install, build, train an agent on the T-Maze and show it
 	@echo "once more:  $(B)/mneme view $(DEMO)"
 	@echo "live:       $(B)/mneme run experiments/demo.lua view=1 [core=gru] [corridor=40]"
 
-# The emulated kernels take minutes to compile: they are made where a test asks for them, and where there is a C++ compiler.
 TESTS :=
-WANTED   = $(or $(findstring gpu,$(TESTS))$(findstring mpi,$(TESTS)),$(if $(TESTS),,all))
-EMULATED = $(if $(WANTED),$(if $(shell command -v $(CXX)),test-gpu-programs))
-
 # Every vector width that this processor has is tested, since a row's bits may depend on none of them: its own by all tests, the narrower
 # ones by those of the engine and of models, with the same environments.  Tuned for Zen 3, whose loops once differed (FUSE).
 HAS      = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo yes)
@@ -153,12 +149,12 @@ PATHS    = $(if $(TESTS),,$(NARROWER:%=$(abspath $(B))/width/%))
 widths:
 	@for p in $(PATHS); do $(MAKE) B=$$p WITH=$(abspath $(B)) ARCH=$${p##*/} CFLAGS=$$([ $${p##*/} = x86-64-v2 ] || echo -mtune=znver3) OPT=-O3 \
 	  $$p/libmneme.so $$p/mneme || exit 1; done
+emulator: $(if $(shell command -v $(CXX)),test-gpu-programs)
+
+# The other widths, and the GPU's kernels for an emulator, take minutes to compile: tests/run.lua makes them where a test needs them.
 test: deps-test ## build, run all tests (as root it installs; TESTS=tests/envs or TESTS="tests/envs/test_tmaze.lua ...": some)
 	@$(MAKE) all
-	@$(if $(EMULATED),[ -e $(B)/libmneme_emu.so ] || echo "first the GPU's kernels are compiled for an emulator: minutes; then tests say how long they take")
-	@$(if $(EMULATED),$(MAKE) $(EMULATED))
-	@$(MAKE) widths
-	@MNEME_PATHS="$(PATHS)" MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
+	@MNEME_MAKE='env -u MAKEFLAGS -u MAKELEVEL make $(MAKEOVERRIDES)' MNEME_PATHS="$(PATHS)" MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua $(TESTS)
 
 # ---- the workshop ----
 

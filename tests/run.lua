@@ -1,6 +1,8 @@
 -- run.lua -- runs tests/*/test_*.lua, or the files and folders named, each file in a process of its own with a time limit
--- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900).
--- MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and of models run with each of them, too.
+-- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900, or
+-- 20 times what it takes on two ordinary cores).  MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and
+-- of models run with each of them, too.  MNEME_MAKE: how to make what some files need.  MNEME_TEST_UNTIL: when to stop, in seconds since
+-- 1970: short files go first, and what would not be done by then is skipped, and says so.
 -- A line begins with how many files of all are done.  The seconds that each took are kept in the build folder: the next time they tell how
 -- long all of it takes, and how long is left.
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
@@ -47,7 +49,15 @@ local function with_other_widths()
 end
 if #arg == 0 then with_other_widths() end
 
-local limit = tonumber(os.getenv "MNEME_TEST_LIMIT" or 900)
+-- What a file needs that the program does not: a target of the Makefile, and the seconds that it takes on two cores.
+local targets = { widths = 170, emulator = 300 }
+local function needs(file)
+  if build_of[file] then return "widths" end
+  if file:find "/gpu/test_" or file:find "/test_mpi%.lua$" or file:find "/test_run_seeds%.lua$" then return "emulator" end
+end
+
+local limit, till = tonumber(os.getenv "MNEME_TEST_LIMIT"), tonumber(os.getenv "MNEME_TEST_UNTIL")
+local make = os.getenv "MNEME_MAKE"
 local said = os.tmpname()
 local total = { 0, 0, 0 }
 local failures = {}
@@ -81,13 +91,14 @@ local function expected(file)
 end
 
 -- Two lanes where all files are run: this program starts itself a second time, in a session of its own, and each takes the next file that
--- nobody has claimed.  Long ones go first, so that no lane ends with one.
+-- nobody has claimed.  Long ones go first, so that no lane ends with one; where the time may not do, what is short and needs nothing else.
 local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the second lane
 if #arg == 0 then
   local at = {}
   for i, file in ipairs(files) do at[file] = i end
+  local function rank(file) return till and -expected(file) - 1000 * (targets[needs(file)] or 0) or expected(file) end
   table.sort(files, function(a, b)
-    local x, y = expected(a), expected(b)
+    local x, y = rank(a), rank(b)
     if x ~= y then return x > y end
     return at[a] < at[b]
   end)
@@ -95,11 +106,12 @@ end
 
 local ffi = require "ffi"
 ffi.cdef "int mkdir(const char *path, unsigned mode);"
-local claims, beside_said, beside_pid = lane, os.tmpname(), nil
-if #arg == 0 and not lane then
-  claims = os.tmpname()
+local claims, beside_said, beside_pid = lane or os.tmpname(), os.tmpname(), nil
+if not lane then
   os.remove(claims)
   ffi.C.mkdir(claims, 448)
+end
+if #arg == 0 and not lane then
   local start = io.popen(("MNEME_TEST_LANE='%s' MNEME_TEST_BEGAN=%d "
     .. "setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
     :format(claims, os.time(), here, beside_said, beside_said))
@@ -112,7 +124,7 @@ local function clock(s) return s < 90 and ("%.0f s"):format(s) or ("%.0f min"):f
 -- What both lanes have done: a line for each file, in a file that both append to.
 local all, lanes = 0, #arg == 0 and 2 or 1
 for _, file in ipairs(files) do all = all + expected(file) end
-local done_at = claims and claims .. "/done" or os.tmpname()
+local done_at = claims .. "/done"
 local began = tonumber(os.getenv "MNEME_TEST_BEGAN") or os.time()
 local function so_far(file, seconds)
   local to = assert(io.open(done_at, "a"))
@@ -121,7 +133,29 @@ local function so_far(file, seconds)
   local count, sum = 0, 0
   for line in io.lines(done_at) do count, sum = count + 1, sum + tonumber(line:match "%d+") end
   local left = count < #files and sum > 0 and (os.time() - began) * math.max(0, all - sum) / sum
-  return ("%d/%d"):format(count, #files), left and left >= 10 and "  ETA " .. clock(left) or ""
+  return ("%d/%d"):format(count, #files), left and left >= 10 and "  ETA " .. clock(left) or "", sum
+end
+
+-- Made once, by whichever lane comes first, while the other waits.
+local made = {}
+local function make_for(file)
+  local target = needs(file)
+  if not make or not target or made[target] then return end
+  made[target] = true
+  os.execute(("flock '%s/lock' sh -c '%s %s > \"%s/made\" 2>&1 || tail -n 40 \"%s/made\"; touch \"%s/made_%s\"'"):format(claims, make, target,
+    claims, claims, claims, target))
+end
+
+-- Would this file be done in time, as slow as the files before it were here?
+local sum_done = 0
+local function in_time(file)
+  if not till then return true end
+  local more = expected(file)
+  local target = make and needs(file)
+  local there = target and io.open(("%s/made_%s"):format(claims, target))
+  if there then there:close() elseif target then more = more + targets[target] end
+  local slow = math.max(1, sum_done > 60 and lanes * (os.time() - began) / sum_done or 1)
+  return os.time() + slow * more <= till
 end
 if not lane and #files > 1 then
   print(("%d test files: about %s, %s; each line says how long is left"):format(#files, clock(all / lanes),
@@ -140,7 +174,7 @@ local function keep_times()
 end
 
 -- Is this file for this lane?  Whoever makes its folder runs it.
-local function claimed(file) return not claims or ffi.C.mkdir(claims .. "/" .. file:gsub("%W", "_"), 448) == 0 end
+local function claimed(file) return ffi.C.mkdir(claims .. "/" .. file:gsub("%W", "_"), 448) == 0 end
 
 local function interrupted()
   if beside_pid then os.execute(("kill -- -%d"):format(beside_pid)) end
@@ -150,10 +184,12 @@ end
 -- What it prints goes to a file: a process that it leaves behind cannot keep anybody waiting for the end of a pipe.  The list of trusted code
 -- is one of the test's own.
 local function run(file)
+  local seconds = limit or math.max(900, 20 * expected(file))
+  if till then seconds = math.min(seconds, math.max(60, till + 240 - os.time())) end
   local build = build_of[file] and ("MNEME_BUILD='%s' MNEME_HOME=\"${PWD}/%s\""):format(build_of[file], here) or ""
   local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN XDG_STATE_HOME='%s.state' %s "
     .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null; e=$?; rm -rf '%s.state'; exit $e")
-    :format(said, build, limit, here, file_of[file] or file, said, said))
+    :format(said, build, seconds, here, file_of[file] or file, said, said))
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
   io.write(before or text)
@@ -161,7 +197,11 @@ local function run(file)
   if before then return { passed, failed, skipped } end
   status = math.floor(status / 256)
   if status == 130 then interrupted() end         -- Ctrl-C
-  local died = ("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(limit)
+  if status == 124 and till and os.time() >= till then
+    print(("  skipped  %s: the time for all tests is over"):format(file))
+    return { 0, 0, 1 }
+  end
+  local died = ("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(seconds)
     or ("its process died: status %d%s"):format(status, status > 128 and (", signal %d"):format(status - 128) or ""))
   print(died)
   keep_failures(nil, died)
@@ -175,9 +215,12 @@ for _, file in ipairs(files) do
       print(("        %s: about %s"):format(file:match "[^/]*$", clock(expected(file))))
       io.stdout:flush()
     end
-    local counts = run(file)
+    local timely = in_time(file)
+    if timely then make_for(file) else print(("  skipped  %s: the time for all tests is over"):format(file)) end
+    local counts = timely and run(file) or { 0, 0, 1 }
     for i = 1, 3 do total[i] = total[i] + counts[i] end
-    local count, left = so_far(file, os.time() - begun)
+    local count, left, sum = so_far(file, os.time() - begun)
+    sum_done = sum
     local line = ("%7s %-26s %3d passed %d failed %d skipped %4d s%s"):format(count, file:match "[^/]*$", counts[1], counts[2], counts[3],
       os.time() - begun, left)
     if lane then io.stderr:write(line, "\n") else print(line) end
@@ -186,7 +229,7 @@ for _, file in ipairs(files) do
 end
 if beside_pid then
   local status = os.execute(("i=0; until grep -q '^over$' '%s' || [ $i -gt %d ]; do sleep 0.5; i=$((i+1)); done"):format(beside_said,
-    2 * limit * #files))
+    2 * (limit or 900) * #files))
   if math.floor(status / 256) == 130 then interrupted() end
   local text = read(beside_said)
   local list, passed, failed, skipped = text:match "^(.-)(%d+) passed, (%d+) failed([^\n]*)\nover\n$"
@@ -196,7 +239,7 @@ if beside_pid then
   for i, n in ipairs { passed or 0, failed or 1, skipped and skipped:match "%d+" or 0 } do total[i] = total[i] + n end
 end
 if not lane then keep_times() end
-if beside_pid then os.execute(("rm -rf '%s'"):format(claims)) elseif not lane then os.remove(done_at) end
+if not lane then os.execute(("rm -rf '%s'"):format(claims)) end
 os.remove(said)
 os.remove(beside_said)
 if #arg == 0 and not lane and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end
