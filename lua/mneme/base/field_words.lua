@@ -85,7 +85,7 @@ return {
     "not here: progress is one line, and a log has few; nearest: debug=1, profile=1" },
   { "setting", "capture_video record_video video record render_video save_video video_every",
     "record_every=N: minutes between recorded episodes; afterwards mneme view RUN out=FILE.mp4" },
-  { "setting", "render render_mode window show visualize visualise viewer",
+  { "setting", "render render_mode show visualize visualise viewer",
     "view=1: watch training in a window; without a display: mneme view RUN out=FILE.html" },
   { "setting", "workers num_workers n_jobs num_cpus num_threads n_workers cpus num_rollout_workers n_cpu nproc",
     "threads=N: CPU threads of a run; seeds=N with jobs=N: several runs" },
