@@ -264,7 +264,8 @@ static inline void see(const mn_io *io, mn_canvas *c) {
 
 /* ---- facts ---- */
 
-/* x, y: in tiles, whole in their middles.  shown: the command that is observed, -1: none; newest: the last of the list.  command: the list, -1 behind its end. */
+/* x, y: in tiles, whole in their middles.  shown: the command that is observed, -1: none; newest: the last of the list.  command: the list, -1 behind
+   its end. */
 static inline int truth(const mortar_mayhem_endless *m, const mn_io *io, const char **names, float *values) {
   float *v = values;
   (void)io;
@@ -320,8 +321,8 @@ static inline void reference(const double *param, const void *shared, mn_referen
   out->episodes = 100000;
 }
 
-MN_ENV(mortar_mayhem_endless, .rules = "A command is shown for a moment; then walk to the tile that all commands so far lead to, one after another from the first, and "
-                                       "stand on it before the others burn: each pays 0.1, and then one more command is shown.",
+MN_ENV(mortar_mayhem_endless, .rules = "A command is shown for a moment; then walk to the tile that all commands so far lead to, one after another from "
+                                       "the first, and stand on it before the others burn: each pays 0.1, and then one more command is shown.",
        .see = see, .reference = reference, .version = 0,
        .doc = "execute a list of commands that grows by one, from its first, for as long as it lasts (Memory Gym)",
        .about = "allowed_commands       4: right, down, left, up; 5: and stay; up to 9: and slanting ones\n"

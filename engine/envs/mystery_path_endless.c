@@ -353,8 +353,8 @@ static inline void reference(const double *param, const void *shared, mn_referen
   out->episodes = 100000;
 }
 
-MN_ENV(mystery_path_endless, .rules = "A hidden path leads to the right: find it by falling off it, remember all of it, for each fall takes you back to its start; "
-                                      "each new cell pays, and falling twice at one place, or before your farthest column, ends it.",
+MN_ENV(mystery_path_endless, .rules = "A hidden path leads to the right: find it by falling off it, remember all of it, for each fall takes you back to its "
+                                      "start; each new cell pays, and falling twice at one place, or before your farthest column, ends it.",
        .see = see, .reference = reference, .used = used, .version = 0,
        .doc = "find a hidden path without an end by falling off it, and walk all of it again from memory (Memory Gym)",
        .about = "show_past_path=no   the path behind the agent is hidden\n"

@@ -263,14 +263,14 @@ t.test("gym: a Dict and a Tuple with a picture are arrays with names; one enviro
     { kind = "mixed_tuple", several = { 1 }, said = "0 codes 1 4, 1 picture 960" } } do
     for _, n in ipairs(case.several) do
       local env = envs.new(FILE, { kind = case.kind, num_envs = n, workers = math.min(n, 2) })
-      local said, by_name = {}, nil
+      local said = {}
       for i, p in ipairs(env.observation_space.parts) do said[i] = ("%s %s %d"):format(p.name, p.kind, p.n) .. (p.codes and " " .. p.codes or "") end
       t.eq(table.concat(said, ", "), case.said)
       env:reset()
       local actions = {}
       for i = 1, n do actions[i] = 0 end
       local obs = env:step(actions)
-      by_name = parts.lists(env.observation_space.parts, obs:data() + (n - 1) * env.observation_space.shape[1])
+      local by_name = parts.lists(env.observation_space.parts, obs:data() + (n - 1) * env.observation_space.shape[1])
       local eye = by_name.eye or by_name["1"]
       for k = 0, 959 do t.eq(eye[k + 1], k % 256) end
       t.eq(table.concat(by_name.ways or by_name["0"], " "), case.kind == "mixed" and "1 2 0" or "1")

@@ -3,7 +3,6 @@
 local t = require "tests.harness"
 local bit = require "bit"
 local ffi = require "ffi"
-local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local registry = require "mneme.base.registry"

@@ -49,7 +49,7 @@ local function make(case)
   local core
   if case.credit == "none" then
     local path = os.tmpname() .. ".lua"
-    nothing_core = nothing
+    rawset(_G, "nothing_core", nothing)
     files.write(path, { "return nothing_core()" })
     core = mn.core(path, { d_in = case.n })
     os.remove(path)

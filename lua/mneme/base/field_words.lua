@@ -201,7 +201,8 @@ return {
     "not here: mneme where RUN shows every part; nearest: mneme intervene RUN erase=layers.0.head.1 at=5 erases one" },
   { "argument", "fact features what target label labels", "facts=NAME: the facts that are read from the memory" },
   -- ---- cores ----
-  { "core", "mamba mamba3 log_linear_mamba2 s6 s6d ssm selective_ssm state_space mamba1 selective_scan", "not here; nearest: mamba2 (its successor), lru (a diagonal linear recurrence)" },
+  { "core", "mamba mamba3 log_linear_mamba2 s6 s6d ssm selective_ssm state_space mamba1 selective_scan",
+    "not here; nearest: mamba2 (its successor), lru (a diagonal linear recurrence)" },
   { "core", "s4 s4d h3 hippo liquid_s4 linear_rnn lrnn linoss gilr", "not here; nearest: s5 (a diagonal state space of complex channels)" },
   { "core", "rglru rg_lru griffin hawk recurrentgemma",
     "not here; nearest: lru (a diagonal linear recurrence), mingru (gates that do not depend on the state)" },

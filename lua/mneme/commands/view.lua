@@ -36,9 +36,9 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
     { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
       unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },
-    { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 10 },
+    { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 60 },
     options.common.size, options.common.theme, options.common.scale }, options.interventions) }
-local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 10, 0.4
+local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 60, 0.4
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or options.usage(view) }) end
 

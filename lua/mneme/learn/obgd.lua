@@ -3,7 +3,6 @@
 --   z = decay z + gradient            a trace for each stream and each parameter of a network
 --   m = max(|delta|, 1) lr kappa sum |z|            over all parameters of the network
 --   w = w + mean over streams of lr / max(m, 1) delta z;   z = 0 where an episode ended
-local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

@@ -66,7 +66,7 @@ end
 
 -- What stands in front of the next rollout, empty: rows of the rollout's buffers, by name.
 local function make_front(self)
-  local W, B, front = self.window, self.B, { rows = {}, state = self.agent.core:initial(self.B), filled = tensor.new { shape = { 1 }, dtype = "i32" } }
+  local W, front = self.window, { rows = {}, state = self.agent.core:initial(self.B), filled = tensor.new { shape = { 1 }, dtype = "i32" } }
   local function add(name, buffer)
     local shape = buffer:shape()
     local each = buffer:size() / shape[1]
@@ -139,7 +139,7 @@ end
 ---@param batch Batch
 ---@return Tensor loss
 ---@return table<string, Tensor> logged
-function PQN:loss(batch)
+function PQN.loss(_, batch)
   local q = ops.pick(batch.logits, batch.actions)
   local loss = (q - batch.returns:detach()):square():mean() * 0.5
   return loss, { td_loss = loss, q_values = q:detach():mean() }
@@ -149,15 +149,14 @@ end
 ---is the first window, and teaches nothing.
 ---@return boolean fine
 function PQN:update()
-  local front, fine = self.front, true
+  local front = self.front
   if not front or front.filled:data()[0] == 1 then
     if self.look then self.look:run() end
     for _ = 1, self.epochs do
       self.sequences:shuffle(self.cfg.seed or 1, self.optimiser:updates())
       for index = 0, self.minibatches - 1 do
         self.sequences:take(index * self.minibatch.n)
-        fine = self:optimiser_step()
-        if not fine then return false end
+        if not self:optimiser_step() then return false end
       end
     end
   end

@@ -49,7 +49,7 @@ end
 ---@param step table
 ---@return Tensor of the policy's network, one number
 ---@return Tensor of the value's
-function Stream:loss(step)
+function Stream.loss(_, step)
   local policy = step.policy
   return (policy:log_prob(step.actions) + policy:entropy() * step.entropy):sum(), step.values:sum()
 end

@@ -119,10 +119,10 @@ end
 -- Observations as an environment may give them.
 local function observations(space)
   local x = contract_rig.normal({ T, B, unpack(space.shape) }, 2)
-  for _, part in ipairs(space.parts or {}) do
-    local p, n = x:data(), part.kind == "picture" and 256 or part.codes
+  for _, field in ipairs(space.parts or {}) do
+    local p, n = x:data(), field.kind == "picture" and 256 or field.codes
     for row = 0, n and T * B - 1 or -1 do
-      for k = row * space.shape[1] + part.from, row * space.shape[1] + part.from + part.n - 1 do p[k] = math.floor(math.abs(p[k]) * 97) % n end
+      for k = row * space.shape[1] + field.from, row * space.shape[1] + field.from + field.n - 1 do p[k] = math.floor(math.abs(p[k]) * 97) % n end
     end
   end
   if space.dtype ~= "u8" then return x end
