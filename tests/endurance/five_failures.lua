@@ -9,6 +9,7 @@ local shell = require "tests.support.shell"
 
 local QUICK = "num_envs=16 hidden=64 num_steps=64 lr=2e-3 entropy_coef=0.01 learner=a2c where=0 record_every=0 threads=1 "
 local SEED = 777
+local LOST = "(%u[^.:]*%.?[^.:]* loses? the cue between steps %d+ and %d+)"
 
 -- An effect that `intervene` measured: with the part kept before it was lost there is more success, by how much of that is there afterwards.
 local function kept(before, after) return before.low > 0 and after.mean < before.mean / 2 end
@@ -19,7 +20,7 @@ local cases = {
     "In %d+ of %d+ failures [^.]*: the draw of actions, not the memory", { "erase=all at=5 greedy=1" },
     function(greedy) return greedy.without > 0.97 and greedy.high < 0 end },
   { "faded", "a minGRU trained in a corridor of 6, in one of 40", "env=tmaze_bakker env.corridor=6 core=mingru core.d_model=64 stop_score=0.97",
-    "env.corridor=40 time_limit=120", "[^.]* loses? the cue [^:]*: [^;]*[^.]*", { "hold=PART at=LAST", "hold=PART at=GONE" }, kept },
+    "env.corridor=40 time_limit=120", LOST, { "hold=PART at=LAST", "hold=PART at=GONE" }, kept },
   { "never stored", "a GRU that turns before it sees the sign", "env=tmaze_active env.corridor=5 core=gru core.d_model=32 steps=80000", "",
     "The cue was never stored", { "swap=all at=1", "swap=all at=4" }, function(a, b) return none(a) and none(b) end },
   { "not used", "a minGRU with slow gates, stopped after 16,384 steps", "env=tmaze_bakker env.corridor=10 core=mingru core.d_model=64 core.remember=100 steps=16384",
@@ -27,7 +28,7 @@ local cases = {
     function(a, b) return none(a) and none(b) end },
   { "overwritten", "the last 9 observations (framestack), trained in a corridor of 6, in one of 14",
     "env=tmaze_bakker env.corridor=6 core=framestack core.frames=9 core.n_layers=1 core.d_model=32 core.d_ffn=32 stop_score=0.97",
-    "env.corridor=14 time_limit=60", "[^.]* loses? the cue between steps (%d+) and (%d+)", { "hold=PART at=LAST", "hold=PART at=GONE" }, kept },
+    "env.corridor=14 time_limit=60", LOST, { "hold=PART at=LAST", "hold=PART at=GONE" }, kept },
 }
 
 local folder = shell.folder()

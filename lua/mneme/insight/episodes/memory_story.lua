@@ -1,5 +1,6 @@
 -- memory_story.lua -- maps of a memory (causal_map.lua) in words: which part holds what success needs, from which step to which, and which part
 -- lost it when.  Said only of cells that stand out of the noise of all cells; what the maps do not decide is called so.
+local stats = require "mneme.stats"
 local memory_story = {}
 local FAILING, MOSTLY = 0.05, 0.9    -- of the episodes; of the failures
 local NAMED = 3                    -- parts in one sentence
@@ -21,7 +22,7 @@ local function stretch(map, cells, r)
   for c in ipairs(map.steps) do
     local cell = cells[r][c]
     if cell and cell.clear and cell.loss > 0 and (not of or cell.loss > of.most) then
-      of = { row = map.rows[r], cells = cells[r], most = cell.loss, best = c }
+      of = { row = map.rows[r], r = r, cells = cells[r], most = cell.loss, best = c }
     end
   end
   for c in ipairs(of and map.steps or {}) do
@@ -78,17 +79,20 @@ local function begin(row, one, many)
   return ("%s %s"):format(text, row.text:find("channels", 1, true) and many or one)
 end
 
--- Is there surely less than half of the most at a column?
-local function is_less(of, c)
-  local cell = of.cells[c]
-  return cell and cell.high and cell.high < of.most / 2
+-- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.
+local function is_less(map, of, c, than)
+  local here, there, at, d = map.columns[c], map.columns[than], {}, {}
+  for i, b in ipairs(there.envs) do at[b] = there.loss[of.r][i] end
+  for i, b in ipairs(here and here.envs or {}) do d[#d + 1] = at[b] and here.loss[of.r][i] - at[b] / 2 end
+  local _, _, high = stats.t_interval(d)
+  return high and high < 0
 end
 
--- Earlier and later losses that the noise hides may be there: an edge is one only where the next column surely has less than half of the most.
+-- Earlier and later losses that the noise hides may be there: an edge is one only where the next column surely has less than half.
 local function steps(map, of)
   local a, b = map.steps[of.first], map.steps[of.last]
-  local early = of.first > 1 and not is_less(of, of.first - 1) and " at the latest" or ""
-  local late = of.last < #map.steps and not is_less(of, of.last + 1) and " at least" or ""
+  local early = of.first > 1 and not is_less(map, of, of.first - 1, of.first) and " at the latest" or ""
+  local late = of.last < #map.steps and not is_less(map, of, of.last + 1, of.last) and " at least" or ""
   if a == b then return ("at step %d%s"):format(a, (early ~= "" or late ~= "") and " at least" or "") end
   return ("from step %d%s to %d%s"):format(a, early, b, late)
 end
@@ -141,7 +145,7 @@ function memory_story.lost(map, cells, what, why, held)
   end
   local top, gone = list[1], nil
   for c = top.last + 1, #map.steps do
-    if is_less(top, c) then gone = c break end
+    if is_less(map, top, c, top.last) then gone = c break end
   end
   local at, cell, base = map.steps[top.last], top.cells[top.last], base_of(map, top.last)
   local name = begin(top.row, "loses", "lose")
