@@ -205,6 +205,37 @@ t.test("a run prints how its gates begin, keeps chrono as it was asked for, and 
   os.execute("rm -rf '" .. here .. "'")
 end)
 
+t.test("layers that declare no gates forget nothing, in every core and in one of your own", function()
+  for _, name in ipairs(mn.names "cores") do
+    local core = mn.nn.dry(mn.core, name)
+    local gates = 0
+    for _, layer in ipairs(core.decays or {}) do gates = gates + #layer end
+    local layers = core:half_lives()
+    t.eq(layers ~= nil, gates > 0, name)
+    t.eq(layers and #layers or 0, gates > 0 and #core.decays or 0, name)
+    for _, layer in ipairs(layers or {}) do t.ok(0 < layer.shortest and layer.shortest <= layer.median and layer.median <= layer.longest, name) end
+  end
+  local bias = mn.tensor { shape = { 2 } }
+  local function own(...) return { name = "own", decays = { ... } } end
+  for _, core in ipairs { own(), own({}, {}), { name = "own" } } do
+    t.eq(gate_start.half_lives(core), nil)
+    t.raises(function() gate_start.apply(core, "20") end, "no gate that forgets")
+  end
+  local core = own({}, { gate_start.keeps("f", bias) })
+  gate_start.apply(core, "20")
+  local layers = gate_start.half_lives(core)
+  t.eq(layers[1].shortest, math.huge)
+  t.near(layers[2].longest, 20, 1e-3)
+  t.eq((gate_start.describe(layers)), "half-life: 20 to inf steps (median 20)")
+  t.eq((gate_start.describe { layers[1] }), "half-life: inf steps")
+  t.eq(gate_start.half_lives(own({ gate_start.keeps("f", bias) }, { refuses = "unknown" })), nil)
+end)
+
+t.test("a gate with a least: chrono begins there, a half-life below it is refused", function()
+  t.raises(function() small("ffm", { remember = "0.5" }) end, "a keeps at least 0.505 of each step")
+  t.near(small("ffm", { remember = "chrono:50" }):half_lives()[1].shortest, 1.01, 0.01)
+end)
+
 t.test("one line for people", function()
   t.eq((gate_start.describe { { shortest = 1, median = 1, longest = 1 } }), "half-life: 1 step")
   t.eq((gate_start.describe { { shortest = 1, median = 4, longest = 9 }, { shortest = 2, median = 5, longest = 8 } }),

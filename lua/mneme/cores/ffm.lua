@@ -5,7 +5,6 @@
 -- precision (memax begins a at 0 .. -0.5).  The state holds all real parts, then all imaginary ones.  Stepped call by call, Memorax's form
 -- starts its clock again in each and forgets nothing; here a step is a row of the sequence.
 local complex = require "mneme.models.layers.complex_channels"
-local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local recurrent = require "mneme.models.recurrent"
@@ -35,12 +34,9 @@ local function layer(d_in, d, cfg)
   spaced(a, -FASTEST + 0.01, math.log(0.01) / LONGEST, function(v) return v end)
   spaced(w, 1, LONGEST, function(v) return 2 * math.pi / v end)
   local gate = gate_start.decays("a", a, function(v) return math.exp(math.min(math.max(v, -FASTEST), -1e-6)) end, function(keep)
-    if math.log(keep) < -FASTEST then
-      local least = math.exp(-FASTEST)
-      errors.raise(("core ffm: a trace keeps at least %.3g of each step, and this half-life asks for %.3g"):format(least, keep), { status = 2 })
-    end
     return math.log(keep)
   end)
+  gate.least = math.exp(-FASTEST)
   local real = tensor.new { shape = { 2, 1, c } }
   for i = 0, c - 1 do real:data()[i] = 1 end
   local ones, zeros = tensor.new({ shape = { d } }):fill(1), tensor.new { shape = { d } }

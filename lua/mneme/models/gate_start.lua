@@ -1,6 +1,6 @@
 -- gate_start.lua -- how the gates of a core begin: core.remember=STEPS sets the half-life of what a new core writes, and
 -- core:half_lives() reports it.  Published gates begin half open, so that nothing is left of a step after some twenty others.
--- A core that forgets returns `decays` from build, a list with one entry for each layer:
+-- A core that forgets returns `decays` from build, a list with one entry for each layer, empty where the layer forgets nothing:
 --   { gates }   the gates whose factors per step multiply to the decay of the state, each channel of one gate with each of the next; or, with
 --     elements = function(gates, keeps) -> the decay of every element of the state where the channels of gate i have the factors keeps[i]
 --     share = function(gates, keep) -> the factor that each needs for this decay
@@ -9,6 +9,7 @@
 --   name   for errors;  n: how many channels it has
 --   get    function(i) -> the factor that channel i (from 0) keeps per step, with a zero input
 --   set    function(keeps): sets the factors of channels 0 .. n-1
+--   least  what a channel keeps at least, where that is more than 0
 -- The constructors below make gates of biases.
 local errors = require "mneme.base.errors"
 
@@ -118,6 +119,11 @@ function start.parse(text)
   end
 end
 
+-- What a core declares, if a layer of it forgets.
+local function declared(core)
+  for _, layer in ipairs(core.decays or {}) do if #layer > 0 or layer.refuses then return core.decays end end
+end
+
 ---Set the gates of a new core as core.remember asks.  The half-life is that of what a layer's state holds: gates whose factors
 ---multiply share it equally.
 ---@param core Core with `decays`
@@ -125,16 +131,25 @@ end
 function start.apply(core, text)
   local half_life = start.parse(text)
   if not half_life then return end
-  if not core.decays or #core.decays == 0 then
+  local layers = declared(core)
+  if not layers then
     errors.raise(("core %s: remember=%s makes no difference: it has no gate that forgets"):format(core.name, text), { status = 2 })
   end
-  for _, layer in ipairs(core.decays) do
+  for _, layer in ipairs(layers) do
     if layer.refuses then errors.raise(("core %s: remember=%s: %s"):format(core.name, text, layer.refuses), { status = 2 }) end
     for _, gate in ipairs(layer) do
       local keeps = {}
       for i = 0, gate.n - 1 do
         local keep = 0.5 ^ (1 / half_life((i + 0.5) / gate.n))
-        keeps[i] = layer.share and layer.share(layer, keep) or keep ^ (1 / #layer)
+        keep = layer.share and layer.share(layer, keep) or keep ^ (1 / #layer)
+        if gate.least and keep < gate.least then
+          if not text:find "^chrono" then
+            errors.raise(("core %s: remember=%s: %s keeps at least %.3g of each step, this half-life takes %.3g"):format(core.name, text, gate.name,
+              gate.least, keep), { status = 2 })
+          end
+          keep = gate.least                                        -- chrono begins with time constants of 1, which keep nothing
+        end
+        keeps[i] = keep
       end
       gate.set(keeps)
     end
@@ -157,24 +172,24 @@ local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 
 
 ---The half-lives of what a core writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
 ---@param core Core
----@return table[]? layers { shortest, median, longest } over the elements of each layer's state; nil: the core has no gate that
----  forgets
+---@return table[]? layers { shortest, median, longest } over the elements of each layer's state, math.huge where nothing is forgotten; nil:
+---  the core has no gate that forgets, or one whose half-life is not known
 function start.half_lives(core)
-  if not core.decays or #core.decays == 0 or core.decays[1].refuses then return nil end
-  local layers = {}
-  for l, layer in ipairs(core.decays) do
+  local decays, layers = declared(core), {}
+  for l, layer in ipairs(decays or {}) do
+    if layer.refuses then return nil end
     local keeps = {}
     for k, gate in ipairs(layer) do
       keeps[k] = {}
       for i = 0, gate.n - 1 do keeps[k][i + 1] = gate.get(i) end
     end
-    local all = elements(layer, keeps)
+    local all = #layer > 0 and elements(layer, keeps) or { 1 }
     table.sort(all)
     local n = #all
     layers[l] = { shortest = steps_of(all[1]), longest = steps_of(all[n]),
       median = (steps_of(all[math.floor((n + 1) / 2)]) + steps_of(all[math.ceil((n + 1) / 2)])) / 2 }
   end
-  return layers
+  return decays and layers
 end
 
 ---One line on half-lives, for help and warnings.
@@ -187,8 +202,9 @@ function start.describe(layers)
     low, high, middle[i] = math.min(low, layer.shortest), math.max(high, layer.longest), layer.median
   end
   table.sort(middle)
-  local text = high / low < 1.05 and ("%.3g"):format(high) or ("%.3g to %.3g"):format(low, high)
-  local more = high / low < 1.05 and "" or (" (median %.3g)"):format(middle[math.ceil(#middle / 2)])
+  local same = low == high or high / low < 1.05
+  local text = same and ("%.3g"):format(high) or ("%.3g to %.3g"):format(low, high)
+  local more = same and "" or (" (median %.3g)"):format(middle[math.ceil(#middle / 2)])
   return ("half-life: %s step%s%s"):format(text, text == "1" and "" or "s", more), high
 end
 
