@@ -4,12 +4,13 @@ local t = require "tests.harness"
 local checkpoints = require "mneme.runs.checkpoints"
 local engine = require "mneme.base.engine"
 local optim = require "mneme.tensor.optim"
+local rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 local mn = require "mneme"
 
 engine.open("cpu", 1)
-local kinds = { "adam", "adamw", "sgd", "rmsprop" }
+local kinds = { "adam", "adamw", "radam", "sgd", "rmsprop" }
 local function new(kind) return optim[kind]({ mn.zeros(3, { grad = true }) }, { lr = 0.1 }) end
 
 local function at(opt, n)
@@ -86,14 +87,17 @@ end
 t.test("no checkpoint holds a counter in float32 that is nowhere whole", function()
   local dir = shell.folder()
   local small = " core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=320 checkpoint_every=32 keep_checkpoints=20 threads=1 quick=1 "
-  for name, line in pairs { a2c = "tmaze" .. small .. "corridor=4 norm_obs=1 norm_reward=1",
-    ppo = "tmaze learner=ppo minibatches=2 epochs=2" .. small .. "corridor=4",
-    recall = "recall quick=1 steps=4000 checkpoint_every=400 keep_checkpoints=20 threads=1" } do
+  local lines = { recall = "recall quick=1 steps=4000 checkpoint_every=400 keep_checkpoints=20 threads=1" }
+  for name, class in pairs(rig.learners()) do
+    lines[name] = ("tmaze learner=%s norm_obs=1 norm_reward=1 corridor=4%s%s"):format(name, class.defaults.minibatches and " minibatches=2 epochs=2" or "", small)
+  end
+  for name, line in pairs(lines) do
     local said, status = shell.mneme(dir, ("run %s run=%s"):format(line, name))
     t.eq(status, 0, said)
-    local found = counters_in_float32(dir .. "/" .. name)
-    t.ok(found["adam.hyper"], name .. ": its step is in adam.hyper, which the updates read; adam.steps is the whole one")
-    found["adam.hyper"] = nil
+    local class = rig.learners()[name]
+    local found, hyper = counters_in_float32(dir .. "/" .. name), (class and class.optimiser or "adam") .. ".hyper"
+    t.eq(found[hyper] or false, not class or class.defaults.adam_eps ~= nil, name .. ": its step is in " .. hyper .. ", which updates read; .steps is whole")
+    found[hyper] = nil
     for counter in pairs(found) do t.ok(false, name .. ": " .. counter .. " counts in float32") end
   end
   os.execute("rm -rf '" .. dir .. "'")

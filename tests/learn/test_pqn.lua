@@ -6,6 +6,7 @@ local json = require "mneme.base.json"
 local learner_rig = require "tests.support.learner_rig"
 local distributions = require "mneme.models.distributions"
 local mn = require "mneme"
+local shell = require "tests.support.shell"
 
 local fixture = json.decode(files.read "tests/fixtures/pqn_updates.json")
 local s, sizes = fixture.settings, fixture.sizes
@@ -206,6 +207,18 @@ t.test("its agent has Q and no critic; the value is the largest Q; an own policy
   t.raises(function() made { value = mn.nn.linear(8, 1) } end, "the value of an agent that acts by Q is the largest Q")
   t.raises(function() mn.a2c({ num_envs = 2 }, env, mn.agent { env = env, core = { "gru", d_model = 8 }, distribution = "epsilon_greedy" }) end,
     "has no gradient")
+end)
+
+t.test("a head without layer norm is the run's: evaluation makes it again", function()
+  local dir = shell.folder()
+  for layer_norm = 0, 1 do
+    local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 learner=pqn layer_norm=%d core.d_model=8 hidden=8 num_envs=4 num_steps=16 steps=128 "
+      .. "threads=1 run=r%d"):format(layer_norm, layer_norm))
+    t.eq(status, 0, said)
+    said, status = shell.mneme(dir, ("eval r%d episodes=2"):format(layer_norm))
+    t.eq(status, 0, said)
+  end
+  os.execute("rm -rf '" .. dir .. "'")
 end)
 
 t.test("what it refuses says why", function()

@@ -2,6 +2,8 @@
 local ffi = require "ffi"
 local mn = require "mneme"
 local core = require "mneme.models.core"
+local learners = require "mneme.learn.learners"
+local registry = require "mneme.base.registry"
 
 local rig = setmetatable({}, { __index = require "tests.support.core_rig" })
 
@@ -38,6 +40,17 @@ function rig.learner(make, case, cfg, sizes)
   return l
 end
 
+---Every learner of the library that has all of these settings: name -> class.
+function rig.learners(...)
+  local found = {}
+  for _, name in ipairs(registry.names "learners") do
+    local class = learners.find(name)
+    found[name] = class
+    for _, key in ipairs { ... } do if class.defaults[key] == nil then found[name] = nil end end
+  end
+  return found
+end
+
 -- ---- numbers of all parameters, and their gradients ----
 
 function rig.parameters(l)
@@ -65,6 +78,15 @@ function rig.gradients_apart(got, want)
     end
   end
   return apart / scale, scale
+end
+
+---A rollout, and the logits by which it acted [T,B,actions].
+function rig.acted(l)
+  local n, all = l.B * l.agent.actions, mn.tensor { shape = { l.T, l.B, l.agent.actions } }
+  function l.watch(step, piece) ffi.copy(all:data() + step * n, piece.logits:data() + (step - piece.first) * n, 4 * n) end
+  l:rollout()
+  l.watch = nil
+  return all
 end
 
 ---Everything that a checkpoint of it would hold, as one string.

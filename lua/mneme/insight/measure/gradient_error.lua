@@ -3,6 +3,7 @@
 -- they are then; training itself keeps its bits.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 local plan = require "mneme.tensor.plan"
 
 local gradient_error = {}
@@ -28,14 +29,17 @@ end
 ---A measurement of a learner; call it after an update.
 ---@param learner OnPolicy|Supervised of mn.learner or mn.supervised
 ---@param emulate string? of precision=bf16: "0", "1", "amx"; by default cfg.emulate
----@return fun(): number relative |g of bf16 - g of fp32| / |g of fp32|, over all parameters
+---@return fun(): number? relative |g of bf16 - g of fp32| / |g of fp32|, over all parameters; nil: no update was made, or the gradient is 0
 function gradient_error.of(learner, emulate)
+  if learner.lanes then errors.usage("gradient_error: " .. learner.what .. " has no batch, whose gradient this is: it learns from each step alone",
+    "learner=pqn, learner=a2c") end
   local own, slow, parameters = learner.cfg.precision or "fp32", learner.cfg.emulate or "0", learner.optimiser.parameters
   local it, kept = shadow(learner), {}
   local again = plan(function() it:loss_and_step() end)
   local function precision(word, how) engine.check(engine.C.mn_set_precision(engine.ctx, word, word == "bf16" and how or "0")) end
   for i, p in ipairs(parameters) do kept[i] = ffi.new("float[?]", p:size()) end
   return function()
+    if learner.optimiser:updates() == 0 then return nil end
     local off, all = 0, 0
     for _, word in ipairs { "bf16", "fp32" } do
       precision(word, emulate or slow)
@@ -50,22 +54,23 @@ function gradient_error.of(learner, emulate)
       end
     end
     precision(own, slow)
-    return math.sqrt(off / all)
+    return all > 0 and math.sqrt(off / all) or nil
   end
 end
 
 ---Measure along a training: call before learner:train().
 ---@param learner OnPolicy|Supervised
----@param every integer steps or tokens of training between two measurements; the first is after the first update
+---@param every integer steps or tokens of training between two measurements; the first is after the first update of the optimiser
 ---@return { x: number[], y: number[] } series the error over steps, filled while the learner trains
 function gradient_error.watch(learner, every)
   local series, measure, advance, step, due = { x = {}, y = {} }, gradient_error.of(learner), learner.advance, 0, 0
   function learner:advance()
     local steps, finite = advance(self)
     step = step + steps
-    if finite and step >= due then
+    local error = finite and step >= due and measure()
+    if error then
       due = due + every
-      series.x[#series.x + 1], series.y[#series.y + 1] = step, measure()
+      series.x[#series.x + 1], series.y[#series.y + 1] = step, error
     end
     return steps, finite
   end
