@@ -40,7 +40,7 @@ return {
     .. "takes any (docs/write-a-loop.md)" },
   { "setting", "momentum adam_beta1", "beta1=X: Adam's decay of the mean gradient" },
   { "setting", "adam_beta2", "beta2=X: Adam's decay of the mean squared gradient" },
-  { "setting", "adam adam_epsilon opt_eps", "adam_eps=X: Adam's epsilon; every learner uses Adam" },
+  { "setting", "adam adam_epsilon opt_eps", "adam_eps=X: Adam's epsilon; PQN uses RAdam, stream ObGD" },
   { "setting", "normalize_obs obs_norm normalize_observations norm_observation vecnormalize observation_filter",
     "norm_obs=1: normalise observations by their running mean and variance" },
   { "setting", "normalize_reward reward_norm reward_normalization norm_rewards reward_scaling",
@@ -108,10 +108,11 @@ return {
   { "setting", "frame_stack framestack n_stack", "core=framestack core.frames=N: the last observations concatenated" },
   { "setting", "frame_skip frameskip action_repeat",
     "not here: every step is decided; nearest: an environment of your own (docs/write-an-environment.md)" },
-  { "setting", "buffer_size replay_buffer learning_starts tau target_update target_network_frequency exploration_fraction "
-    .. "exploration_rate train_freq train_frequency epsilon_start",
-    "not here: no learner has a replay buffer; nearest: learner=a2c, learner=ppo, or one of your own "
-    .. "(docs/write-a-learner.md)" },
+  { "setting", "buffer_size replay_buffer learning_starts tau target_update target_network_frequency "
+    .. "train_freq train_frequency",
+    "not here: no learner has a replay buffer; nearest: learner=pqn (Q-learning without one)" },
+  { "setting", "exploration_rate exploration_initial_eps exploration_final_eps",
+    "epsilon_decay=X, epsilon_start=X, epsilon_end=X: PQN's share of random actions (learner=pqn)" },
   { "setting", "target_kl_div kl_target kl_coeff", "target_kl=X: PPO: end an update beyond this KL divergence (learner=ppo)" },
   { "setting", "dry_run dryrun dry no_run",
     "not here; nearest: mneme run SCRIPT --help says what a run would have, steps=1 makes the shortest" },
