@@ -32,7 +32,8 @@ local spec = loadstring(RULES .. " return spec")()
 
 for _, several in ipairs { false, true } do
   for _, n in ipairs { 1, 2, 6 } do
-    t.test(("%d environments, %s: only what is allowed is drawn, and it is the likeliest, too"):format(n, several and "several arrays" or "one array"), function()
+    local arrays = several and "several arrays" or "one array"
+    t.test(("%d environments, %s: only what is allowed is drawn, and it is the likeliest, too"):format(n, arrays), function()
       local env = mn.env(spec(n, several))
       mn.manual_seed(n)
       local agent = mn.agent { env = env, core = { "gru", d_model = 8 }, hidden = 8 }

@@ -89,7 +89,8 @@ t.test("no checkpoint holds a counter in float32 that is nowhere whole", functio
   local small = " core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=320 checkpoint_every=32 keep_checkpoints=20 threads=1 quick=1 "
   local lines = { recall = "recall quick=1 steps=4000 checkpoint_every=400 keep_checkpoints=20 threads=1" }
   for name, class in pairs(rig.learners()) do
-    lines[name] = ("tmaze learner=%s norm_obs=1 norm_reward=1 corridor=4%s%s"):format(name, class.defaults.minibatches and " minibatches=2 epochs=2" or "", small)
+    local epochs = class.defaults.minibatches and " minibatches=2 epochs=2" or ""
+    lines[name] = ("tmaze learner=%s norm_obs=1 norm_reward=1 corridor=4%s%s"):format(name, epochs, small)
   end
   for name, line in pairs(lines) do
     local said, status = shell.mneme(dir, ("run %s run=%s"):format(line, name))

@@ -1,5 +1,5 @@
--- test_learners.lua -- what learners that act share, each that is registered and has the setting: terminated apart from truncated in returns and advantages; carry,
--- reset_on_done, context and horizon, each alone; the previous action and reward; observations of every type;
+-- test_learners.lua -- what learners that act share, each that is registered and has the setting: terminated apart from truncated in returns and
+-- advantages; carry, reset_on_done, context and horizon, each alone; the previous action and reward; observations of every type;
 -- learning rates; a stepper's memory is cleared as the learner's was.
 local ffi = require "ffi"
 local t = require "tests.harness"

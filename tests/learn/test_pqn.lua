@@ -212,8 +212,8 @@ end)
 t.test("a head without layer norm is the run's: evaluation makes it again", function()
   local dir = shell.folder()
   for layer_norm = 0, 1 do
-    local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 learner=pqn layer_norm=%d core.d_model=8 hidden=8 num_envs=4 num_steps=16 steps=128 "
-      .. "threads=1 run=r%d"):format(layer_norm, layer_norm))
+    local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 learner=pqn layer_norm=%d core.d_model=8 hidden=8 num_envs=4 "
+      .. "num_steps=16 steps=128 threads=1 run=r%d"):format(layer_norm, layer_norm))
     t.eq(status, 0, said)
     said, status = shell.mneme(dir, ("eval r%d episodes=2"):format(layer_norm))
     t.eq(status, 0, said)

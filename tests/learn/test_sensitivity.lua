@@ -12,7 +12,8 @@ local T, B = 29, 3
 local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 3, d_ffn = 4, d_state = 3, eta = 2 }
 
 -- Settings that change the recurrence of a core, beside core_rig's.
-local more = { { "mingru", z_bias = -2 }, { "rtu", linear = false }, { "s5", discretisation = "bilinear" }, { "agalite", r = 5 }, { "agalite_long", r = 1 }, { "agalite_cossin", r = 5 }, { "agalite", reset = false } }
+local more = { { "mingru", z_bias = -2 }, { "rtu", linear = false }, { "s5", discretisation = "bilinear" },
+  { "agalite", r = 5 }, { "agalite_long", r = 1 }, { "agalite_cossin", r = 5 }, { "agalite", reset = false } }
 local function configured(case)
   local definition, config = cores.definition(case[1]), {}
   for _, set in ipairs { small, case } do

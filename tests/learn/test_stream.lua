@@ -137,7 +137,8 @@ local function bytes_of(path)
 end
 
 t.test("a run resumes bit for bit, with any number of threads and streams, and is evaluated", function()
-  for i, case in ipairs { "core=mingru core.d_model=8 credit=exact num_envs=1 previous=action,reward", "core=lru core.d_model=8 core.d_state=4 core.n_layers=2 credit=exact num_envs=2",
+  for i, case in ipairs { "core=mingru core.d_model=8 credit=exact num_envs=1 previous=action,reward",
+    "core=lru core.d_model=8 core.d_state=4 core.n_layers=2 credit=exact num_envs=2",
     "core=gru core.d_model=8 num_envs=3", "core=gtrxl core.d_model=8 core.n_layers=1 num_envs=1" } do
     local words = "run train env=tmaze env.corridor=3 learner=stream hidden=8 " .. case
     run(("%s run=whole%d steps=768 threads=1"):format(words, i))

@@ -4,7 +4,8 @@
     python3 -m venv ~/diagnostics && ~/diagnostics/bin/pip install numpy minigrid memory-gym dm_env && ~/diagnostics/bin/pip install --no-deps bsuite
     ~/diagnostics/bin/python tests/reference/diagnostics.py [NAME ...] [to=tests/fixtures/envs] [steps=400]
 
-One file for each NAME, of more steps to compare more (DIAGNOSTICS=FOLDER for the test), diagnostics_NAME.safetensors: for each case, whose settings are in the metadata, actions, observations, rewards and ends.
+One file for each NAME, of more steps to compare more (DIAGNOSTICS=FOLDER for the test), diagnostics_NAME.safetensors: for each
+case, whose settings are in the metadata, actions, observations, rewards and ends.
 Episodes begin as ours do with seed 5, copy 0: the random words of our counters are put into the originals.
 memory_chain: bsuite's.  minigrid_memory: Minigrid's.  tmaze (Ni et al. 2023) and rock_sample cannot be installed: they are written down here, from their
 rules, apart from the engine.

@@ -7,7 +7,8 @@ local env_rig = require "tests.support.env_rig"
 local SEED = 11
 -- Name, settings, how often an action is a random one (of 100), episodes.
 local plays = {
-  { "mortar_mayhem_endless", {}, 8, 4 }, { "mortar_mayhem_endless", { command_show_delay = 0, explosion_duration = 3 }, 25, 6 }, { "mortar_mayhem_endless", { allowed_commands = 4, visual_feedback = "no", explosion_delay = 12 }, 0, 1 },
+  { "mortar_mayhem_endless", {}, 8, 4 }, { "mortar_mayhem_endless", { command_show_delay = 0, explosion_duration = 3 }, 25, 6 },
+  { "mortar_mayhem_endless", { allowed_commands = 4, visual_feedback = "no", explosion_delay = 12 }, 0, 1 },
   { "mystery_path_endless", {}, 3, 5 }, { "mystery_path_endless", { show_past_path = "no", reward_fall_off = -0.1, stamina_level = 15 }, 10, 3 },
 }
 local MOST_STEPS = 1200

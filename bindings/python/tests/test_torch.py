@@ -34,7 +34,8 @@ def test_recurrent(tmp_path, core, kind):
     mine = {name[len("core."):]: t for name, t in tensors.items() if name.startswith("core.")}
     model = kind(mine["weight_ih_l0"].shape[1], 24, 2)
     assert not any(model.load_state_dict(mine))
-    first = int(np.argmax(episode["terminated"] | episode["truncated"])) + 1 if (episode["terminated"] | episode["truncated"]).any() else len(episode["actions"])
+    ends = episode["terminated"] | episode["truncated"]
+    first = int(np.argmax(ends)) + 1 if ends.any() else len(episode["actions"])
     with torch.no_grad():
         y, _ = model(torch.tensor(episode["mind.observation"][:first])[:, None])
     assert np.abs(y[:, 0].numpy() - episode["mind.memory:layers.1.h"][:first]).max() < 1e-5

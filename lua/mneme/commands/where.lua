@@ -211,7 +211,8 @@ local function measure(o, env, checkpoint, steps, test)
   end
   local result, env_of = map:view(), map.carrier.env
   result.what = memory_story.what(env_of)
-  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs, chosen = map.carrier:how_chosen() }, nil           -- their memory, before the next one's
+  -- Their memory is free before the next one's is taken.
+  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs, chosen = map.carrier:how_chosen() }, nil
   return result
 end
 

@@ -3,7 +3,8 @@
 --   M = M*(1 + tanh(theta c^T)) + (b v) k^T;   y = out(M q + shortcut x)
 -- The paper draws theta at random from 128 rows at each step.  The code of its POPGym results draws integers below 1, so that theta is always
 -- the first row: this core, which has that row alone.  Factors are 1 on average and up to 2, so that an input that stays the same can make
--- elements grow: they stay within +-1e12, so that endless episodes are finite.  Nothing is there that core.remember could set, since the factor is 1 with a zero input.
+-- elements grow: they stay within +-1e12, so that endless episodes are finite.  Nothing is there that core.remember could set, since the factor is 1
+-- with a zero input.
 local complex = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"

@@ -110,7 +110,8 @@ end
 ---@field defaults table<string, number|boolean|string> its settings
 ---@field new fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
 
-local texts = { acts = "string", optimiser = "string", name = "string", doc = "string", source = "string", objective = "string", base = "table", config = "table", about = "table", without = "table" }
+local texts = { acts = "string", optimiser = "string", name = "string", doc = "string", source = "string", objective = "string", base = "table",
+  config = "table", about = "table", without = "table" }
 
 -- What a definition may hold: texts, settings, and methods of OnPolicy.
 local function check_definition(d, base)
@@ -155,7 +156,8 @@ end
 ---  config = { NAME = default } its settings, over those that are shared; about = { NAME = "meaning" or { "meaning", range = {lo, hi},
 ---  whole = true, choices = {...} } } of those that are its own alone;
 ---  without = { NAME } shared settings that mean nothing to it; acts = "values": by the largest of the Q values that the agent's policy head gives,
----  with self.epsilon [1], a share of random actions; optimiser = "radam": in place of "adamw"; doc, source: texts for help; objective: what is minimised, with LaTeX equations, for reports;
+---  with self.epsilon [1], a share of random actions; optimiser = "radam": in place of "adamw"; doc, source: texts for help; objective:
+---  what is minimised, with LaTeX equations, for reports;
 ---  base: the learner that it is a variant of (mn.learners.ppo), whose methods it has;
 ---  modules = function(self): { NAME = module, or leaf with a gradient } that are trained and saved besides the agent; in self.modules then;
 ---  setup = function(self): runs once, when all buffers are there, after the base's; update = function(self): the update after each rollout, by default

@@ -36,7 +36,8 @@ local function statistics(n, parts)
   local bytes, p = doubles(2 * n + 1)
   local ranges = {}
   for _, part in ipairs(parts or {}) do if part.kind == "floats" then ranges[#ranges + 1] = { part.from, part.from + part.n - 1 } end end
-  return { some = parts ~= nil, ranges = parts and ranges or { { 0, n - 1 } }, bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n, sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
+  return { some = parts ~= nil, ranges = parts and ranges or { { 0, n - 1 } }, bytes = bytes, n = n, mean = p, var = p + n, count = p + 2 * n,
+    sum = ffi.new("double[?]", n), off = ffi.new("double[?]", n) }
 end
 
 -- What the agent's load_state_dict was given.

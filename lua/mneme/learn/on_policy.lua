@@ -206,7 +206,8 @@ function OnPolicy:prepare(length)
       "horizon=1: gradients of one step")
   end
   if self.credit == "exact" then reach_back(self, self.what) end
-  self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1, beta2 = self.beta2,
+  self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1,
+    beta2 = self.beta2,
     eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
   local first = 0

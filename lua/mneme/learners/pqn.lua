@@ -15,7 +15,8 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 ---@class PQN: OnPolicy
----@field front table? what stands in front of the next rollout: { inputs, resets, done, played, rewards [W,B,...] ..., state, filled, rows = { name, kept, where in the rollout }[] }
+---@field front table? what stands in front of the next rollout: { inputs, resets, done, played, rewards [W,B,...] ..., state, filled,
+---  rows = { name, kept, where in the rollout }[] }
 local PQN = {
   doc = "Q-learning in parallel environments, lambda returns, no replay and no target network",
   source = "Gallici et al. 2025 (PQN), recurrent as released; lambda: Daley and Amato 2019",

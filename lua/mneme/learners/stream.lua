@@ -127,7 +127,9 @@ end
 ---The traces, and the plans of a step.
 function Stream:prepare()
   local agent, what = self.agent, self.what
-  if self.credit == "window" then errors.usage(what .. ": credit=window: there is no window, each step is learned from alone", "credit=trace, or credit=exact") end
+  if self.credit == "window" then
+    errors.usage(what .. ": credit=window: there is no window, each step is learned from alone", "credit=trace, or credit=exact")
+  end
   if ranks.size > 1 then errors.usage(what .. ": it trains in one process", "num_envs streams, which share their parameters") end
   if self.extra.terms[1] or next(self.modules) then errors.usage(what .. ": its traces are of the policy and the value, and take no aux and no modules") end
   self.alone = self.B == 1 and not agent:acts_apart()

@@ -229,7 +229,8 @@ end
 ---@param env Env
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act, head_norm = about.head_norm,
+  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
+    head_norm = about.head_norm,
     torso = about.torso and setting_types.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
 end
 
@@ -400,7 +401,8 @@ function Agent:describe()
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,
-    own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, head_norm = self.kind.values and asked.head_norm, parameters = self.module:count(),
+    own_words = own_words(self.core.config), hidden = self.hidden, head_act = asked.head_act, head_norm = self.kind.values and asked.head_norm,
+    parameters = self.module:count(),
     torso = torso and setting_types.to_json(torso), policy = asked.policy and OWN,
     distribution = not self.kind_name and OWN or (self.action_space.kind ~= "discrete" or self.kind.values) and self.kind_name or nil,
     value = asked.value and OWN, previous = asked.previous }

@@ -47,7 +47,8 @@ end
 
 -- ---- what is explained ----
 
----Names and columns of the parts of what the core reads: the observation's arrays where it has several, its groups where its environment names them, else each of its values
+---Names and columns of the parts of what the core reads: the observation's arrays where it has several, its groups where its environment names them,
+---else each of its values
 ---(all codes of a cell together), or a picture as a whole; then what was done and paid before.
 ---@param agent Agent
 ---@param space table env.observation_space
