@@ -1,4 +1,4 @@
--- test_stream.lua -- learner=stream: 1,000 steps against an independent program in float64 (tests/reference/stream.py), streams as one, what a
+-- test_stream.lua -- learner=stream and stream_q: 1,000 steps against an independent program in float64 (tests/reference/stream.py), streams as one, what a
 -- checkpoint holds, what it refuses; and sparse initial values.
 local ffi = require "ffi"
 local t = require "tests.harness"
@@ -55,6 +55,7 @@ local function make(case)
     os.remove(path)
   else core = mn.core("mingru", { d_in = case.n, d_model = case.width }) end
   local agent = mn.agent { env = env, core = core, hidden = 8, head_act = "leaky_relu" }
+  if case.form then agent:act_by_values "stream_q" end
   local dict = {}
   for name, numbers in pairs(case.initial) do
     local shape = agent:state_dict()[name]:shape()
@@ -65,12 +66,12 @@ local function make(case)
   -- The program's actions in place of drawn ones.
   local forced = mn.tensor { shape = { 1, case.streams }, dtype = "i32" }
   agent.choose = function() return forced end
-  local l = mn.learners.stream({ seed = 1, num_steps = 1, credit = case.credit == "none" and "trace" or case.credit }, env, agent)
+  local l = mn.learners[case.form and "stream_q" or "stream"]({ seed = 1, num_steps = 1, epsilon_start = 0, epsilon_end = 0, credit = case.credit == "none" and "trace" or case.credit }, env, agent)
   l:begin()
   return l, agent, forced
 end
 
-for _, name in ipairs { "apart", "trace", "exact", "streams" } do
+for _, name in ipairs { "apart", "trace", "exact", "streams", "q", "q_streams" } do
   t.test("1,000 steps are those of an independent program: " .. name, function()
     local case = fixture[name]
     local l, agent, forced = make(case)

@@ -159,7 +159,10 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
     losses = {} }, instances)
-  if self.acts == "values" then agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
+  if self.acts == "values" then
+    local norm
+    if self.defaults.layer_norm ~= nil then norm = cfg.layer_norm ~= false and cfg.layer_norm ~= 0 end
+    agent:act_by_values(what, norm)
   elseif agent.kind.values then errors.usage(what .. ": this agent acts by the largest Q, which has no gradient", "learner=pqn") end
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
@@ -272,6 +275,18 @@ function OnPolicy:advance_clock(steps)
   local low = self.clock_data[1] + steps
   self.clock_data[1] = low % 2 ^ 31
   if low >= 2 ^ 31 then self.clock_data[2] = self.clock_data[2] + 1 end
+end
+
+---Of a learner that acts by Q values: the share of random actions of this step, which falls from epsilon_start to epsilon_end.
+---@param step number of the training
+function OnPolicy:explore(step)
+  local done = self:share_done(step)
+  if not done and self.epsilon_start ~= self.epsilon_end then
+    errors.raise(self.what .. ": epsilon_decay needs to know how long training is: cfg has no steps")
+  end
+  local left = self.epsilon_decay > 0 and math.max(0, 1 - (done or 1) / self.epsilon_decay) or 0
+  engine.wait()
+  self.epsilon:data()[0] = self.epsilon_end + (self.epsilon_start - self.epsilon_end) * left
 end
 
 ---The rollout is whole: its episodes and steps are counted.
@@ -427,6 +442,7 @@ function OnPolicy:metrics(m)
   self.finished:metrics(m)
   self.env:metrics(m)
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
+  if self.epsilon then m["charts/epsilon"] = self.epsilon:data()[0] end
   self.part_names = self.part_names or self.extra.module:parts(self.agent.module:parts(), "extra")
   self.optimiser:metrics(m, self.part_names)
 end
