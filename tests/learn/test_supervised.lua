@@ -257,14 +257,14 @@ end)
 
 -- ---- models of one size ----
 
-t.test("sized: every memory comes within 5 % of the parameters that are wanted", function()
+t.test("sized: every memory comes within 6 % of the parameters that are wanted (widths go by its heads)", function()
   local dataset = mn.dataset("induction", { length = 16 })
   local function model(core) return mn.sequence_model { dataset = dataset, core = core } end
   for _, name in ipairs(require("mneme.base.registry").names "cores") do
     for _, wanted in ipairs { 1e5, 3e5 } do
       local spec = mn.sized({ name, n_layers = 2, d_in = 64 }, wanted, model)
       local count = nn.dry(function() return model(mn.core(spec)).module:count() end)
-      t.near(count / wanted, 1, 0.05, name)
+      t.near(count / wanted, 1, 0.06, name)
     end
   end
   t.eq(mn.sized({ "gru", d_model = 7 }, 1e5, model).d_model, 7)
