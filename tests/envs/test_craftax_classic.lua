@@ -278,7 +278,7 @@ t.test("the wall lights up where an achievement is reached, and needs are as man
     local shapes = C.mn_canvas_shapes(drawing)
     for i = 0, C.mn_canvas_count(drawing) - 1 do
       local s = shapes[i]
-      if s.kind == RECT and s.color == LIT and s.w > 2 then lit[math.floor(s.x / 2.75 + 0.5) + 6 * math.floor((s.y - 10.1) / 0.62 + 0.5)] = true end
+      if s.kind == RECT and s.color == LIT and s.w > 2 then lit[math.floor(s.x / 3.3 + 0.5) + 5 * math.floor((s.y - 10.5) / 0.83 + 0.5)] = true end
       if s.kind == RECT and s.color == HEALTH then health = health + 1 end
     end
     for i = 0, 21 do t.eq(lit[i] == true, truth.achievements[i + 1] == 1, "achievement " .. i) end
