@@ -268,11 +268,20 @@ def slope(bench):
         return float((w * bench.memory.run(x, done, bench.start(by), by)[0]).sum())
 
     for name, v in [("along the gradient", g / length * np.sqrt(n))] + [(f"direction {i}", np.sign(bench.normal(bench.T))) for i in range(3)]:
-        mine, errors = float((g * v).sum()), []
+        mine, errors, differ = float((g * v).sum()), [], float("inf")
+        scale = max(length, abs(mine))
         for h in (first, first / 4, first / 16):                # kinks: a smaller step may lie between them
             d1, d2 = ((loss(bench.x + a * v) - loss(bench.x - a * v)) / (2 * a) for a in (h, h / 2))
             errors += [abs(d1 - mine), abs((4 * d2 - d1) / 3 - mine)]
-        worst.add(min(errors) / max(length, abs(mine)) if np.isfinite(errors).all() else float("inf"), name)
+            differ = min(differ, abs(d1 - d2))
+        if not np.isfinite(errors).all():
+            worst.add(float("inf"), name)
+        elif min(errors) <= tolerance * scale or differ <= tolerance * scale:
+            worst.add(min(errors) / scale, name)
+        else:                                                   # a curve so sharp, or so rough, that no two steps agree on its slope
+            worst.left_out.append(f"{name}: two steps of quotients differ by {differ / scale:.1e}")
+    if not worst.tried:
+        raise NotTried("difference quotients resolve no slope")
     worst.tolerance, worst.how = tolerance, "difference quotients of x, as a share of the gradient's length"
     return worst
 
