@@ -50,7 +50,7 @@ t.test("lists and help topics come from what there is", function()
   t.ok(mneme "help env selective_copy":find "^mn.env" and mneme "help dataset selective_copy":find "^mn.dataset")
   t.ok(mneme "help op gru":find "inputs +i%[" and mneme "help env tmaze-v0":find "corridor +160")
   says("help op lineer", "unknown op 'lineer'; did you mean 'linear'", 2)
-  says("help env tmase", "unknown env 'tmase'; did you mean 'tmaze'", 2)
+  says("help env tmase", "unknown environment 'tmase'; did you mean 'tmaze'", 2)
   t.ok(mneme "doctor":find "blas")
   t.eq(select(2, mneme "list | head -1"), 0, "a closed pipe")
 end)
@@ -123,7 +123,7 @@ end)
 t.test("help finds settings, their values, experiments and scenes, and says where they belong", function()
   for topic, pattern in pairs { decay = "decay: a setting of cores .*default separable in agalite.* joint in%s+galite_released",
     outer_relu = "feature=outer_relu: .*phi = relu", horizon = "horizon: a setting of the learner\n.*default 0 in a2c, ppo",
-    steps = "steps=1e6: a setting of every script", corridor = "corridor: a setting of the environment tmaze", lr = "0.001 in%s+supervised",
+    steps = "steps=1e6: a setting of every script", corridor = "corridor: a setting of the environment tmaze", lr = "0.001 in%s+pqn, supervised",
     cos = "approximation=cos" } do
     local text, rc = mneme("help " .. topic)
     t.ok(rc == 0 and text:find(pattern), topic .. ": " .. text)

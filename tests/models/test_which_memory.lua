@@ -9,9 +9,9 @@ t.test("docs/which-memory.md is what its program writes", function()
   local folder = shell.folder()
   local copy = folder .. "/page.md"
   files.write(copy, { page })
-  local said, status = shell.mneme(folder, ("run %s/docs/figures/which_memory.lua out=%s"):format(shell.root, copy))
+  local said, status = shell.mneme(folder, ("run %s/tests/support/which_memory.lua out=%s"):format(shell.root, copy))
   t.eq(status, 0, said)
-  t.ok(files.read(copy) == page, "another table: build/mneme run docs/figures/which_memory.lua")
+  t.ok(files.read(copy) == page, "another table: build/mneme run tests/support/which_memory.lua")
   os.execute("rm -rf " .. folder)
 end)
 

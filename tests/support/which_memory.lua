@@ -1,5 +1,5 @@
 -- which_memory.lua -- the table of docs/which-memory.md: what the cores declare, and what the kept runs of docs/results have
--- measured.   build/mneme run docs/figures/which_memory.lua
+-- measured.   build/mneme run tests/support/which_memory.lua
 local mn = require "mneme"
 local archive = require "mneme.lab.study.result_archive"
 local core = require "mneme.models.core"
