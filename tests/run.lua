@@ -80,7 +80,8 @@ end
 local long = { gpu = 145, docs = 133, train_script = 93, gpu_ops = 82, bench = 80, faults = 66, episode_page = 59, foreign = 58, signals = 54, mpi = 43,
   look_at_runs = 41, cores = 39, run_sources = 37, terminal = 36, limits = 35, one_truth = 34, verdicts = 33, minute = 33, credit = 30, kept_file = 29,
   altered = 29, without_root = 28, gpu_train = 28, report = 27, python = 27, sizes = 26, report_markdown = 26, gpu_envs = 26, gated_linear = 26, tune = 25,
-  tree = 25, readings = 25, memory_story = 25, cluster = 25, provenance = 24, ops = 22, used_is_read = 21, solved = 21, decays = 21, rooms_c = 20 }
+  tree = 25, readings = 25, memory_story = 25, cluster = 25, provenance = 24, ops = 22, used_is_read = 21, solved = 21, decays = 21, rooms_c = 20,
+  gym = 60, train = 60, envs = 40, learners = 35, core_rehearsal = 30, check = 30, dict_observations = 30, own_parts = 25, action_masks = 25 }
 local times_at, took, OTHERS = (os.getenv "MNEME_BUILD" or here .. "build") .. "/test_times", {}, 5
 local times = io.open(times_at)
 for name, seconds in (times and times:read "*a" or ""):gmatch "(%S+) (%d+)\n" do took[name] = tonumber(seconds) end
