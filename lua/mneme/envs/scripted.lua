@@ -28,7 +28,7 @@ local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
 local LARGEST = 3.4028234663852886e38         -- that float32 holds
-local MOST_ACTIONS, MOST_ENVS, MOST_NUMBERS = 2 ^ 16, 2 ^ 20, 2 ^ 28
+local MOST_ENVS, MOST_NUMBERS = 2 ^ 20, 2 ^ 28
 
 -- ---- saving ----
 
@@ -81,9 +81,7 @@ local function check_spec(spec)
     end
   end
   if spec.rules ~= nil and type(spec.rules) ~= "string" then errors.usage(("env: rules is a %s, expected a text"):format(type(spec.rules))) end
-  if spec.settable and type(spec.settable) ~= "table" then
-    errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable)))
-  end
+  if spec.settable and type(spec.settable) ~= "table" then errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable))) end
   for name, kind in pairs(type(spec.to_know) == "table" and spec.to_know or {}) do
     if type(kind) ~= "string" or not native.fact(name, kind) then
       errors.usage(("env: to_know.%s is %s, expected \"class\", \"number\", \"action\" or \"action@FACT\""):format(tostring(name), tostring(kind)))
@@ -126,29 +124,6 @@ local function check_spec(spec)
   if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
     errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
   end
-end
-
--- The space of the actions: a space that was given, or a discrete one with their names or numbers.
-local function action_space(what, actions)
-  if spaces.is(actions) then return actions end
-  if actions == "continuous"
-    or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
-    errors.usage(("%s: actions are %s, expected a number of them, a list of their names, mn.box or mn.multi_discrete"):format(what,
-      type(actions) == "table" and tables.in_words(actions) or "continuous"),
-      "mn.box { low = -1, high = 1 } is continuous, mn.multi_discrete { 3, 2 } several choices (docs/continuous-actions.md)")
-  end
-  local n = type(actions) == "table" and #actions or errors.whole(what, "actions", actions, 1)
-  if n < 1 or n > MOST_ACTIONS then
-    errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
-  end
-  local names = {}
-  for i = 1, n do
-    names[i] = type(actions) == "table" and actions[i] or tostring(i - 1)
-    if type(names[i]) ~= "string" then
-      errors.usage(("%s: the name of action %d is a %s, expected a text"):format(what, i - 1, type(names[i])))
-    end
-  end
-  return spaces.discrete(names)
 end
 
 -- What a memory may know, in the order of the names.
@@ -225,7 +200,7 @@ end
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
-  local actions, parts = action_space(name, spec.actions), nil
+  local actions, parts = spaces.of_script(name, spec.actions), nil
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
@@ -331,10 +306,11 @@ end
 -- Write what the script gave as an observation to p, and keep it for saving.
 function world:observe(i, list, p, from, over)
   if self.parts then
-    list = self:with_mask(i, list, over)
-    local wrong, expected = observation_parts.flatten(self.parts, list, self.row)
+    local row = self.row
+    local wrong, expected = observation_parts.flatten(self.parts, self:with_mask(i, list, over), row)
     if wrong then refuse(self, from, wrong, expected) end
-    list = self.row
+    for k = 1, self.size do p[i * self.size + k - 1], self.last[i * self.size + k - 1] = row[k], row[k] end
+    return
   end
   if type(list) ~= "table" or #list ~= self.size or list[0] ~= nil then refuse_list(self, from, list) end
   for k = 1, self.size do
@@ -455,8 +431,7 @@ function world:restore(i, bytes, obs)
   local whole_text = KINDS[kind] and digest(text) == sum and not rest:find("[^%z]", #text + 1)
   local fine, state = pcall(saved_tables.decode, whole_text and text or "")
   if not fine or type(state) ~= "table" or type(state.obs) ~= "table" or type(state.self) ~= "table" or type(state.stream) ~= "table" then
-    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(
-      self.what, #bytes))
+    errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.what, #bytes))
   end
   local env = self.envs[i]
   if state.id ~= self.id or #state.obs ~= self.size then
@@ -465,9 +440,7 @@ function world:restore(i, bytes, obs)
   end
   env.self, env.stream, env.length, env.sum = state.self, state.stream, state.length, state.sum
   env.moved, obs = true, ffi.cast(self.pointer, obs)
-  for k = 1, self.size do
-    obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k]
-  end
+  for k = 1, self.size do obs[k - 1], self.last[i * self.size + k - 1] = state.obs[k], state.obs[k] end
 end
 
 -- Draws on the world's canvas with the methods of a scene's view.

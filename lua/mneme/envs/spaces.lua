@@ -7,7 +7,7 @@ local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 local spaces = {}
-local MOST = C.MN_ACTION_SIZE
+local MOST, MOST_ACTIONS = C.MN_ACTION_SIZE, 2 ^ 16          -- numbers of an action; choices
 
 ---@class Space
 ---@field kind "discrete"|"multi_discrete"|"box"
@@ -292,6 +292,32 @@ function spaces.box(given)
     if not (low < high) then errors.usage(("box: low %g, high %g in place %d, expected low < high"):format(low, high, k)) end
   end
   return make { kind = "box", size = n, low = bounds.low, high = bounds.high, names = names_of("box", given.names, n) }
+end
+
+---What a script gave as its actions: a space, how many there are, or their names.
+---@param what string the environment
+---@param actions any
+---@return Space
+function spaces.of_script(what, actions)
+  if spaces.is(actions) then return actions end
+  if actions == "continuous"
+    or type(actions) == "table" and (type(actions[1]) == "number" or type(actions[1]) == "table" or #actions == 0 and next(actions)) then
+    errors.usage(("%s: actions are %s, expected a number of them, a list of their names, mn.box or mn.multi_discrete"):format(what,
+      type(actions) == "table" and tables.in_words(actions) or "continuous"),
+      "mn.box { low = -1, high = 1 } is continuous, mn.multi_discrete { 3, 2 } several choices (docs/continuous-actions.md)")
+  end
+  local n = type(actions) == "table" and #actions or errors.whole(what, "actions", actions, 1)
+  if n < 1 or n > MOST_ACTIONS then
+    errors.usage(("%s: there are %d actions, expected 1..%d"):format(what, n, MOST_ACTIONS))
+  end
+  local names = {}
+  for i = 1, n do
+    names[i] = type(actions) == "table" and actions[i] or tostring(i - 1)
+    if type(names[i]) ~= "string" then
+      errors.usage(("%s: the name of action %d is a %s, expected a text"):format(what, i - 1, type(names[i])))
+    end
+  end
+  return spaces.discrete(names)
 end
 
 ---That of an environment in C.

@@ -1,5 +1,6 @@
 -- batch.lua -- what a loss reads of a rollout that was acted on tape.  Each field is computed when it is first read, so that a
 -- loss pays for nothing else; PPO's minibatches (learners/ppo.lua) have the same fields.
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ffi = require "ffi"
@@ -22,7 +23,7 @@ local ops = tensor.ops
 ---@field advantages Tensor [T,B] constants: returns less the values of when they were acted
 ---@field old_log_probs Tensor? [T,B] constants: log-probabilities of `actions` when they were acted; PPO only
 ---@field old_values Tensor? [T,B] constants; PPO only
-local makers = {}
+local makers, batches = {}, {}
 
 -- The first T rows of what the pieces computed.
 local function joined(name)
@@ -30,12 +31,23 @@ local function joined(name)
 end
 for _, name in ipairs { "logits", "values", "core_output" } do makers[name] = joined(name) end
 
--- The first T rows of a buffer.
-local function rows(l, t)
+---A window on rows from .. to-1 of a sequence.
+---@param t Tensor a leaf
+---@param from integer
+---@param to integer
+---@param timed boolean? is it itself a sequence, of a plan that is run by rows?  nil: as a view is
+---@return Tensor
+function batches.window(t, from, to, timed)
   local shape = t:shape()
-  shape[1] = l.T
-  return tensor.view(t, 0, shape)
+  local row = t:size() / shape[1]
+  shape[1] = to - from
+  local w = tensor.view(t, from * row, shape)
+  if timed ~= nil then engine.check(engine.C.mn_leaf_time(engine.ctx, w, timed)) end
+  return w
 end
+
+-- The first T rows of a buffer.
+local function rows(l, t) return batches.window(t, 0, l.T) end
 function makers.policy(l, batch) return l.agent:distribution(batch.logits) end
 function makers.observations(l) return rows(l, l.inputs) end
 function makers.done(l) return rows(l, l.done) end
@@ -68,7 +80,6 @@ end
 
 local known = { "observations", "done", "previous", "actions", "rewards", "features", "core_output", "logits", "policy", "values", "returns", "advantages",
   "old_log_probs", "old_values" }
-local batches = {}
 
 -- Reading what is not there is an error, but for `previous`, which not every agent has.
 local function missing(name)

@@ -65,24 +65,14 @@ OnPolicy.defaults = {
 
 -- ---- making one ----
 
--- A window on rows t0 .. t1-1 of a sequence; timed: itself a sequence, of a plan that is run by rows.
-local function window(t, t0, t1, timed)
-  local shape = t:shape()
-  local row = t:size() / shape[1]
-  shape[1] = t1 - t0
-  local w = tensor.view(t, t0 * row, shape)
-  engine.check(C.mn_leaf_time(engine.ctx, w, timed))
-  return w
-end
-
 -- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
 local function inputs(self, first, to, timed)
   local previous
   for name, t in pairs(self.previous or {}) do
     previous = previous or {}
-    previous[name] = window(t, first, to, timed)
+    previous[name] = batch.window(t, first, to, timed)
   end
-  return window(self.inputs, first, to, timed), window(self.resets, first, to, timed), previous
+  return batch.window(self.inputs, first, to, timed), batch.window(self.resets, first, to, timed), previous
 end
 
 ---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
@@ -207,8 +197,7 @@ function OnPolicy:prepare(length)
   end
   if self.credit == "exact" then reach_back(self, self.what) end
   self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1,
-    beta2 = self.beta2,
-    eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
+    beta2 = self.beta2, eps = self.adam_eps, max_norm = self.max_norm, weight_decay = self.weight_decay })
   self.pieces = {}
   local first = 0
   while first < self.T do

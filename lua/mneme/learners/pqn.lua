@@ -12,7 +12,7 @@ local minibatches = require "mneme.learn.minibatches"
 local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local window, ops = batches.window, tensor.ops
 
 ---@class PQN: OnPolicy
 ---@field front table? what stands in front of the next rollout: { inputs, resets, done, played, rewards [W,B,...] ..., state, filled,
@@ -69,10 +69,8 @@ end
 local function make_front(self)
   local W, front = self.window, { rows = {}, state = self.agent.core:initial(self.B), filled = tensor.new { shape = { 1 }, dtype = "i32" } }
   local function add(name, buffer)
-    local shape = buffer:shape()
-    local each = buffer:size() / shape[1]
-    shape[1] = W
-    front.rows[#front.rows + 1] = { name, tensor.new { shape = shape, dtype = buffer:dtype() }, tensor.view(buffer, (self.T - W) * each, shape) }
+    local last = window(buffer, self.T - W, self.T)
+    front.rows[#front.rows + 1] = { name, tensor.new { shape = last:shape(), dtype = last:dtype() }, last }
     front[name] = front.rows[#front.rows][2]
   end
   for _, name in ipairs { "inputs", "resets", "done", "played", "rewards" } do add(name, self[name]) end
@@ -105,14 +103,6 @@ local function make_minibatch(self)
   return m
 end
 
--- Rows from .. to - 1 of a leaf.
-local function rows(t, from, to)
-  local shape = t:shape()
-  local each = t:size() / shape[1]
-  shape[1] = to - from
-  return tensor.view(t, from * each, shape)
-end
-
 ---The steps of the minibatch that are taught, with what the agent computes of them now.
 ---@return Batch
 function PQN:batch()
@@ -122,17 +112,17 @@ function PQN:batch()
   local from, to, returns = W, W + T, m.returns
   if self.targets == "fresh" then
     from, to = 0, W + T - 1
-    returns = ops.lambda_returns { rewards = rows(m.rewards, 0, to), values = values:detach(), done = m.done, gamma = self.gamma, lambda = self.lambda }
+    returns = ops.lambda_returns { rewards = window(m.rewards, 0, to), values = values:detach(), done = m.done, gamma = self.gamma, lambda = self.lambda }
   end
   local function taught(t) return (ops.slice(t, { from = from, to = to })) end
   local previous
   for name, t in pairs(m.previous or {}) do
     previous = previous or {}
-    previous[name] = rows(t, from, to)
+    previous[name] = window(t, from, to)
   end
   q, values = taught(q), taught(values)
-  return batches.of { observations = rows(m.x, from, to), done = rows(m.done, from, to), previous = previous, actions = rows(m.actions, from, to),
-    rewards = rows(m.rewards, from, to), features = taught(features), core_output = taught(core_output), logits = q, values = values,
+  return batches.of { observations = window(m.x, from, to), done = window(m.done, from, to), previous = previous, actions = window(m.actions, from, to),
+    rewards = window(m.rewards, from, to), features = taught(features), core_output = taught(core_output), logits = q, values = values,
     policy = self.agent:distribution(q), returns = returns, advantages = returns - values:detach() }
 end
 
