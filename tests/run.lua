@@ -199,8 +199,9 @@ local function run(file)
   status = math.floor(status / 256)
   if status == 130 then interrupted() end         -- Ctrl-C
   if status == 124 and till and os.time() >= till then
-    print(("  skipped  %s: the time for all tests is over"):format(file))
-    return { 0, 0, 1 }
+    print(("  skipped  the rest of %s: the time for all tests is over"):format(file))
+    keep_failures(file, text)
+    return { 0, select(2, text:gsub("  FAILED ", "")), 1 }
   end
   local died = ("  FAILED   %s\n           %s"):format(file, (status == 124 or status == 137) and ("was not done after %d seconds"):format(seconds)
     or ("its process died: status %d%s"):format(status, status > 128 and (", signal %d"):format(status - 128) or ""))

@@ -262,7 +262,7 @@ t.test("of long episodes fewer columns are measured; columns= measures the other
   t.ok(not more.done and not more:work(0))
   more:work()
   t.eq(numbers(more), numbers(whole))
-  t.eq(select(2, causal_map_file.attach(long_map {}, folder)), #whole.steps, "what was asked for once stays")
+  t.eq(select(2, causal_map_file.attach(long_map {}, folder)), #whole.steps, "measured columns stay")
   local short = cue_map {}
   while not short.steps do short:work(0) end
   t.eq(#short:columns_of(), #short:columns_of(causal_map.columns, true), "short ones have all")

@@ -133,7 +133,7 @@ every({}, "reset_on_done: is the memory cleared where an episode begins?", funct
   end
 end)
 
-every({}, "context: the memory is cleared after so many observations", function(learner)
+every({}, "context=N clears the memory after N observations", function(learner)
   local l = learner("gru", with { context = 3, num_steps = 7 })
   l:rollout()
   t.eq(flags(l.resets)[1], "10010010")

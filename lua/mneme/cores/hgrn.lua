@@ -48,7 +48,7 @@ local function attention(cfg, n, bounds)
     for l = 1, L do rows[l] = rows_of(t)(l - 1) end
     return bound(rows, n)
   end
-  local least = n / L                                     -- of what is kept, at the start
+  local least = n / L                                     -- of the decay of a new core
   local decay = gate_start.decays("f", bias, function(v) return least + (1 - least) / (1 + math.exp(-v)) end, function(keep)
     local p = (keep - least) / (1 - least)
     if p <= 0 then
