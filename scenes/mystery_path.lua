@@ -8,11 +8,12 @@ local function draw(view, now)
 
   local left, right = view:split(body, "columns", { "4*", "5*" })
   local world, seen = view:split(left, "rows", { "5*", "2*" })
-  local fails = now.truth.fails
+  local fails, to_go = now.truth.fails, now.truth.distance              -- the endless one has no cells to go
+  local reads = to_go and now.run and "; frames: the path as the memory has it" or ""
   panels.world(view, world, now, {
     title = "board",
-    note = fails and ("%d falls, %d cells to go%s"):format(fails, now.truth.distance, now.run and "; frames: the path as the memory has it" or ""),
-    believed = "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
+    note = fails and ("%d falls, %d cells %s%s"):format(fails, to_go or now.truth.tiles, to_go and "to go" or "reached", reads),
+    believed = to_go and "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
     mark = function(class) return class == 1 or nil end,
   })
   panels.observation(view, seen, now, { credit = true })

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "op.h"
 
-enum { IN_W, IN_Z, IN_DELTA, IN_SUM, IN_END };
+enum { IN_W, IN_Z, IN_DELTA, IN_SUM, IN_OVER };
 
 /* What a stream's trace is multiplied with. */
 static float step_of(const mn_call *c, int b) {
@@ -20,13 +20,13 @@ static void forward(mn_call *c) {
     float *z = c->in[IN_Z].data + b * n;
     const float step = step_of(c, b);
     MN_PRAGMA(omp simd) for (long i = 0; i < n; i++) w[i] += step * z[i];
-    if (c->in[IN_END].u8[b]) memset(z, 0, sizeof(float) * (size_t)n);
+    if (c->in[IN_OVER].u8[b]) memset(z, 0, sizeof(float) * (size_t)n);
   }
 }
 
 const mn_op mn_op_obgd = {
-  .sig = "w[...] z[B,...] delta[B] sum[B] end[B]:bit -> | lr=1 kappa=2",
-  .doc = "w += mean over streams of lr / max(1, max(|delta|, 1) lr kappa sum) delta z, in place; then z = 0 where `end` is 1 (Elsayed et al. "
+  .sig = "w[...] z[B,...] delta[B] sum[B] over[B]:bit -> | lr=1 kappa=2",
+  .doc = "w += mean over streams of lr / max(1, max(|delta|, 1) lr kappa sum) delta z, in place; then z = 0 where over is 1 (Elsayed et al. "
          "2024, overshooting-bounded gradient descent); sum: of |z| over all leaves",
   .time = MN_WHOLE, .off_tape = true, .writes = 1 << IN_W | 1 << IN_Z, .forward = forward,
 };

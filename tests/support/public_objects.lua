@@ -22,6 +22,8 @@ return function()
   local function played(seed) return (mn.inspect.patching.play(mn.stepper.new(one, agent, { seed = seed, seeded = true }), 6)) end
   local patched = mn.inspect.patching.new(agent, played(1), played(2), { decision = 2 })
   patched:work()
+  local parts = mn.env { name = "parts", observation = { place = { 2 }, eye = { 1 } }, actions = 2, num_envs = 1,
+    reset = function() return { place = { 0, 0 }, eye = 0 } end, step = function() return { place = { 0, 0 }, eye = 0 }, 0, true end }
   local history = { { step = 0, observation = { 0 }, policy = { 1 } } }
   return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
@@ -30,6 +32,7 @@ return function()
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(),
     Space = env.action_space, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
+    ObservationPart = parts.observation_space.parts[1],
     Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
     PartMap = map:view(), Patching = patched }
 end

@@ -24,7 +24,7 @@ Display.__index = Display
 
 display.wait = shell.wait
 
----Start a screen, and let $DISPLAY name it until it is stopped.
+---Start a screen, and let $DISPLAY name it until it is stopped.  No key repeats (-r): a busy machine is late with releases.
 ---@return table? display nil where a program is missing
 ---@return string? why
 function display.start(width, height)
@@ -32,7 +32,7 @@ function display.start(width, height)
     if not shell.has(program) then return nil, program .. " is not installed" end
   end
   local self = setmetatable({ folder = shell.folder(), kept = os.getenv "DISPLAY" }, Display)
-  local server = io.popen(("exec Xvfb -displayfd 1 -fbdir '%s' -screen 0 %dx%dx24 -noreset -nolisten tcp 2>/dev/null & echo $!; wait")
+  local server = io.popen(("exec Xvfb -displayfd 1 -fbdir '%s' -screen 0 %dx%dx24 -r -noreset -nolisten tcp 2>/dev/null & echo $!; wait")
     :format(self.folder, width, height))
   self.pid, self.server = tonumber(server:read "*l"), server
   self.name = ":" .. assert(server:read "*l", "Xvfb does not start")

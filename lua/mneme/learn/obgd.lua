@@ -55,7 +55,7 @@ end
 function ObGD:apply()
   for _, net in ipairs(self.networks) do
     for i, p in ipairs(net.parameters) do
-      ops.obgd { w = p, z = net.z[i], delta = self.delta, sum = net.sum, ["end"] = self.over, lr = self.lr_, kappa = net.kappa }
+      ops.obgd { w = p, z = net.z[i], delta = self.delta, sum = net.sum, over = self.over, lr = self.lr_, kappa = net.kappa }
     end
   end
 end
