@@ -15,6 +15,6 @@ for key, value in pairs(cfg.env) do if key ~= 1 then settings[key] = value end e
 local env = mn.env(cfg.env[1], settings)
 
 mn.manual_seed(cfg.seed)
-local head_act = cfg.learner == "stream" and "leaky_relu" or nil          -- heads as its paper has them
+local head_act = cfg.learner:find "^stream" and "leaky_relu" or nil          -- heads as its paper has them
 local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous, head_act = head_act }
 return mn.learner(cfg, env, agent):train()

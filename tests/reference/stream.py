@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""stream.py -- 1,000 steps of stream AC(lambda) in float64, from the equations of Elsayed, Vasan and Mahmood 2024 (arXiv 2410.14606, algorithms 1, 3, 5
-and 6) alone; the memory is minGRU (Feng et al. 2024), its sensitivities by real-time recurrent learning (Williams and Zipser 1989).
+"""stream.py -- 1,000 steps of stream AC(lambda) and stream Q(lambda) in float64, from the equations of Elsayed, Vasan and Mahmood 2024 (arXiv 2410.14606,
+algorithms 1, 3, 5 and 6) and of Watkins 1989 (as Sutton and Barto 2018, 12.10, have them) alone; the memory is minGRU (Feng et al. 2024), its
+sensitivities by real-time recurrent learning (Williams and Zipser 1989).
 
     python tests/reference/stream.py [FOLDER=tests/fixtures]           # needs numpy: writes stream.json
 
@@ -14,6 +15,7 @@ import numpy as np
 
 GAMMA, LAMBDA, LR, KAPPA, KAPPA_V, ENTROPY = 0.99, 0.8, 1.0, 3.0, 2.0, 0.01
 STEPS, SHOWN, ACTIONS = 1000, (100, 1000), 3
+EXPLORES, CLEAR = 0.3, 3e-5            # how often Q(lambda) takes any action; by how much its largest Q must exceed the next, for float32 to agree
 
 
 class Welford:
@@ -56,10 +58,10 @@ class Network:
         return g, p[self.name + '.0.weight'].T @ du
 
 
-def sparse(rng, rows, cols):
+def sparse(rng, rows, cols):                       # the paper's 0.9 would leave nothing of rows this short
     w = rng.uniform(-1, 1, (rows, cols)) / np.sqrt(cols)
     for row in w:
-        row[rng.permutation(cols)[:int(np.ceil(0.9 * cols))]] = 0
+        row[rng.permutation(cols)[:cols // 2]] = 0
     w[w == 0] = 0
     return w.astype(np.float32).astype(np.float64)
 
@@ -99,20 +101,23 @@ def softmax(l):
     return e / e.sum()
 
 
-def run(seed, streams, n, width, credit):
+def run(seed, streams, n, width, credit, of_q=False):
     rng = np.random.default_rng(seed)
     core = MinGRU(rng, n, width) if credit != 'none' else None
     read = width if core else n
     actor, critic = Network(rng, 'actor', read, 8, ACTIONS), Network(rng, 'critic', read, 8, 1)
-    p = dict(actor.p, **critic.p, **(core.p if core else {}))
+    p = dict(actor.p, **({} if of_q else critic.p), **(core.p if core else {}))
     initial = {k: v.copy() for k, v in p.items()}
     shared = list(core.p) if core else []
     nets = [(actor, shared + list(actor.p), KAPPA), (critic, shared + list(critic.p), KAPPA_V)]
+    if of_q:                                   # one network, whose last layer gives Q of each action
+        nets = [(actor, shared + list(actor.p), KAPPA_V)]
     z = [[{k: np.zeros_like(p[k]) for k in net[1]} for net in nets] for _ in range(streams)]
     obs = np.round(rng.normal(size=(STEPS + 1, streams, n)) * 64 * np.array([1, 3, 0.5, 2, 1][:n]) + 16) / 64
     reward = np.round(rng.normal(size=(STEPS, streams)) * 32 + 8) / 32
     done = rng.random((STEPS, streams)) < 0.05
     action = rng.integers(ACTIONS, size=(STEPS, streams))
+    explores = np.random.default_rng([seed, 1]).random((STEPS, streams)) < EXPLORES
     seen, paid, u = Welford(n), Welford(1), np.zeros(streams)
     for b in range(streams):
         seen.add(obs[0, b])
@@ -137,18 +142,31 @@ def run(seed, streams, n, width, credit):
         for b in range(streams):
             y, saved = features(b, x[b], h[b])
             logits, of_actor = actor.forward(p, y)
-            value, of_critic = critic.forward(p, y)
             follows = 0.0
-            if not done[t, b]:
-                follows = critic.forward(p, features(b, after[b], y)[0])[0][0]
-            delta = reward[t, b] / scale + GAMMA * follows - value[0]
-            pi = softmax(logits)
-            H = -(pi * np.log(pi)).sum()
-            d_logits = np.eye(ACTIONS)[action[t, b]] - pi + ENTROPY * np.sign(delta) * -pi * (np.log(pi) + H)
+            if of_q:
+                greedy = logits.argmax()
+                assert t == 0 or logits[greedy] - np.sort(logits)[-2] > CLEAR          # at first all are 0
+                action[t, b] = action[t, b] if explores[t, b] else greedy
+                if action[t, b] != greedy:             # what came before does not lead here by the largest Q
+                    for k in nets[0][1]:
+                        z[b][0][k] = np.zeros_like(p[k])
+                if not done[t, b]:
+                    follows = actor.forward(p, features(b, after[b], y)[0])[0].max()
+                delta = reward[t, b] / scale + GAMMA * follows - logits[action[t, b]]
+                outputs = [(of_actor, np.eye(ACTIONS)[action[t, b]])]
+            else:
+                value, of_critic = critic.forward(p, y)
+                if not done[t, b]:
+                    follows = critic.forward(p, features(b, after[b], y)[0])[0][0]
+                delta = reward[t, b] / scale + GAMMA * follows - value[0]
+                pi = softmax(logits)
+                H = -(pi * np.log(pi)).sum()
+                d_logits = np.eye(ACTIONS)[action[t, b]] - pi + ENTROPY * np.sign(delta) * -pi * (np.log(pi) + H)
+                outputs = [(of_actor, d_logits), (of_critic, np.ones(1))]
             if core:
                 J = core.jacobian(saved, S[b] if credit == 'exact' else core.zero(n))
             for i, (net, names, kappa) in enumerate(nets):
-                g, dy = net.backward(p, (of_actor, of_critic)[i], (d_logits, np.ones(1))[i])
+                g, dy = net.backward(p, *outputs[i])
                 if core:
                     for k in core.names:
                         rows = dy[:, None] * J[k]
@@ -171,14 +189,15 @@ def run(seed, streams, n, width, credit):
         x = after
         if t + 1 in SHOWN:
             shown[str(t + 1)] = {k: v.ravel().tolist() for k, v in p.items()}
-    return dict(streams=streams, n=n, width=width, credit=credit, initial={k: v.ravel().tolist() for k, v in initial.items()},
+    return dict(**({'form': 'q'} if of_q else {}), streams=streams, n=n, width=width, credit=credit, initial={k: v.ravel().tolist() for k, v in initial.items()},
                 obs=(obs * 64).astype(int).ravel().tolist(), reward=(reward * 32).astype(int).ravel().tolist(),
                 done=done.astype(int).ravel().tolist(), action=action.ravel().tolist(), after=shown, td_error=float(np.mean(sums)))
 
 
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else 'tests/fixtures'
-    cases = {'apart': run(1, 1, 5, 0, 'none'), 'trace': run(2, 1, 4, 5, 'trace'), 'exact': run(3, 1, 4, 5, 'exact'), 'streams': run(4, 2, 3, 4, 'exact')}
+    cases = {'apart': run(1, 1, 5, 0, 'none'), 'trace': run(2, 1, 4, 5, 'trace'), 'exact': run(3, 1, 4, 5, 'exact'), 'streams': run(4, 2, 3, 4, 'exact'),
+             'q': run(11, 1, 5, 0, 'none', of_q=True), 'q_streams': run(5, 2, 3, 4, 'exact', of_q=True)}
 
     def short(x):
         return round(x, 8) if isinstance(x, float) else [short(y) for y in x] if isinstance(x, list) else \

@@ -60,6 +60,12 @@ function ObGD:apply()
   end
 end
 
+---The trace of one stream begins again.
+---@param b integer
+function ObGD:clear(b)
+  for _, net in ipairs(self.networks) do for _, z in ipairs(net.streams[b]) do z:fill(0) end end
+end
+
 ---An update was made.
 function ObGD:tick()
   local n = self.count_data[0] + 1

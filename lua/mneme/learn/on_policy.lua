@@ -147,9 +147,9 @@ end
 function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
-  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {},
-    losses = {} }, instances)
-  if self.acts == "values" then agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
+  local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {}, losses = {} }, instances)
+  if self.acts == "values" then
+    agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
   elseif agent.kind.values then errors.usage(what .. ": this agent acts by the largest Q, which has no gradient", "learner=pqn") end
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
@@ -416,6 +416,7 @@ end
 function OnPolicy:metrics(m)
   self.finished:metrics(m)
   self.env:metrics(m)
+  if self.epsilon then m["charts/epsilon"] = self.epsilon:data()[0] end
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
   self.part_names = self.part_names or self.extra.module:parts(self.agent.module:parts(), "extra")
   self.optimiser:metrics(m, self.part_names)

@@ -8,6 +8,7 @@ local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local exploration = require "mneme.learn.exploration"
 local minibatches = require "mneme.learn.minibatches"
 local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
@@ -55,13 +56,7 @@ end
 
 ---Act, with the epsilon of this share of the training.
 function PQN:rollout()
-  local done = self:share_done(self.step)
-  if not done and self.epsilon_start ~= self.epsilon_end then
-    errors.raise(self.what .. ": epsilon_decay needs to know how long training is: cfg has no steps")
-  end
-  local left = self.epsilon_decay > 0 and math.max(0, 1 - (done or 1) / self.epsilon_decay) or 0
-  engine.wait()
-  self.epsilon:data()[0] = self.epsilon_end + (self.epsilon_start - self.epsilon_end) * left
+  exploration.set(self, self.step)
   on_policy.rollout(self)
 end
 
@@ -189,12 +184,6 @@ function PQN:contents()
   end
   if front then list[#list + 1] = { "window.filled", front.filled } end
   return list
-end
-
----With the share of random actions.
-function PQN:metrics(m)
-  on_policy.metrics(self, m)
-  m["charts/epsilon"] = self.epsilon:data()[0]
 end
 
 return define(PQN)

@@ -11,6 +11,7 @@ local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local exploration = require "mneme.learn.exploration"
 local lazy = require "mneme.base.lazy"
 local obgd = require "mneme.learn.obgd"
 local plan = require "mneme.tensor.plan"
@@ -34,15 +35,6 @@ $\alpha$ is lr, $\kappa$ kappa and kappa_value, $c_e$ entropy_coef; traces are c
   config = { num_steps = 64, lambda = 0.8, entropy_coef = 0.01, lr = 1, kappa = 3, kappa_value = 2, credit = "trace", norm_obs = true, norm_reward = true,
     norm = "welford", clip_obs = 0 },
 }
-
--- The parameters that lead to a head.
-local function parameters_of(agent, head)
-  local list = {}
-  for _, part in ipairs { agent.torso, agent.core.module, agent.heads.children[head][2] } do
-    if type(part) == "table" and part.parameters then part:parameters(list) end
-  end
-  return list
-end
 
 ---What the parameters rise along, for one step of one stream: `step` has logits [1,1,actions], values [1,1], policy, actions [1,1] and
 ---entropy [1], entropy_coef with the sign of delta.
@@ -86,7 +78,7 @@ local function make_acting(self)
   self.now, self.after, self.pieces = now, after, { piece }
   piece.record = function()
     piece.logits, piece.values, piece.after, piece.actions = piece.act(now.x, now.resets, piece.state, now.previous)
-    piece.at = { actions = piece.actions:data(), values = piece.values:data() }
+    piece.at = { actions = piece.actions:data(), values = piece.values:data(), logits = piece.logits:data() }
   end
   self.follow = plan(function()
     local _, values = tensor.off_tape(self.agent.act, self.agent, after.x, after.resets, piece.after, nil, after.previous)
@@ -103,9 +95,8 @@ local function record_learning(self, b)
     step.logits, step.values = agent(lane.x, lane.resets, state, nil, lane.previous)
   end
   step.policy = agent:distribution(step.logits)
-  local policy, value = errors.call(self.loss, self, step)
-  opt:trace(opt.networks[1], b, policy, true)
-  opt:trace(opt.networks[2], b, value, false)
+  local objectives = { errors.call(self.loss, self, step) }
+  for i, net in ipairs(opt.networks) do opt:trace(net, b, objectives[i], i < #opt.networks) end
   if lane.past then lane.past:step(lane.x, lane.resets, lane.state, lane.previous) end
   if b == self.B - 1 then opt:apply() end
 end
@@ -118,7 +109,7 @@ local function make_lanes(self)
     self.lanes[b] = lane
     lane.state = self.alone and self.pieces[1].state or self.agent.core:initial(1, b)
     lane.actions = row_of(self.played, 1)
-    lane.entropy = tensor.new { self.entropy_coef }
+    lane.entropy = tensor.new { self.entropy_coef or 0 }
     lane.at.actions, lane.at.entropy = lane.actions:data(), lane.entropy:data()
     if self.credit == "exact" then lane.past = sensitivity(self.agent.core, 1, function(...) return self.agent:features(...) end) end
   end
@@ -131,10 +122,9 @@ function Stream:prepare()
     errors.usage(what .. ": credit=window: there is no window, each step is learned from alone", "credit=trace, or credit=exact")
   end
   if ranks.size > 1 then errors.usage(what .. ": it trains in one process", "num_envs streams, which share their parameters") end
-  if self.extra.terms[1] or next(self.modules) then errors.usage(what .. ": its traces are of the policy and the value, and take no aux and no modules") end
+  if self.extra.terms[1] or next(self.modules) then errors.usage(what .. ": its traces are of the agent alone, and take no aux and no modules") end
   self.alone = self.B == 1 and not agent:acts_apart()
-  self.optimiser = obgd({ { name = "actor", parameters = parameters_of(agent, 1), kappa = self.kappa },
-    { name = "critic", parameters = parameters_of(agent, 2), kappa = self.kappa_value } }, { streams = self.B, lr = self.lr, decay = self.gamma * self.lambda })
+  self.optimiser = obgd(self:networks(), { streams = self.B, lr = self.lr, decay = self.gamma * self.lambda })
   self.size = { x = self.row_bytes / self.B, action = 4 * (self.env.action_space.size or 1) }
   make_acting(self)
   make_lanes(self)
@@ -187,14 +177,13 @@ end
 
 -- The errors of a step, and the ends of episodes.
 local function errors_of_step(self, t)
-  local opt, row, piece, at = self.optimiser, self.row, self.pieces[1], self.outcome_at
+  local opt, row, at, bonus = self.optimiser, self.row, self.outcome_at, self.entropy_coef or 0
   local reward, done, bootstraps = row.reward[t], row.done[t + 1], self.peek ~= nil
   for b = 0, self.B - 1 do
     local goes_on = done[b] == 0 or bootstraps and at.cut[b] ~= 0
-    local before = piece.at.values[b]
-    local delta = reward[b] + (goes_on and self.gamma * self.followed[b] or 0) - before
+    local delta = reward[b] + (goes_on and self.gamma * self.followed[b] or 0) - self:predicted(b)
     opt.delta_data[b], opt.over_data[b] = delta, done[b]
-    self.lanes[b].at.entropy[0] = delta > 0 and self.entropy_coef or delta < 0 and -self.entropy_coef or 0
+    self.lanes[b].at.entropy[0] = delta > 0 and bonus or delta < 0 and -bonus or 0
     self.sum_of_errors = self.sum_of_errors + math.abs(delta)
   end
 end
@@ -212,6 +201,7 @@ end
 local function step(self, t)
   local row, piece, lanes, moves = self.row, self.pieces[1], self.lanes, self.moves
   read_row(self, self.now, t)
+  if self.epsilon then exploration.set(self, self.step + t * self.num_envs) end
   piece.act:rows(0, 1)
   if self.watch then
     piece.first = t
@@ -295,4 +285,28 @@ for _, key in ipairs { "adam_eps", "value_coef", "lr_schedule", "warmup", "beta1
   class.defaults[key] = nil
 end
 class.carry, class.horizon = true, 0
+
+---The parameters that lead to a head: 1 the policy's or Q's, 2 the value's.
+---@param head integer
+---@return Tensor[]
+function class:parameters_of(head)
+  local list, agent = {}, self.agent
+  for _, part in ipairs { agent.torso, agent.core.module, agent.heads.children[head][2] } do
+    if type(part) == "table" and part.parameters then part:parameters(list) end
+  end
+  return list
+end
+
+---What moves along a trace of its own, each by one tensor of the loss.
+---@return table[] { name, parameters, kappa }
+function class:networks()
+  return { { name = "actor", parameters = self:parameters_of(1), kappa = self.kappa },
+    { name = "critic", parameters = self:parameters_of(2), kappa = self.kappa_value } }
+end
+
+---What stream b expected of the step that it has just made.
+---@param b integer
+---@return number
+function class:predicted(b) return self.pieces[1].at.values[b] end
+
 return class

@@ -76,11 +76,13 @@ local function own_head(name, part, d, expected, fits)
   return module
 end
 
--- Q of every action, whose largest is the value: the script's own policy head, or one with a hidden layer, normalised unless head_norm = false.
+-- Q of every action, whose largest is the value: the script's own policy head, or one with a hidden layer, normalised unless head_norm = false;
+-- with head_act = "leaky_relu" that of learner=stream.
 local function make_q_head(options, d, hidden, actions)
   if options.value then errors.usage("agent: value is a head of its own, expected none: the value of an agent that acts by Q is the largest Q") end
   local q = options.policy and own_head("policy", options.policy, d, ("[2,3,%d]: Q of each of %d actions"):format(actions, actions),
     function(sizes) return #sizes == 1 and sizes[1] == actions end)
+  if not q and options.head_act == "leaky_relu" then q = nn.heads(d, hidden, actions, "leaky_relu").children[1][2] end
   if not q then
     local first = nn.linear(d, hidden)
     local norm = options.head_norm ~= false and nn.layer_norm(hidden) or nil
@@ -191,7 +193,7 @@ end
 
 ---Make it act by the largest of the Q values that its policy head gives, for learners of Q: a new head, unless the script made one, and no critic.
 ---@param what string the learner, for errors
----@param norm boolean? is the hidden layer normalised?
+---@param norm boolean? is the hidden layer normalised? nil: as head_act has it
 function Agent:act_by_values(what, norm)
   if self.kind.values then return end
   local space, asked = self.action_space, self.asked
