@@ -66,7 +66,8 @@ local function make(case)
   -- The program's actions in place of drawn ones.
   local forced = mn.tensor { shape = { 1, case.streams }, dtype = "i32" }
   agent.choose = function() return forced end
-  local l = mn.learners[case.form and "stream_q" or "stream"]({ seed = 1, num_steps = 1, epsilon_start = 0, epsilon_end = 0, credit = case.credit == "none" and "trace" or case.credit }, env, agent)
+  local l = mn.learners[case.form and "stream_q" or "stream"]({ seed = 1, num_steps = 1, epsilon_start = 0, epsilon_end = 0,
+    credit = case.credit == "none" and "trace" or case.credit }, env, agent)
   l:begin()
   return l, agent, forced
 end

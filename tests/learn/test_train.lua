@@ -4,6 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local outcome = require "mneme.runs.outcome"
 local core_rig = require "tests.support.core_rig"
+local learner_rig = require "tests.support.learner_rig"
 local run_folder = require "mneme.runs.folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
@@ -13,18 +14,7 @@ local dir = shell.folder()
 
 -- An experiment to which something happens, in the middle of update number WHEN: its own death, a signal, a
 -- number of a parameter that is no number any more.
-files.write(dir .. "/fate.lua", { [[
-local ffi, mn = require "ffi", require "mneme"
-local cfg = mn.config {
-  corridor = 3, core = { "agalite", d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, r = 2 },
-  num_envs = 4, num_steps = 32, hidden = 16, lr = 1e-3, bootstrap_truncated = 1, time_limit = 10, max_norm = 0.5,
-  learner = "a2c", previous = "", horizon = 0, context = 0, carry = true, lr_schedule = "constant", warmup = 0,
-  weight_decay = 0, minibatches = 2, epochs = 2, stop_score = -1,
-}
-local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
-mn.manual_seed(cfg.seed)
-local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
-local learner = mn[cfg.learner](cfg, env, agent)
+local FATE = [[
 local fate, when = os.getenv "FATE", tonumber(os.getenv "WHEN" or 0)
 ffi.cdef "int getpid(void); int kill(int pid, int signal);"
 local update, n = learner.update, 0
@@ -37,13 +27,38 @@ function learner.update(self, ...)
   return fine
 end
 learner:train()
-]] })
+]]
+files.write(dir .. "/fate.lua", { [[
+local ffi, mn = require "ffi", require "mneme"
+local cfg = mn.config {
+  corridor = 3, core = { "agalite", d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, eta = 2, r = 2 },
+  num_envs = 4, num_steps = 32, hidden = 16, lr = 1e-3, bootstrap_truncated = 1, time_limit = 10, max_norm = 0.5,
+  learner = "a2c", previous = "", horizon = 0, context = 0, carry = true, lr_schedule = "constant", warmup = 0,
+  weight_decay = 0, minibatches = 2, epochs = 2, stop_score = -1,
+}
+local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = cfg.time_limit })
+mn.manual_seed(cfg.seed)
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = cfg.previous }
+local learner = mn.learner(cfg, env, agent)
+]], FATE })
+
+-- The same to any learner, in an environment of the script's own.
+files.write(dir .. "/own.lua", { [[
+local ffi, mn = require "ffi", require "mneme"
+local cfg = mn.config { core = { "gru", d_model = 8 }, num_envs = 2, num_steps = 8, hidden = 8, learner = "a2c", minibatches = 1, epochs = 2 }
+local env = mn.env { name = "signs", observation = { 3 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = 5,
+  reset = function(self, random) self.sign = random(2) return { self.sign, random(), 1 } end,
+  step = function(self, action, random) return { 0, random(), 0 }, action + 1 == self.sign and 1 or -0.5, random(6) == 1 end }
+mn.manual_seed(cfg.seed)
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, previous = "action,reward" }
+local learner = mn.learner(cfg, env, agent)
+]], FATE })
 
 local STEP, EVERY = 128, 7                             -- steps of an update; updates between checkpoints
 
 -- Run it: what it printed, and its status.
-local function run(words, fate, when)
-  return shell.run(dir, ("FATE=%s WHEN=%s '%s' run fate.lua %s"):format(fate or "''", when or 0, shell.program, words))
+local function run(words, fate, when, script)
+  return shell.run(dir, ("FATE=%s WHEN=%s '%s' run %s %s"):format(fate or "''", when or 0, shell.program, script or "fate.lua", words))
 end
 
 local function new_run(folder, updates, more, ...)
@@ -90,6 +105,26 @@ for name, case in pairs(cases) do
     t.eq(log_of(folder), log_of("whole_" .. name))
     text, rc = run("resume=" .. folder)
     t.ok(rc == 0 and text:find "is finished", text)
+  end)
+end
+
+for name in pairs(learner_rig.learners()) do
+  t.test(name .. ": 1, 2 and 6 environments of a script: killed and resumed with other threads, a run ends as one that was not", function()
+    for _, n in ipairs { 1, 2, 6 } do
+      local step, last = 8 * n, nil
+      for folder, fate in pairs { whole = "''", torn = 9 } do
+        local text, rc = run(("run=%s_%s%d learner=%s num_envs=%d steps=%d checkpoint_every=%d threads=1"):format(folder, name, n, name, n, 12 * step,
+          5 * step), fate, 9, "own.lua")
+        t.eq(rc, folder == "torn" and 137 or 0, text)
+      end
+      local text, rc = run(("resume=torn_%s%d threads=2"):format(name, n), nil, nil, "own.lua")
+      t.eq(rc, 0, text)
+      for _, folder in ipairs { "whole", "torn" } do
+        local bytes = files.read(("%s/%s_%s%d/checkpoints/step-%d.safetensors"):format(dir, folder, name, n, 12 * step))
+        t.ok(not last or bytes == last, n .. " environments: the last checkpoints differ")
+        last = bytes
+      end
+    end
   end)
 end
 

@@ -77,7 +77,7 @@ t.test("CONTRIBUTING: the memory learns and the scene is drawn", function()
   block("scenes/thoughts.lua", recipes)
   local run = "build/mneme run '" .. root .. "/experiments/demo.lua' core=ungated steps=2048 where=0 run=mine"
   t.ok(works(run .. " core.n_layers=1 core.d_model=16 core.d_head=8 core.d_ffn=16"):find "ungated on tmaze")
-  t.eq(works "build/mneme view mine scene=thoughts out=thoughts.png", "thoughts.png\n")
+  t.eq(works "build/mneme view mine scene=thoughts out=thoughts.png wait=600", "thoughts.png\n")
   t.eq(files.read(dir .. "/thoughts.png"):sub(2, 4), "PNG")
 end)
 

@@ -189,7 +189,8 @@ def run(seed, streams, n, width, credit, of_q=False):
         x = after
         if t + 1 in SHOWN:
             shown[str(t + 1)] = {k: v.ravel().tolist() for k, v in p.items()}
-    return dict(**({'form': 'q'} if of_q else {}), streams=streams, n=n, width=width, credit=credit, initial={k: v.ravel().tolist() for k, v in initial.items()},
+    return dict(**({'form': 'q'} if of_q else {}), streams=streams, n=n, width=width, credit=credit,
+                initial={k: v.ravel().tolist() for k, v in initial.items()},
                 obs=(obs * 64).astype(int).ravel().tolist(), reward=(reward * 32).astype(int).ravel().tolist(),
                 done=done.astype(int).ravel().tolist(), action=action.ravel().tolist(), after=shown, td_error=float(np.mean(sums)))
 

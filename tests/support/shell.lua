@@ -53,10 +53,10 @@ end
 ---Is a program installed?
 function shell.has(program) return os.execute("command -v " .. program .. " >/dev/null 2>&1") == 0 end
 
----Wait until f() gives something true; an error when it does not within two minutes, which a busy machine may need.
+---Wait until f() gives something true; an error when it does not within some minutes, which a busy machine may need.
 ---@param what string what is waited for
 function shell.wait(what, f)
-  local deadline = engine.C.mn_clock(false) + 120
+  local deadline = engine.C.mn_clock(false) + 400
   repeat
     local result = f()
     if result then return result end

@@ -269,14 +269,14 @@ without_screen("a gamepad that is plugged in and out: buttons, d-pad, stick", fu
   t.eq(#events(shown), 0)
   local pad = sdl.SDL_JoystickOpen(index)
   local function button(which, down) sdl.SDL_JoystickSetVirtualButton(pad, which, down) end
-  -- What a push says, but for its repeats, which come after 0.4 s on a machine that is busy.
+  -- What a push says, but for its repeats, which come after 0.4 s: on a machine that is busy, at once.
   local held, since = nil, 0
   local function stick(x, y)
     sdl.SDL_JoystickSetVirtualAxis(pad, 0, x)
     sdl.SDL_JoystickSetVirtualAxis(pad, 1, y)
     local said = {}
     for _, key in ipairs(keys_of(events(shown))) do
-      if key ~= held or C.mn_clock(false) - since < 0.4 then said[#said + 1], held, since = key, key, C.mn_clock(false) end
+      if key ~= said[#said] and (key ~= held or C.mn_clock(false) - since < 0.4) then said[#said + 1], held, since = key, key, C.mn_clock(false) end
     end
     if math.max(math.abs(x), math.abs(y)) <= 5000 then held = nil end
     return table.concat(said, " ")
