@@ -64,6 +64,7 @@ int         mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out);   /* 
 int         mn_leaf_view(mn_ctx *mn, const mn_tensor *of, double offset, int ndim, const int *shape, mn_tensor *out);
 int         mn_leaf_time(mn_ctx *mn, const mn_tensor *t, bool timed);   /* first axis is time: see mn_plan_run */
 void        mn_leaf_free(mn_ctx *mn, const mn_tensor *t);
+int         mn_leaf_freeze(mn_ctx *mn, const mn_tensor *t);             /* it wants no gradient any more */
 int         mn_tensor_info(mn_ctx *mn, const mn_tensor *t, int *dtype, int *shape);   /* ndim */
 void       *mn_tensor_data(mn_ctx *mn, const mn_tensor *t);             /* for reading: what is written there, no backward sees */
 void       *mn_tensor_write(mn_ctx *mn, const mn_tensor *t, const char *what);   /* the same of a leaf, to write into now: a graph that used its

@@ -45,6 +45,14 @@ int mn_leaf_new(mn_ctx *mn, int dtype, int ndim, const int *shape, bool wants_gr
   return 0;
 }
 
+/* What is recorded from now on gives this leaf no gradient; its numbers and names stay. */
+int mn_leaf_freeze(mn_ctx *mn, const mn_tensor *t) {
+  mn_record *r = mn_find(mn, t, "freeze", "the parameter");
+  if (!r || mn_zero_grad(mn, t)) return -1;
+  r->wants_grad = false;
+  return 0;
+}
+
 int mn_leaf_like(mn_ctx *mn, const mn_tensor *of, mn_tensor *out) {
   mn_record *r = mn_find(mn, of, "tensor", "it");
   if (!r || mn_leaf_new(mn, r->dtype, r->ndim, r->shape, false, out)) return -1;

@@ -118,7 +118,7 @@ end)
 t.test("envs: every environment has its line, by each loop; the rows name settings that there are", function()
   local status, said = run("envs", "tmaze")
   t.eq(status, 0, said)
-  t.ok(said:find "\ntmaze +1024 +[%d.]+ M +[%d.]+ M +[%d.]+ M  [%d.]+ x PufferLib", said)
+  t.ok(said:find "\ntmaze +1024 +[%d.]+ [kM] +[%d.]+ [kM] +[%d.]+ [kM]  [%d.]+ x PufferLib", said)
   local list = require("mneme.envs.env").list()
   for _, e in ipairs(list) do
     for _, row in ipairs(require("mneme.commands.bench.envs").rows(e.name)) do

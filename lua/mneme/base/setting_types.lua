@@ -63,7 +63,7 @@ local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
 
-local with_commas = { run = true, resume = true, previous = true }    -- texts in which a comma is a comma
+local with_commas = { run = true, resume = true, previous = true, init = true, freeze = true }    -- texts in which a comma is a comma
 
 ---What a word of a command line sets.
 ---@param word string "core.eta=8"

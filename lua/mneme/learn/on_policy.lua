@@ -15,6 +15,7 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local extra_losses = require "mneme.learn.extra_losses"
 local learner_settings = require "mneme.runs.learner_settings"
+local initial_parameters = require "mneme.learn.initial_parameters"
 local lazy = require "mneme.base.lazy"
 local normaliser = lazy "mneme.learn.normaliser"
 local optim = require "mneme.tensor.optim"
@@ -23,13 +24,12 @@ local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
 local reference = lazy "mneme.envs.reference"
 local sensitivity = lazy "mneme.learn.sensitivity"
-local schedule = require("mneme.runs.learner_settings").schedule
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
 local gate_start = require "mneme.models.gate_start"
-local C, ops = engine.C, tensor.ops
+local C, ops, schedule = engine.C, tensor.ops, learner_settings.schedule
 local HEAVY = 2 ^ 30           -- bytes of state that are worth a word before they are filled
 local MOST_PIECES = 64             -- as many plans as one plan can depend on
 
@@ -157,6 +157,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   self.horizon = self.horizon or 0               -- of a class that goes without
+  initial_parameters.settle(self)
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
@@ -167,8 +168,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   share(self, what, env)
   local length = self.horizon > 0 and self.horizon or self.T
   if math.ceil(self.T / length) > MOST_PIECES then
-    errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T,
-      math.ceil(self.T / length), MOST_PIECES))
+    errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T, math.ceil(self.T / length), MOST_PIECES))
   end
   self.clock, self.epsilon = tensor.new { shape = { 3 }, dtype = "i32" }, self.acts == "values" and tensor.new { 1 } or nil
   self.clock_data = self.clock:data()

@@ -8,6 +8,7 @@ local agent = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local extra_losses = require "mneme.learn.extra_losses"
+local initial_parameters = require "mneme.learn.initial_parameters"
 local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
@@ -67,6 +68,7 @@ local function new(cfg, dataset, model)
   end
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
+  initial_parameters.settle(self)
   self.each = dataset.length * share(dataset)
   self.batch, self.state = dataset:buffers(), model.core:initial(dataset.batch)
   if ranks.size > 1 then self.weight = tensor.new { 1 } end

@@ -121,7 +121,8 @@ end
 -- Prints what comes with the core that was chosen: its size, how its gates begin, and published settings that replace the script's.
 local function tell_choices(learner, about)
   local cfg, core = learner.cfg, (learner.agent or learner.model or {}).core
-  local lines = { core_size.text(about) or core_size.idle(cfg.core) }
+  local lines = { learner.begins }
+  lines[#lines + 1] = core_size.text(about) or core_size.idle(cfg.core)
   lines[#lines + 1] = config.meta(cfg).published
   local layers = type(core) == "table" and core.half_lives and core:half_lives()
   lines[#lines + 1] = layers and ("%s: initial memory %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil

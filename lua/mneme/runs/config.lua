@@ -29,6 +29,8 @@ local config = {
 config.standard = {
   { "run", "", { "the run's folder (default runs/SCRIPT-N)" } },
   { "resume", "", { "folder of a run to resume; every other setting comes from it" } },
+  { "init", "", { "parameters to begin with: a run's folder, or FILE.safetensors; those whose names and shapes fit" } },
+  { "freeze", "", { "parts that do not train: core, torso, actor, critic, core.layers.0 ..." } },
   { "quick", false, { "the script's small values, to try it out" } },
   { "full", false, { "the script's large values, as published" } },
   { "view", false, { "watch training in a window" } },
@@ -306,6 +308,8 @@ local guard = {
 ---@class Config the settings that every script has, besides its own
 ---@field run string its folder
 ---@field resume string
+---@field init string a run's folder, or FILE.safetensors
+---@field freeze string parts that do not train
 ---@field quick boolean
 ---@field full boolean
 ---@field view boolean

@@ -124,11 +124,11 @@ function Module:each(f, prefix)
   for _, child in ipairs(children) do child[2]:each(f, prefix .. child[1] .. ".") end
 end
 
--- f(leaf, path of its module), each leaf once, also where several modules share it.
+-- f(leaf, path of its module), each leaf that trains once, also where several modules share it.
 local function each_leaf(m, f, path, seen)
   local leaves, _, children = members(m)
   for _, leaf in ipairs(leaves) do
-    if not seen[leaf.slot] then f(leaf, path) end
+    if not seen[leaf.slot] and leaf:wants_grad() then f(leaf, path) end
     seen[leaf.slot] = true
   end
   for _, child in ipairs(children) do each_leaf(child[2], f, path == "" and child[1] or path .. "." .. child[1], seen) end

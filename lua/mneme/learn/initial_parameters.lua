@@ -1,0 +1,87 @@
+-- initial_parameters.lua -- what a training begins with, of another run or a file (init=RUN|FILE.safetensors), and which parts of it do not train
+-- (freeze=core,torso).
+local config = require "mneme.runs.config"
+local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local lazy = require "mneme.base.lazy"
+local modules = lazy "mneme.tensor.module"
+local saved = lazy "mneme.tensor.saved"
+local stored_parameters = lazy "mneme.learn.stored_parameters"
+local tables = require "mneme.base.tables"
+local tensor = require "mneme.tensor.tensor"
+local initial = {}
+
+-- Tensors by name, and what they are of.
+local function source(from)
+  if files.is_folder(from) then
+    local checkpoint = stored_parameters.checkpoint(from)
+    return stored_parameters.of(checkpoint), ("%s, step %.0f"):format(from, checkpoint.step)
+  end
+  if not files.is_file(from) then errors.usage(("init=%s: there is no such run or file"):format(from), "init=RUN or init=FILE.safetensors") end
+  return saved.load(from), from
+end
+
+local function shape(t) return "[" .. table.concat(t:shape(), ",") .. "]" end
+
+-- Some names, and how many more.
+local function some(names)
+  table.sort(names)
+  local more = #names - 6
+  return table.concat(names, " ", 1, math.min(#names, 6)) .. (more > 0 and (" and %d more"):format(more) or "")
+end
+
+-- Load what has the name and the shape of a parameter of `made`; a text that says what was taken and what was left.
+local function take(from, made)
+  local given, said = source(from)
+  local fits, left, new, n = {}, {}, {}, 0
+  local mine, known = made:state_dict(), {}
+  for name, t in pairs(given) do
+    if not tensor.is(t) then known[name] = nil                                -- of a file: what is no tensor
+    elseif not name:find "^normalise%." then known[(name:gsub("^agent%.", ""):gsub("^model%.", ""))] = t
+    elseif made.observation_space then fits[name] = t end                     -- of an agent: where its normaliser begins
+  end
+  known = modules.torch_layout().from_torch(made.module, known)
+  for name, t in pairs(mine) do
+    local other = known[name]
+    if other and shape(other) == shape(t) then fits[name], n = other, n + 1
+    else new[#new + 1] = other and ("%s (%s, not %s)"):format(name, shape(t), shape(other)) or name end
+  end
+  for name in pairs(known) do if not mine[name] then left[#left + 1] = name end end
+  if n == 0 then errors.usage(("init=%s: none of its parameters has a name and shape of this training: %s"):format(said, some(tables.keys(known)))) end
+  made:load_state_dict(fits, { strict = false })
+  return ("begins with %d parameters of %s%s%s"):format(n, said, new[1] and "; new: " .. some(new) or "", left[1] and "; left out: " .. some(left) or "")
+end
+
+-- What of the model is named by freeze=: a whole name, or what a dot follows.
+local function freeze(words, module)
+  local frozen, seen, known, left = {}, {}, {}, 0
+  for word in words:gmatch "[^,%s]+" do frozen[word] = true end
+  local leaves = module:parameters()
+  for i, part in ipairs(module:parts()) do
+    local path = ""
+    local name
+    for piece in part:gmatch "[^.]+" do
+      path = path == "" and piece or path .. "." .. piece
+      known[path] = true
+      if frozen[path] then name, seen[path] = path, true end
+    end
+    if name then engine.check(engine.C.mn_leaf_freeze(engine.ctx, leaves[i])) else left = left + 1 end
+  end
+  for word in pairs(frozen) do if not seen[word] then errors.unknown("part in freeze:", word, tables.keys(known)) end end
+  if left == 0 then errors.usage(("freeze=%s: nothing is left that trains"):format(words)) end
+end
+
+---Before the optimiser and the plans are made: what the settings init and freeze say.
+---@param learner table with cfg, and an agent or a model; gets `begins`, a text
+function initial.settle(learner)
+  local cfg, made = learner.cfg, learner.agent or learner.model
+  local resumed = config.meta(cfg) and config.meta(cfg).resumed
+  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made) end
+  if (cfg.freeze or "") ~= "" then
+    freeze(cfg.freeze, made.module)
+    learner.begins = (learner.begins and learner.begins .. "; " or "") .. ("%s does not train"):format((cfg.freeze:gsub("[,%s]+", ", ")))
+  end
+end
+
+return initial

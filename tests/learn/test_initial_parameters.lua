@@ -1,0 +1,105 @@
+-- test_initial_parameters.lua -- init=RUN|FILE.safetensors: what has the name and the shape is taken, the rest is new, and both are said; freeze=PART: it
+-- gets no gradient and keeps its bits, by every learner, and a resume takes nothing again.
+local ffi = require "ffi"
+local t = require "tests.harness"
+local config = require "mneme.runs.config"
+local learner_rig = require "tests.support.learner_rig"
+local mn = require "mneme"
+local safetensors = require "mneme.tensor.safetensors"
+local shell = require "tests.support.shell"
+
+local dir = shell.folder()
+local function run(words)
+  local said, status = shell.mneme(dir, "run train env=tmaze env.corridor=3 num_envs=2 num_steps=16 " .. words)
+  t.eq(status, 0, said)
+  return said
+end
+local function refused(words, ...)
+  local said, status = shell.mneme(dir, "run train env=tmaze num_envs=2 steps=64 " .. words)
+  t.eq(status, 2, said)
+  for _, word in ipairs { ... } do t.ok(said:find(word, 1, true), said) end
+end
+
+-- Bytes of a run's parameters by name, as they are at a step; those of one part, or of all others.
+local function bytes(name, step)
+  local list = {}
+  for key, x in pairs(safetensors.read(("%s/%s/checkpoints/step-%d.safetensors"):format(dir, name, step)).tensors) do
+    if key:find "^agent%." then list[key:sub(7)] = ffi.string(x.data, x.bytes) end
+  end
+  return list
+end
+
+local SMALL = " core=gru core.d_model=8 hidden=8 "
+run("steps=64 run=first" .. SMALL)
+local first = bytes("first", 64)
+
+for name, class in pairs(learner_rig.learners "lr") do
+  t.test(name .. ": the memory of another run, frozen, keeps its bits; the rest trains; a resume begins with nothing again", function()
+    local words = ("learner=%s %s init=first freeze=core%s"):format(name, SMALL, class.defaults.epsilon_end and " epsilon_start=0.1 epsilon_end=0.1" or "")
+      .. (class.defaults.minibatches and " minibatches=1" or "")
+    local said = run(words .. " steps=128 run=whole_" .. name)
+    t.ok(said:find "parameters of first, step 64", said)
+    t.ok(said:find "core does not train", said)
+    local whole, n, moved = bytes("whole_" .. name, 128), 0, 0
+    for key, x in pairs(whole) do
+      if key:find "^core%." then
+        t.ok(x == first[key], key)
+        n = n + 1
+      elseif x ~= first[key] then moved = moved + 1 end
+    end
+    t.ok(n >= 4 and moved >= 2, ("%d of the core, %d moved"):format(n, moved))
+    run(words .. " steps=64 run=parts_" .. name)
+    shell.run(dir, "mv first hidden")
+    local going_on, status = shell.mneme(dir, ("run train resume=parts_%s steps=128"):format(name))
+    shell.run(dir, "mv hidden first")
+    t.eq(status, 0, going_on)
+    for key, x in pairs(bytes("parts_" .. name, 128)) do t.ok(x == whole[key], key) end
+  end)
+end
+
+t.test("what has another shape is new, and is named; a file gives the same as its run", function()
+  local said = run "core=gru core.d_model=8 hidden=12 init=first steps=32 run=wider"
+  for _, word in ipairs { "new: ", "actor.0.weight ([12,8], not [8,8])", "critic.0.bias ([12], not [8])" } do t.ok(said:find(word, 1, true), said) end
+  said = run "core=lstm core.d_model=8 hidden=8 init=first steps=32 run=other"
+  t.ok(said:find "left out: core.layers.0" and said:find "new: core.layers.0", said)
+  t.eq(select(2, shell.mneme(dir, "export first to=first.safetensors")), 0)
+  run("init=first steps=32 run=of_run" .. SMALL)
+  run("init=first.safetensors steps=32 run=of_file" .. SMALL)
+  local a, b = bytes("of_run", 32), bytes("of_file", 32)
+  for key, x in pairs(a) do t.ok(b[key] == x, key) end
+end)
+
+t.test("what cannot be meant is refused before training", function()
+  refused("init=nobody" .. SMALL, "no such run or file", "init=nobody")
+  refused("freeze=cores" .. SMALL, "cores", "did you mean 'core'")
+  refused("freeze=core,actor,critic" .. SMALL, "nothing is left that trains")
+  mn.save(dir .. "/other.safetensors", { other = mn.zeros(2) })
+  refused("init=other.safetensors" .. SMALL, "none of its parameters", "other")
+end)
+
+t.test("supervised: begins with a file, and a frozen layer keeps its numbers", function()
+  local dataset = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
+  local function model()
+    mn.manual_seed(1)
+    return mn.sequence_model { dataset = dataset, core = mn.core("gru", { d_in = 8, d_model = 8, n_layers = 2 }) }
+  end
+  local path = dir .. "/model.safetensors"
+  local given = model()
+  given.core:state_dict()["layers.0.ir.weight"]:fill(0.25)
+  mn.save(path, given.module:state_dict())
+  local made = model()
+  local cfg = { steps = 64, init = path, freeze = "core.layers.0", lr = 0.1 }
+  t.eq(config.meta(cfg), nil)
+  local learner = mn.supervised(cfg, dataset, made)
+  local before = given.module:state_dict()
+  learner:begin()
+  for _ = 1, 3 do learner:advance() end
+  local moved = 0
+  for name, x in pairs(made.module:state_dict()) do
+    local same = ffi.string(x:data(), 4 * x:size()) == ffi.string(before[name]:data(), 4 * x:size())
+    if name:find "^core%.layers%.0%." then t.ok(same, name) elseif not same then moved = moved + 1 end
+  end
+  t.ok(moved > 3, moved .. " moved")
+end)
+
+os.execute("rm -rf '" .. dir .. "'")
