@@ -49,7 +49,8 @@ local function take(from, made)
   end
   for name in pairs(known) do if not mine[name] then left[#left + 1] = name end end
   if n == 0 then errors.usage(("init=%s: none of its parameters has a name and shape of this training: %s"):format(said, some(tables.keys(known)))) end
-  made:load_state_dict(fits, { strict = false })
+  local into = made.load_state_dict and made or made.module                   -- an agent takes statistics, too
+  into:load_state_dict(fits, { strict = false })
   return ("begins with %d parameters of %s%s%s"):format(n, said, new[1] and "; new: " .. some(new) or "", left[1] and "; left out: " .. some(left) or "")
 end
 
