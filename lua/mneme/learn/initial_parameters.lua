@@ -80,6 +80,9 @@ function initial.settle(learner)
   local resumed = config.meta(cfg) and config.meta(cfg).resumed
   if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made) end
   if (cfg.freeze or "") ~= "" then
+    if learner.credit == "exact" and cfg.freeze:find "%f[%w]core" then
+      errors.usage(("credit=exact: its sensitivities are of the whole core, of which freeze=%s keeps a part"):format(cfg.freeze), "credit=window")
+    end
     freeze(cfg.freeze, made.module)
     learner.begins = (learner.begins and learner.begins .. "; " or "") .. ("%s does not train"):format((cfg.freeze:gsub("[,%s]+", ", ")))
   end

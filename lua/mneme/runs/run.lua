@@ -103,7 +103,8 @@ end
 local function settings_of(cfg)
   local settings = {}
   for key, value in pairs(cfg) do
-    if key ~= "run" and key ~= "resume" and key ~= "view" and key ~= "where" then settings[key] = value end
+    local idle = key == "run" or key == "resume" or key == "view" or key == "where" or (key == "init" or key == "freeze") and value == ""
+    if not idle then settings[key] = value end
   end
   return settings
 end
