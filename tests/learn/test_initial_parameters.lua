@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local config = require "mneme.runs.config"
 local learner_rig = require "tests.support.learner_rig"
+local files = require "mneme.base.files"
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
@@ -39,7 +40,7 @@ for name, class in pairs(learner_rig.learners "lr") do
       .. (class.defaults.minibatches and " minibatches=1" or "")
     local said = run(words .. " steps=128 run=whole_" .. name)
     t.ok(said:find "parameters of first, step 64", said)
-    t.ok(said:find "core does not train", said)
+    t.ok(said:find "frozen: core", said)
     local whole, n, moved = bytes("whole_" .. name, 128), 0, 0
     for key, x in pairs(whole) do
       if key:find "^core%." then
@@ -65,9 +66,53 @@ t.test("what has another shape is new, and is named; a file gives the same as it
   t.eq(select(2, shell.mneme(dir, "export first to=first.safetensors")), 0)
   run("init=first steps=32 run=of_run" .. SMALL)
   run("init=first.safetensors steps=32 run=of_file" .. SMALL)
-  local a, b = bytes("of_run", 32), bytes("of_file", 32)
-  for key, x in pairs(a) do t.ok(b[key] == x, key) end
+  run("init=first/checkpoints/step-64.safetensors steps=32 run=of_checkpoint" .. SMALL)
+  local a, b, c = bytes("of_run", 32), bytes("of_file", 32), bytes("of_checkpoint", 32)
+  for key, x in pairs(a) do t.ok(b[key] == x and c[key] == x, key) end
 end)
+
+-- An environment, a memory, a head and a learner of the user's own.
+for _, folder in ipairs { "cores", "learners" } do files.make_folder(dir .. "/" .. folder) end
+files.write(dir .. "/learners/plain.lua", { [[
+local mn = require "mneme"
+return mn.on_policy { doc = "policy gradients", source = "Williams 1992", config = { num_steps = 8 }, loss = function(self, batch)
+  local policy = -(mn.categorical(batch.logits):log_prob(batch.actions) * batch.advantages):mean()
+  return policy + mn.mse_loss(batch.values, batch.returns)
+end }
+]] })
+files.write(dir .. "/own.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { core = { "mine", d_model = 8 }, num_envs = 2, learner = "plain" }
+local env = mn.env { name = "signs", observation = { 3 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed, time_limit = 5,
+  reset = function(self, random) self.sign = random(2) return { self.sign, random(), 1 } end,
+  step = function(self, action, random) return { 0, random(), 0 }, action + 1 == self.sign and 1 or -0.5, random(6) == 1 end }
+mn.manual_seed(cfg.seed)
+local head = mn.nn.module { layer = mn.nn.linear(8, 2), forward = function(self, y) return self.layer(y) end }
+return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, policy = head, hidden = 8 }):train()
+]] })
+files.write(dir .. "/cores/mine.lua", { files.read(shell.root .. "docs/write-a-core.md"):match "as `cores/mygru.lua`:\n```lua\n(.-)\n```" })
+
+for _, n in ipairs { 1, 2, 6 } do
+  t.test(("own parts, %d environments: a memory or a head that was taken and is frozen keeps its bits"):format(n), function()
+    local function own(words, steps)
+      local said, status = shell.mneme(dir, ("run own.lua num_envs=%d steps=%d %s"):format(n, steps, words))
+      t.eq(status, 0, said)
+    end
+    own("run=own" .. n, 16 * n)
+    local before = bytes("own" .. n, 16 * n)
+    for _, part in ipairs { "core", "actor" } do
+      own(("run=%s%d init=own%d freeze=%s"):format(part, n, n, part), 32 * n)
+      local kept, moved = 0, 0
+      for key, x in pairs(bytes(part .. n, 32 * n)) do
+        if key:match "^%l+" == part then
+          t.ok(x == before[key], key)
+          kept = kept + 1
+        elseif x ~= before[key] then moved = moved + 1 end
+      end
+      t.ok(kept >= 2 and moved >= 2, ("%s: %d kept, %d moved"):format(part, kept, moved))
+    end
+  end)
+end
 
 t.test("what cannot be meant is refused before training", function()
   refused("init=nobody" .. SMALL, "no such run or file", "init=nobody")

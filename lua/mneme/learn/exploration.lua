@@ -13,7 +13,8 @@ function exploration.set(learner, step)
   end
   local left = learner.epsilon_decay > 0 and math.max(0, 1 - (done or 1) / learner.epsilon_decay) or 0
   engine.wait()
-  learner.epsilon:data()[0] = learner.epsilon_end + (learner.epsilon_start - learner.epsilon_end) * left
+  learner.epsilon_at = learner.epsilon_at or learner.epsilon:data()
+  learner.epsilon_at[0] = learner.epsilon_end + (learner.epsilon_start - learner.epsilon_end) * left
 end
 
 return exploration

@@ -22,6 +22,8 @@ local function source(from)
   return saved.load(from), from
 end
 
+local prefixes = { ["agent."] = "", ["model."] = "" }         -- that a checkpoint puts before a parameter's name
+
 local function shape(t) return "[" .. table.concat(t:shape(), ",") .. "]" end
 
 -- Some names, and how many more.
@@ -37,8 +39,7 @@ local function take(from, made)
   local fits, left, new, n = {}, {}, {}, 0
   local mine, known = made:state_dict(), {}
   for name, t in pairs(given) do
-    if not tensor.is(t) then known[name] = nil                                -- of a file: what is no tensor
-    elseif not name:find "^normalise%." then known[(name:gsub("^agent%.", ""):gsub("^model%.", ""))] = t
+    if not name:find "^normalise%." then known[(name:gsub("^%l+%.", prefixes))] = tensor.is(t) and t or nil
     elseif made.observation_space then fits[name] = t end                     -- of an agent: where its normaliser begins
   end
   known = modules.torch_layout().from_torch(made.module, known)
@@ -54,20 +55,19 @@ local function take(from, made)
   return ("begins with %d parameters of %s%s%s"):format(n, said, new[1] and "; new: " .. some(new) or "", left[1] and "; left out: " .. some(left) or "")
 end
 
--- What of the model is named by freeze=: a whole name, or what a dot follows.
+-- No gradient for the parts that freeze= names, each by the beginning of a parameter's name up to a dot.
 local function freeze(words, module)
   local frozen, seen, known, left = {}, {}, {}, 0
   for word in words:gmatch "[^,%s]+" do frozen[word] = true end
   local leaves = module:parameters()
   for i, part in ipairs(module:parts()) do
-    local path = ""
-    local name
+    local path, fixed = "", false
     for piece in part:gmatch "[^.]+" do
       path = path == "" and piece or path .. "." .. piece
       known[path] = true
-      if frozen[path] then name, seen[path] = path, true end
+      if frozen[path] then fixed, seen[path] = true, true end
     end
-    if name then engine.check(engine.C.mn_leaf_freeze(engine.ctx, leaves[i])) else left = left + 1 end
+    if fixed then engine.check(engine.C.mn_leaf_freeze(engine.ctx, leaves[i])) else left = left + 1 end
   end
   for word in pairs(frozen) do if not seen[word] then errors.unknown("part in freeze:", word, tables.keys(known)) end end
   if left == 0 then errors.usage(("freeze=%s: nothing is left that trains"):format(words)) end
@@ -84,7 +84,7 @@ function initial.settle(learner)
       errors.usage(("credit=exact: its sensitivities are of the whole core, of which freeze=%s keeps a part"):format(cfg.freeze), "credit=window")
     end
     freeze(cfg.freeze, made.module)
-    learner.begins = (learner.begins and learner.begins .. "; " or "") .. ("%s does not train"):format((cfg.freeze:gsub("[,%s]+", ", ")))
+    learner.begins = (learner.begins and learner.begins .. "; " or "") .. "frozen: " .. cfg.freeze:gsub("[,%s]+", ", ")
   end
 end
 
