@@ -12,7 +12,7 @@ local function draw(view, now)
   local reads = to_go and now.run and "; frames: the path as the memory has it" or ""
   panels.world(view, world, now, {
     title = "board",
-    note = fails and ("%d falls, %d cells %s%s"):format(fails, to_go or now.truth.tiles, to_go and "to go" or "reached", reads),
+    note = fails and ("%d %s, %d cells %s%s"):format(fails, fails == 1 and "fall" or "falls", to_go or now.truth.tiles, to_go and "to go" or "reached", reads),
     believed = to_go and "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
     mark = function(class) return class == 1 or nil end,
   })
