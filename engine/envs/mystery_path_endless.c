@@ -18,20 +18,20 @@ enum { ROW, WITHIN = ROW + SIDE, HEADING = WITHIN + 2, FELL = HEADING + 3, PATH 
 enum { STAY, RIGHT, UP, DOWN };
 enum { FACING_UP = 0, FACING_DOWN = 4, FACING_RIGHT = 6, CAMERA = 66 };          /* eighths of a turn; column of the picture where the agent is */
 
-typedef struct piece {           /* a bit a cell, row by row; BETWEEN is one of the path, too */
+typedef struct path_piece {      /* a bit a cell, row by row; BETWEEN is one of the path, too */
   uint64_t path, paid, fresh;    /* paid: pays no more; fresh: brought stamina since the last fall */
   uint64_t across, on;           /* the cell before one: to its right or below it (on), in its row (across) */
   uint16_t fallen[WIDE];         /* a column each; a bit a row, from the one above the first */
   uint8_t  start, end;           /* rows */
   uint8_t  unused[6];
-} piece;
+} path_piece;
 
 typedef struct mystery_path_endless {
   int16_t  x, y;                 /* of the agent, in pixels from the upper left corner of the first piece */
   uint16_t tiles, fails;         /* cells of the path that were reached; falls */
   uint8_t  heading, fell, stamina, farthest;     /* farthest: column */
   uint8_t  pieces, at, cell, unused;             /* at, cell: the piece and cell of the path where it is or was last */
-  piece    piece[MOST];
+  path_piece piece[MOST];
 } mystery_path_endless;
 
 MN_FN void spaces(const double *param, mn_space *out) {
@@ -51,13 +51,13 @@ MN_FN void spaces(const double *param, mn_space *out) {
 
 static inline size_t used(const void *self) {
   const mystery_path_endless *m = (const mystery_path_endless *)self;
-  return offsetof(mystery_path_endless, piece) + m->pieces * sizeof(piece);
+  return offsetof(mystery_path_endless, piece) + m->pieces * sizeof(path_piece);
 }
 
 /* ---- the path ---- */
 
 MN_FN void add_piece(mystery_path_endless *m, mn_io *io) {
-  piece *p = &m->piece[m->pieces];
+  path_piece *p = &m->piece[m->pieces];
   uint8_t from[MYSTERY_CELLS];
   p->start = m->pieces ? m->piece[m->pieces - 1].end : (uint8_t)mn_rand_below(io, SIDE);
   p->end = (uint8_t)mn_rand_below(io, SIDE);
@@ -74,11 +74,11 @@ MN_FN void add_piece(mystery_path_endless *m, mn_io *io) {
 
 /* The column and row of a cell of the path. */
 MN_FN int column_of(int at, int cell) { return at * WIDE + (cell == BETWEEN ? SIDE : cell % SIDE); }
-MN_FN int row_of(const piece *p, int cell) { return cell == BETWEEN ? p->end : cell / SIDE; }
+MN_FN int row_of(const path_piece *p, int cell) { return cell == BETWEEN ? p->end : cell / SIDE; }
 
 /* To the cell before; returns false at the start of the path. */
 MN_FN bool step_back(const mystery_path_endless *m, int *at, int *cell) {
-  const piece *p = &m->piece[*at];
+  const path_piece *p = &m->piece[*at];
   if (*cell == BETWEEN) {
     *cell = p->end * SIDE + SIDE - 1;
   } else if (*cell == p->start * SIDE) {
@@ -152,7 +152,7 @@ MN_FN void reset(mystery_path_endless *m, mn_io *io) {
 }
 
 /* The cell of the path in that column and row; -1: none. */
-MN_FN int cell_of(const piece *p, int x, int y) {
+MN_FN int cell_of(const path_piece *p, int x, int y) {
   if (x == SIDE) return y == p->end ? BETWEEN : -1;
   return y >= 0 && y < SIDE && p->path >> (y * SIDE + x) & 1 ? y * SIDE + x : -1;
 }
@@ -167,7 +167,7 @@ MN_FN void step(mystery_path_endless *m, mn_io *io) {
   }
   const int column = cell_at(m->x), row = cell_at(m->y), at = column / WIDE;
   if (at > m->pieces - 2 && m->pieces < MOST) add_piece(m, io);
-  piece *p = &m->piece[at];
+  path_piece *p = &m->piece[at];
   const int cell = cell_of(p, column % WIDE, row);
   m->fell = cell < 0;
   if (m->fell) {
@@ -222,7 +222,7 @@ static inline void draw(const mystery_path_endless *m, const mn_io *io, mn_canva
   const int column = cell_at(m->x), left = column > 9 ? column - 9 : 0, last = m->pieces * WIDE;
   mn_canvas_add(c, MN_RECT, 0x00000000, -0.2f, -0.6f, 15.4f, 8.6f);
   for (int x = left; x < left + 15 && x < last; x++) {
-    const piece *p = &m->piece[x / WIDE];
+    const path_piece *p = &m->piece[x / WIDE];
     for (int y = 0; y < SIDE; y++) {
       const int cell = cell_of(p, x % WIDE, y);
       const bool start = x == 0 && y == p->start;
@@ -267,7 +267,7 @@ static inline void see(const mn_io *io, mn_canvas *c) {
 
 /* The action that leads along the path; -1: it fell, or the path turns back. */
 static inline int ahead_of(const mystery_path_endless *m) {
-  const piece *p = &m->piece[m->at];
+  const path_piece *p = &m->piece[m->at];
   const int ways[4] = { 1, -SIDE, SIDE, -1 }, action[4] = { RIGHT, UP, DOWN, -1 };
   if (m->fell) return -1;
   if (m->cell == BETWEEN || m->cell == p->end * SIDE + SIDE - 1) return RIGHT;
@@ -283,7 +283,7 @@ static inline int ahead_of(const mystery_path_endless *m) {
 /* x, y: in cells, whole in their middles.  path: of the agent's piece, 7 rows of 8 columns: which cell of the path it is, from 1; 0: beside it. */
 static inline int truth(const mystery_path_endless *m, const mn_io *io, const char **names, float *values) {
   const int column = cell_at(m->x);
-  const piece *p = &m->piece[column / WIDE];
+  const path_piece *p = &m->piece[column / WIDE];
   float *v = values;
   (void)io;
   *names = "x y column heading fell fails tiles stamina farthest pieces ahead path[56]";
@@ -314,7 +314,7 @@ static inline bool valid(const mystery_path_endless *m, const mn_io *io) {
   if (m->x < TILE / 2 || m->y < -TILE || m->y >= (SIDE + 1) * TILE || m->tiles > MOST * (MYSTERY_CELLS + 1)) return false;
   if (m->heading != FACING_UP && m->heading != FACING_DOWN && m->heading != FACING_RIGHT) return false;
   for (int i = 0; i < MOST; i++) {
-    const piece *p = &m->piece[i];
+    const path_piece *p = &m->piece[i];
     const uint64_t none = p->path | p->paid | p->fresh | p->across | p->on;
     if (i >= m->pieces) {
       if (none || p->start || p->end) return false;
