@@ -17,6 +17,7 @@
 --            two.  Elementwise in all of these.
 -- Its forward takes a seventh argument, sense(n, x), and calls it with the input of each such layer.
 local ffi = require "ffi"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local gradients = require "mneme.tensor.gradients"
 local plan = require "mneme.tensor.plan"
@@ -145,6 +146,7 @@ end
 
 -- Row b of a [B,...] state from element `from` on, as a leaf of its own.
 local function copy_before(self)
+  engine.wait()
   for _, layers in ipairs(self.layers) do
     for _, layer in ipairs(layers) do
       local group = layer.group
@@ -202,6 +204,7 @@ function Sensitivities:move_on()
   for _, kind in ipairs(self.kinds) do
     for part, S in ipairs(kind.S) do S:copy(kind.next[part]) end
   end
+  engine.wait()
 end
 
 return new
