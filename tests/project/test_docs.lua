@@ -62,11 +62,12 @@ local function blocks(page)
   end
 end
 
--- The words of a text, and the lines of files that it names; other figures and bars of characters are left out.
+-- The words of a text, and the lines of files that it names; other figures, bars of characters and parts of a memory, which differ from
+-- CPU to CPU, are left out.
 local function words(text)
   local list = {}
   for word, line in text:gsub("build/mneme", "mneme"):gmatch "([%a_][%w_./]*)(:?%d*)" do
-    list[#list + 1] = word .. (word:find "%.%l+$" and line:find ":%d" and line or "")
+    if not word:find "^layers%.%d" then list[#list + 1] = word .. (word:find "%.%l+$" and line:find ":%d" and line or "") end
   end
   return list
 end

@@ -84,7 +84,7 @@ local function is_less(map, of, c, than)
   local here, there, at, d = map.columns[c], map.columns[than], {}, {}
   for i, b in ipairs(there.envs) do at[b] = there.loss[of.r][i] end
   for i, b in ipairs(here and here.envs or {}) do d[#d + 1] = at[b] and here.loss[of.r][i] - at[b] / 2 end
-  local _, _, high = stats.t_interval(d)
+  local high = d[1] and select(3, stats.t_interval(d))          -- nothing where no episode was in both
   return high and high < 0
 end
 
