@@ -2,6 +2,8 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local metrics_reader = require "mneme.runs.metrics_reader"
+local outcome = require "mneme.runs.outcome"
 local run_list = require "mneme.commands.run_list"
 local shell = require "tests.support.shell"
 
@@ -26,20 +28,31 @@ return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidd
 ]] })
 
 t.test("a run in an environment of the library: its last line, eval with other settings, list runs, compare", function()
-  t.ok(fine("run tmaze quick=1 corridor=4 run=maze" .. small):find("(no memory gives 0.5)", 1, true))
+  t.ok(fine("run tmaze quick=1 corridor=4 run=maze" .. small):find("(no memory gives 0.5;", 1, true))
   local r = kept "maze"
   t.eq(r.memoryless, 0.5)
   t.eq(r.best, 1)
   t.near(r.best_return, 3.7, 1e-9)
   t.eq(row("maze").guess, 0.5)
+  local came_to = outcome.read(folder .. "/maze").results
+  t.near(came_to.normalised, 2 * came_to.score - 1, 1e-12)
+  t.eq(row("maze").normalised, came_to.normalised)
+  local curves = metrics_reader.read(folder .. "/maze")
+  for k = 1, curves["charts/score"].n do t.near(curves["charts/normalised"].y[k], 2 * curves["charts/score"].y[k] - 1, 1e-6) end
   t.ok(fine("eval maze episodes=8 corridor=6"):find "no memory gives 0.5")
-  t.ok(fine("compare maze"):find "guessing +0.5 %(no memory%)")
+  local compared = fine "compare maze"
+  t.ok(compared:find "guessing +0.5 %(no memory%)")
+  t.near(tonumber(compared:match "\n *normalised +([%d.-]+)"), came_to.normalised, 1e-2)
+  t.near(tonumber(fine("eval maze episodes=8"):match "; normalised ([%d.-]+)"), tonumber(fine("eval maze episodes=8"):match "success ([%d.]+)") * 2 - 1, 2e-3)
 end)
 
 t.test("a script's environment: what it declares, else nothing, which is no zero", function()
   t.ok(fine("run own.lua declares=1 run=declared threads=1"):find("(random actions give 0.25)", 1, true))
   t.eq(kept("declared").chance, 0.25)
   t.eq(row("declared").guess, 0.25)
+  t.eq(row("declared").normalised, nil, "of three numbers it knows one")
+  t.eq(outcome.read(folder .. "/declared").results.normalised, nil)
+  t.eq(metrics_reader.read(folder .. "/declared")["charts/normalised"], nil)
   local said = fine "run own.lua run=silent threads=1"
   t.ok(not said:find "give", said)
   t.eq(kept "silent", nil)

@@ -233,6 +233,17 @@ t.test("a script's environment declares numbers or functions; undeclared is abse
   t.eq(reference.text(scripted({ chance = 1e-9 }).reference), "random actions give <0.001")
 end)
 
+t.test("normalised: 0 is no memory, 1 a perfect one; of one bound, or two that are equal, nothing", function()
+  local r = { chance = 0.1, memoryless = 0.25, best = 0.75 }
+  for score, want in pairs { [0.25] = 0, [0.75] = 1, [0.5] = 0.5, [0] = -0.5, [1] = 1.5 } do t.near(reference.normalised(score, r), want, 1e-12) end
+  t.eq(reference.normalised(nil, r), nil)
+  for _, known in ipairs { {}, { memoryless = 0.5 }, { chance = 0.1, best = 1 }, { memoryless = 1, best = 1 }, "none" } do
+    t.eq(reference.normalised(0.5, known), nil)
+    t.ok(not (reference.text(known, 0.5) or ""):find "normalised")
+  end
+  t.ok(reference.text(r, 0.5):find "; normalised 0.500$")
+end)
+
 t.test("each is checked: its type, its range, their order, its name", function()
   for _, name in ipairs(reference.names) do
     for _, wrong in ipairs { "1", {}, -0.1, 1.5, 0 / 0, function() end, function() return 3 end } do

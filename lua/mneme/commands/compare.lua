@@ -43,6 +43,7 @@ local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, i
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; of more each has one line
 local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
+local NORMALISED = "normalised"              -- where that score lies between no memory (0) and a perfect one (1)
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
 
 -- ---- what is compared ----
@@ -73,7 +74,8 @@ local function load_run(path, name, together)
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local score, fresh = scores_of(path, ended)
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score, fresh = fresh, stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
+    score = score, fresh = fresh, normalised = reference.normalised(fresh or score, info.reference),
+    stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
     seed = info.seed or 0, key = together,
     curves = metrics_reader.read(path), used = resources.read(path) or {} }
 end
@@ -156,7 +158,7 @@ end
 -- ---- numbers ----
 
 local function last(r, name)
-  if name == RESULT then return r.score elseif name == FRESH then return r.fresh end
+  if name == RESULT then return r.score elseif name == FRESH then return r.fresh elseif name == NORMALISED then return r.normalised end
   local c = r.curves[name]
   return c and c.y[c.n] or nil
 end
@@ -366,10 +368,13 @@ function compare.text(paths, o)
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then
-    local scored, fresh = false, false
-    for _, r in ipairs(list) do scored, fresh = scored or r.score ~= nil, fresh or r.fresh ~= nil end
-    if fresh then names[#names + 1] = FRESH end
-    if scored then names[#names + 1] = RESULT end
+    local there = {}
+    for _, r in ipairs(list) do
+      there[FRESH], there[RESULT], there[NORMALISED] = there[FRESH] or r.fresh, there[RESULT] or r.score, there[NORMALISED] or r.normalised
+    end
+    for _, name in ipairs { FRESH, RESULT, NORMALISED } do
+      if there[name] then names[#names + 1] = name end
+    end
     for _, r in ipairs(list) do
       if r.guess and names[#names] ~= GUESS then names[#names + 1] = GUESS end
     end

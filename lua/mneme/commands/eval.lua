@@ -192,7 +192,7 @@ function eval.run(o)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, p:how_chosen(),
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  local guess = out.scored and reference.text(p.env.reference)
+  local guess = out.scored and reference.text(p.env.reference, (stats.mean(out.score)))
   if not out.scored then print "score   not declared"
   else
     local mean, low, high, by_degrees = fresh_episodes.interval(out.score)

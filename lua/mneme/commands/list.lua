@@ -15,7 +15,7 @@ local list = { name = "list", doc = "list your runs, or what is installed; param
   arguments = { { "kind", "KIND", "runs, cores, costs, envs, ... (without: all that is installed)", noun = "kind of thing", optional = true },
     { "folder", "FOLDER", "of list runs: where they are", noun = "folder", optional = true } },
   options = {
-    { "sort", "of list runs: what they are sorted by", type = "choice", choices = { "core", "name", "score", "script", "state", "steps", "time" },
+    { "sort", "of list runs: what they are sorted by", type = "choice", choices = { "core", "name", "normalised", "score", "script", "state", "steps", "time" },
       unless = "time" },
     { "state", "of list runs: only those", type = "text", example = "running" },
     { "env", "of list runs: only those of this environment; SETTING=VALUE: only those with this setting", type = "text", example = "tmaze" },

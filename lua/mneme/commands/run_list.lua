@@ -93,7 +93,8 @@ local function run_row(path, name, locked, here)
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
     and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
-    guess = guess, env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
+    guess = guess, normalised = key ~= "charts/episodic_return" and reference.normalised(score, info.reference) or nil,
+    env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
 end
 
 -- A study as a row.
@@ -118,7 +119,7 @@ end
 ---@param folder string
 ---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score, key = which number the
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
----  set that of the most frequent answer; nil: not known }
+---  set that of the most frequent answer, normalised = the score between no memory (0) and a perfect one (1); nil: not known }
 function run_list.rows(folder)
   local rows, locked, host = {}, locked_files(), io.open "/proc/sys/kernel/hostname"
   local here = host and host:read "*l" or ""
@@ -139,7 +140,7 @@ function run_list.rows(folder)
 end
 
 local filters = { core = true, state = true, script = true, env = true }
-local sorts = { "core", "name", "score", "script", "state", "steps", "time" }
+local sorts = { "core", "name", "normalised", "score", "script", "state", "steps", "time" }
 local states = { "running", "finished", "stopped", "diverged" }
 
 -- The folder that a word means; an error says what else it may have meant.
@@ -177,7 +178,7 @@ local function chosen(rows, o)
       errors.usage(("list runs: no run here has a setting '%s'"):format(key), "core= env= script= state=, or a setting that a run was given; sort=KEY")
     end
   end
-  local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "steps" or o.sort == "time"
+  local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "normalised" or o.sort == "steps" or o.sort == "time"
   if key then
     table.sort(list, function(a, b)
       local x, y = a[key], b[key]
@@ -196,13 +197,15 @@ end
 function run_list.text(o)
   if not o.folder and not files.is_folder "runs" then return "there are no runs here yet\n" end
   local folder = o.folder and folder_of(o.folder) or "runs"
-  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "core", "script", "last written" } }
+  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "normalised", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
     local steps = r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or ""
     local score = r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or ""
     local guess = r.guess and reference.short(r.guess) or ""
-    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+    local share = r.normalised and ("%.3f"):format(r.normalised) or ""
+    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, share, r.core or "", r.script or "",
+      os.date("%Y-%m-%d %H:%M", r.time) }
   end
   if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
   return layout.table(lines), { path = all[1].path, study = all[1].study }

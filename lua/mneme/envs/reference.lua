@@ -52,12 +52,27 @@ function reference.guess(r)
   if type(r.chance) == "number" then return r.chance, "random actions" end
 end
 
----"no memory gives 0.5", or "random actions give 0.03".
+---The share of what a memory can add that a score has: (score - memoryless) / (best - memoryless).  0 is the best policy without memory, 1 a
+---perfect memory; a policy that is worse than no memory is below 0.
+---@param score number? a mean score
 ---@param r any as for guess
+---@return number? nil: a bound is not known, or they are equal
+function reference.normalised(score, r)
+  if type(r) ~= "table" or not score then return nil end
+  local low, high = r.memoryless, r.best
+  if type(low) ~= "number" or type(high) ~= "number" or not (high > low) then return nil end
+  return (score - low) / (high - low)
+end
+
+---"no memory gives 0.5", or "random actions give 0.03"; with a score also what it is between no memory and a perfect one: "; normalised 0.84".
+---@param r any as for guess
+---@param score number?
 ---@return string?
-function reference.text(r)
-  local score, words = reference.guess(r)
-  return score and ("%s %s %s"):format(words, words:find "s$" and "give" or "gives", reference.short(score)) or nil
+function reference.text(r, score)
+  local guess, words = reference.guess(r)
+  if not guess then return nil end
+  local share = reference.normalised(score, r)
+  return ("%s %s %s%s"):format(words, words:find "s$" and "give" or "gives", reference.short(guess), share and ("; normalised %.3f"):format(share) or "")
 end
 
 ---All of it: "random actions 0.21, no memory 0.5, a perfect memory 1".

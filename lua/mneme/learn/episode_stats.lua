@@ -6,6 +6,7 @@
 local ffi = require "ffi"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
+local reference = require("mneme.base.lazy") "mneme.envs.reference"
 local tensor = require "mneme.tensor.tensor"
 
 local WINDOW = 100                 -- episodes behind the running score
@@ -119,22 +120,27 @@ function Episodes:score() return self.scored and mean(self.scores, math.min(self
 ---Their mean return; NaN before the first.
 function Episodes:mean_return() return mean(self.returns, math.min(self.total, WINDOW)) end
 
----"score 0.970 over the last 100 episodes (no memory gives 0.5), return 3.88"
----@param guess fun(): string? what guessing gives
-function Episodes:text(guess)
-  local n = math.min(self.total, WINDOW)
-  if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended" end
-  if not self.scored then return ("return %.2f over the last %d episodes (no score is declared)"):format(self:mean_return(), n) end
-  local words = guess()
-  return ("score %.3f over the last %d episodes%s, return %.2f"):format(self:score(), n, words and " (" .. words .. ")" or "", self:mean_return())
+---"score 0.970 over the last 100 episodes (no memory gives 0.5; normalised 0.940), return 3.88", and the same as a table.
+---@param known ReferenceScores? what guessing and a perfect memory score
+---@return string
+---@return { score: number?, mean_return: number, normalised: number? }
+function Episodes:summary(known)
+  local n, score, ret = math.min(self.total, WINDOW), self:score(), self:mean_return()
+  local result = { score = score, mean_return = ret, normalised = reference.normalised(score, known) }
+  if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended", result end
+  if not score then return ("return %.2f over the last %d episodes (no score is declared)"):format(ret, n), result end
+  local words = reference.text(known, score)
+  return ("score %.3f over the last %d episodes%s, return %.2f"):format(score, n, words and " (" .. words .. ")" or "", ret), result
 end
 
 ---Means since the last call, as logged.
-function Episodes:metrics(m)
+---@param known ReferenceScores?
+function Episodes:metrics(m, known)
   if self.count > 0 then
     m["charts/episodic_return"] = self.sum_return / self.count
     m["charts/episodic_length"] = self.sum_length / self.count
     if self.scored then m["charts/score"] = self.sum_score / self.count end
+    m["charts/normalised"] = reference.normalised(m["charts/score"], known)
   end
   m["charts/episodes"] = self.total
   self.count, self.sum_score, self.sum_return, self.sum_length = 0, 0, 0, 0

@@ -22,7 +22,6 @@ local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
-local reference = lazy "mneme.envs.reference"
 local sensitivity = lazy "mneme.learn.sensitivity"
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
@@ -414,7 +413,7 @@ end
 ---Numbers to log: those of the episodes, of the optimiser, and self.losses, name -> number.
 ---@param m table<string, number> to fill
 function OnPolicy:metrics(m)
-  self.finished:metrics(m)
+  self.finished:metrics(m, self.env.reference)
   self.env:metrics(m)
   if self.epsilon then m["charts/epsilon"] = self.epsilon:data()[0] end
   for name, value in pairs(self.losses) do m["losses/" .. name] = value end
@@ -457,10 +456,7 @@ end
 ---How it ended: a line, and the same as a table.
 ---@return string
 ---@return table
-function OnPolicy:summary()
-  local function guess() return reference.text(self.env.reference) end
-  return self.finished:text(guess), { score = self.finished:score(), mean_return = self.finished:mean_return() }
-end
+function OnPolicy:summary() return self.finished:summary(self.env.reference) end
 
 ---What the loss reads of the rollout that was just made.
 ---@return Batch
@@ -494,7 +490,7 @@ end
 for name, f in pairs(batch.checkpoint) do OnPolicy[name] = f end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
----@return table { path, steps, score, mean_return }
+---@return table { path, steps, score, mean_return, normalised }
 function OnPolicy:train() return trainer.train(self) end
 
 return OnPolicy

@@ -126,7 +126,7 @@ function outcomes.make(o, env, check)
       local estimate, low, high = row[3](column.runs)
       local known = is_number(low) and is_number(high)
       if estimate then
-        local guess = row[1] == "score" and reference.text(column.runs[1].reference)
+        local guess = row[1] == "score" and reference.text(column.runs[1].reference, estimate / 100)
         any, cells[c + 1] = true, ("%.1f%s%s%s"):format(estimate, row[2], known and ("  [%.1f, %.1f]"):format(low, high) or "", guess and "; " .. guess or "")
         csv[#csv + 1] = ("%s,%s,%.6g,%s,%s,%d,%d"):format(field(row[1]), field(column.name), estimate, known and ("%.6g"):format(low) or "",
           known and ("%.6g"):format(high) or "", #column.runs, column.runs[1].episodes)

@@ -22,8 +22,9 @@ local LONG = 60                    -- letters of a point's name
 local apart = settings_diff.idle "seed"
 -- Curves and results that are drawn where nobody says which, the first ones first.
 local usual_curves = { "charts/score", "charts/episodic_return", "eval/accuracy", "eval/bits_per_character" }
-local usual_results = { "score", "mean_return", "accuracy", "bits_per_character" }
+local usual_results = { "score", "normalised", "mean_return", "accuracy", "bits_per_character" }
 local usual_metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 } }, mean_return = { "return, mean of the last 100 episodes" },
+  normalised = { "share of what a memory can add: 0 without one, 1 a perfect one" },
   fresh_score = { "success of fresh episodes, after it stopped", range = { 0, 1 } }, fresh_greedy = { "the same, greedy", range = { 0, 1 } },
   episodic_return = { "return" }, accuracy = { "accuracy", range = { 0, 1 } }, bits_per_character = { "bits a character" } }
 

@@ -106,7 +106,7 @@ function results.write(out, study, spec)
       local mean, low, high = aggregate.interval(list, "mean", about.range)
       any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
       if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold, name)) end
-      local guess = aggregate.guess(name, runs)
+      local guess = aggregate.guess(name, runs, mean)
       if guess then text = ("%s; %s"):format(text, guess) end
     end
     rows[i][k + 1] = { text, class = "number" }

@@ -103,11 +103,12 @@ function aggregate.interval(list, statistic, range)
   return value, low, high
 end
 
----What guessing scores in the environment of runs, in words; nil: not known, or the metric is no score.
-function aggregate.guess(name, runs)
+---What guessing scores in the environment of runs, and where their mean score stands between no memory and a perfect one, in words; nil: not
+---known, or the metric is no score.
+function aggregate.guess(name, runs, mean)
   for _, run in ipairs((name == "score" or name == "fresh_score") and runs or {}) do
     local info = run.info and run:info()
-    if info then return reference.text(info.reference) end
+    if info then return reference.text(info.reference, mean) end
   end
 end
 

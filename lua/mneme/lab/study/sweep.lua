@@ -301,7 +301,7 @@ local function show_solved(o, plan)
       local threshold = aggregate.threshold(plan.spec, name, group.runs)
       local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
       local text = threshold and aggregate.solved_of(list, group.runs, threshold, name)
-      local guess = text and aggregate.guess(name, group.runs)
+      local guess = text and aggregate.guess(name, group.runs, list[1] and (aggregate.interval(list, "mean")))
       if guess then text = text .. "; " .. guess end
       if text then print(("  %s%s of at least %s: %s"):format(group.name ~= "" and group.name .. ": " or "", name, setting_types.show(threshold), text)) end
     end
