@@ -4,7 +4,7 @@ local files = require "mneme.base.files"
 local root = require("mneme.base.registry").root
 
 -- The library, and the houses around it.  A room may require those before it, and itself; so no house knows a later one.
-local houses = { { "", "base", "stats", "tensor", "models", "envs", "runs", "learn" }, { "insight", "figures", "episodes", "view", "measure" },
+local houses = { { "", "base", "stats", "tensor", "models", "envs", "runs", "learn", "portable" }, { "insight", "figures", "episodes", "view", "measure" },
   { "lab", "search", "study", "reports" }, { "", "commands" } }
 local rooms, house_of = {}, {}
 for _, house in ipairs(houses) do
@@ -143,8 +143,8 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 400, base = 4050, commands = 7800, cores = 2000, datasets = 400, envs = 3150, episodes = 5800, figures = 2000, learn = 3250,
-  learners = 750, measure = 2150, models = 7100, reports = 2900, runs = 3250, search = 350, stats = 1350, study = 5350, tensor = 5250,
+  attentions = 400, base = 4050, commands = 7850, cores = 2000, datasets = 400, envs = 3150, episodes = 5800, figures = 2000, learn = 3300,
+  learners = 750, measure = 2150, models = 7100, portable = 2150, reports = 2900, runs = 3250, search = 350, stats = 1350, study = 5350, tensor = 5250,
   view = 2900, scenes = 2700, experiments = 2050,
 }
 t.test("no room has more lines than its budget", function()

@@ -8,10 +8,11 @@ They are the very environments of Mneme (C, bit for bit): `mneme help ENV` lists
 """
 import gymnasium
 
+from .agent import Agent, load
 from .engine import Error, names
 from .envs import MnemeEnv, MnemeVectorEnv
 
-__all__ = ["Error", "MnemeEnv", "MnemeVectorEnv", "names", "register"]
+__all__ = ["Agent", "Error", "MnemeEnv", "MnemeVectorEnv", "load", "names", "register"]
 
 
 def register():

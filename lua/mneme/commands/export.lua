@@ -1,4 +1,5 @@
--- export.lua -- `mneme export`: a run's parameters (.safetensors) or a trajectory (.npz) for other programs.
+-- export.lua -- `mneme export`: a run's parameters (.safetensors), its agent's step of acting (.py, .onnx, .h, .json) or a trajectory (.npz) for
+-- other programs.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local errors = require "mneme.base.errors"
@@ -12,21 +13,28 @@ local run_sources = lazy "mneme.runs.run_sources"
 local cores = lazy "mneme.models.core"
 local modules = lazy "mneme.tensor.module"
 local layout = setmetatable({}, { __index = function(_, name) return modules.torch_layout()[name] end })
+local portable = require "mneme.portable.step_files"
 local safetensors = lazy "mneme.tensor.safetensors"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
 local tables = require "mneme.base.tables"
 local trajectory = lazy "mneme.insight.episodes.trajectory"
 
-local export = { name = "export", doc = "export parameters for PyTorch, or trajectories for NumPy", loads = true, about = [[
-Names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
+local export = { name = "export", doc = "export an agent for PyTorch, ONNX or C, its parameters, or trajectories for NumPy", loads = true, about = [[
+agent.py, agent.onnx and agent.h act as the agent does, one step a call, without Mneme: observation, done and the memory's states in, the
+parameters of the policy's distribution, the value and the next states out.  agent.py is a PyTorch module that imports torch alone, agent.h C99
+with the weights inside, agent.json what mneme.load of Python reads.  An op that these forms do not know is an error that names it.
+
+agent.safetensors: names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
 packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).  The
-metadata describe what is done with them, all that the agent needs to act.  A trajectory becomes arrays: actions, rewards,
+metadata describe what is done with them, all that the agent needs to act.
+
+A trajectory becomes arrays: actions, rewards,
 terminated, truncated, and what was recorded at each step.]],
-  arguments = { { "from", "RUN|FILE.mnt", "a run's folder (.safetensors), or a trajectory (.npz)", noun = "run or trajectory" } },
+  arguments = { { "from", "RUN|FILE.mnt", "a run's folder, or a trajectory (.npz)", noun = "run or trajectory" } },
   options = {
-    { "to", "the file", type = "file", endings = { "safetensors", "npz" }, required = true,
-      hint = "of a run .safetensors, and torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv" },
+    { "to", "the file", type = "file", endings = { "safetensors", "npz", unpack(portable.endings) }, required = true,
+      hint = "of a run .py (PyTorch), .onnx, .h (C) or .safetensors (its parameters); curves as numbers: mneme compare RUN out=FILE.csv" },
     { "step", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
     { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
   } }
@@ -85,6 +93,14 @@ end
 local function of_code(about, info)
   local own = layout.has_code(about.actor) or (about.critic and layout.has_code(about.critic)) or not about.torso.name and layout.has_code(about.torso)
   return own or info.own_words ~= nil or not files.is_file(registry.library .. "cores/" .. about.core.name .. ".lua")
+end
+
+-- One step of acting, for a program without Mneme.
+local function export_step(o)
+  local checkpoint, info = stored_parameters.checkpoint(o.from, o), run_folder.load(o.from).info
+  local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
+  local from = ("mneme export: the agent of %s at step %.0f"):format(o.from, checkpoint.step)
+  print(("%s: %s"):format(o.to, portable.write(o.to, made.agent, made.env, from, info.memory)))
 end
 
 local function export_run(o)
@@ -152,6 +168,9 @@ end
 
 -- ---- the command ----
 
+local uses = { npz = "in Python: numpy.load(%q)", safetensors = "in Python: safetensors.torch.load_file(%q)", json = "in Python: mneme.load(%q)",
+  onnx = "in Python: onnxruntime.InferenceSession(%q)" }
+
 function export.run(o)
   local ending = o.to:match "%.(%w+)$"
   if o.from:find "%.mnt$" then
@@ -164,12 +183,12 @@ function export.run(o)
     print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays,
       observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
   else
-    if ending ~= "safetensors" then errors.usage(("export: to=%s: a run's parameters become a .safetensors"):format(o.to),
-      "torch reads it: safetensors.torch.load_file; curves as numbers: mneme compare RUN out=FILE.csv") end
+    if ending == "npz" then errors.usage(("export: to=%s: a run becomes a .safetensors, .py, .onnx or .h"):format(o.to),
+      "curves as numbers: mneme compare RUN out=FILE.csv") end
     o.from = o.from:gsub("(.)/+$", "%1")
-    export_run(o)
+    if ending == "safetensors" then export_run(o) else export_step(o) end
   end
-  print(("in Python: %s(%q)"):format(ending == "npz" and "numpy.load" or "safetensors.torch.load_file", o.to))
+  if uses[ending] then print(uses[ending]:format(o.to)) end
   return 0
 end
 

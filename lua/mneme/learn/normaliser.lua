@@ -115,12 +115,26 @@ function Normaliser:observations(x, into, rows)
   end
 end
 
+---What is taken from each observed number, what it is then divided by, and whether it is clipped to +- clip_obs.
+---@return number[] mean, number[] scale, boolean[] clipped
+function Normaliser:scales()
+  local s, mean, scale, touched = self.of_observation, {}, {}, {}
+  for k = 1, s.n do mean[k], scale[k], touched[k] = 0, 1, false end
+  for _, range in ipairs(s.ranges) do
+    for k = range[1], range[2] do
+      mean[k + 1], scale[k + 1], touched[k + 1] = s.mean[k], math.sqrt(variance(self, s, k) + EPSILON), true
+    end
+  end
+  return mean, scale, touched
+end
+
+---What a reward is divided by.
+---@return number
+function Normaliser:reward_scale() return self.norm_reward and math.sqrt(variance(self, self.of_return, 0) + EPSILON) or 1 end
+
 ---A reward by the statistics as they stand.
 ---@param r number
-function Normaliser:reward(r)
-  if self.norm_reward then r = r / math.sqrt(variance(self, self.of_return, 0) + EPSILON) end
-  return clipped(r, self.clip_reward)
-end
+function Normaliser:reward(r) return clipped(r / self:reward_scale(), self.clip_reward) end
 
 -- ---- while a learner acts ----
 

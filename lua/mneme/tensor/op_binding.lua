@@ -10,7 +10,7 @@ local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
 
-local binding = { noting = nil }       -- noting: called before each op, see op_locations.lua
+local binding = { noting = nil, tracing = nil }      -- called before each op, see op_locations.lua; after it, see portable/trace.lua
 
 ---A value in words, for errors.
 local function describe(x)
@@ -259,6 +259,7 @@ function binding.bind(op)
     end
     if binding.noting then binding.noting(s, given) end      -- see op_locations.lua, costs.counted
     check(C.mn_apply(ctx, op, given, options, out))
+    if binding.tracing then binding.tracing(name, s, given, options, out) end
     return handles()
   end
   return name, apply, s

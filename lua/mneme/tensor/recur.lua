@@ -1,6 +1,7 @@
 -- recur.lua -- mn.recur: a recurrence written in Lua.  The body is recorded once for one row of time and then run for all rows by the
 -- op `recur`, forward and backward; so it acts row by row, learns from sequences, and is reset where episodes begin.
 local ffi = require "ffi"
+local binding = require "mneme.tensor.op_binding"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
@@ -101,10 +102,9 @@ local function inputs(plan, what, shapes, dtype)
   return list
 end
 
--- `state` where an episode begins is what a new one starts from.
-local function reset(plan, state, B, start)
-  local mask, zero = inputs(plan, DONE, { { B, 1 } }, "u8")[1], tensor.new { shape = { 1, 1 } }
-  local list = {}
+-- `state` where the mask [B,1] says that an episode begins is what a new one starts from.
+local function reset(mask, state, B, start)
+  local zero, list = tensor.new { shape = { 1, 1 } }, {}
   for i, h in ipairs(state) do
     list[i] = ops.where(mask, start and start[i]:reshape(B, -1) or zero, h:reshape(B, -1)):reshape(unpack(h:shape()))
   end
@@ -176,7 +176,8 @@ local function record(body, o)
     local x, before = stand_in(X, shapes_of(o.x_list, 2)), stand_in(STATE, shapes_of(o.state_list))
     local start = o.start_list and stand_in(START, shapes_of(o.start_list))
     local given = o.given ~= nil and build(o.given, stand_in(GIVEN, shapes_of(o.given_list))) or nil
-    local h = build(o.state, o.done and reset(plan, before, o.done:shape()[2], start) or before)
+    local begins = o.done and inputs(plan, DONE, { { o.done:shape()[2], 1 } }, "u8")[1]
+    local h = build(o.state, begins and reset(begins, before, o.done:shape()[2], start) or before)
     local y, after = body(build(o.x, x), h, given)
     if y == nil or after == nil then
       errors.raise(("recur: the body returned %s, expected y and the next state"):format(y == nil and "nothing" or "y alone"))
@@ -242,6 +243,18 @@ local function check_rows(o)
   return T
 end
 
+-- One row without recording the body, for portable/trace.lua, which notes the ops that it applies.
+local function one_row(body, o)
+  local function each(x, f)
+    local list = flatten("recur", x, {})
+    for i, t in ipairs(list) do list[i] = f(t) end
+    return build(x, list)
+  end
+  local h = build(o.state, o.done and reset(o.done:reshape(-1, 1), o.state_list, o.done:shape()[2], o.start_list) or o.state_list)
+  local y, after = body(each(o.x, function(x) return x:reshape(unpack(x:shape(), 2)) end), h, o.given)
+  return each(y, function(x) return x:reshape(1, unpack(x:shape())) end), after
+end
+
 ---A recurrence in Lua: y[t], h[t] = body(x[t], h[t-1], given).  The body is recorded once per set of shapes, with ops alone and no look at
 ---numbers, and then run for every row, forward and backward.
 ---@param body fun(x, h, given): any, any gets a row of x [B,...] and the state before; returns y and the next state, shaped as it came
@@ -261,6 +274,7 @@ local function recur(body, options)
   o.start_list = o.start ~= nil and flatten("start", o.start, {}) or nil
   o.given_list = o.given ~= nil and flatten("given", o.given, {}) or {}
   local T = check_rows(o)
+  if binding.tracing and T == 1 then return one_row(body, o) end
 
   local key = table.concat({ form(o.x, 2), form(o.state), o.done and o.done:shape()[2] or "", o.start and "start" or "",
     o.given ~= nil and form(o.given) or "" }, "|")

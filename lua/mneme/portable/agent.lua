@@ -1,0 +1,198 @@
+-- agent.lua -- an agent's step of acting as a graph of primitives: what every form of `mneme export` is written from.
+--   observation, done, states, previous action and reward -> parameters of the policy's distribution, value, states
+local errors = require "mneme.base.errors"
+local P = require "mneme.portable.primitives"
+local tensor = require "mneme.tensor.tensor"
+local trace = require "mneme.portable.trace"
+
+local portable = {}
+
+local function lowering()
+  require "mneme.portable.memory_lowering"
+  return require "mneme.portable.slot_lowering"
+end
+
+-- Observations as the agent's torso reads them.
+local function normalised(agent, x)
+  local n = agent.normaliser
+  if not n or not n.norm_obs then return x end
+  local shift, scale, touched = n:scales()
+  local size, bound = #shift, {}
+  local y = (x:reshape(x.shape[1], size) - P.constant(x.graph, { size }, shift)) / P.constant(x.graph, { size }, scale)
+  if n.clip_obs > 0 then
+    for k = 1, size do bound[k] = touched[k] and n.clip_obs or math.huge end
+    local most = P.constant(x.graph, { size }, bound)
+    y = y:minimum(most):maximum(-most)
+  end
+  return y:reshape(x.shape)
+end
+
+-- The leaves of a call of one step of B environments.
+local function leaves(agent, B)
+  local space = agent.observation_space
+  local dtype = not (agent.normaliser and agent.normaliser.norm_obs) and space.dtype or "f32"
+  return { x = tensor.new { shape = { 1, B, unpack(space.shape) }, dtype = dtype, time = true },
+    done = tensor.new { shape = { 1, B }, dtype = "u8", time = true }, state = agent.core:initial(B), previous = agent:previous_leaves(1, B) or nil }
+end
+
+-- What a state is called in a file's code.
+local function word(name) return "state_" .. name:gsub("[^%w]", "_") end
+
+-- The named parameters that are windows on a leaf, in its order; nil: they do not cover it.
+local function windows_of(agent, leaf)
+  local list, from, at = {}, leaf:data(), 0
+  for name, t in pairs(agent.module:state_dict()) do
+    local first = t:data() - from
+    if t:dtype() == "f32" and first >= 0 and first < leaf:size() then
+      list[#list + 1] = { name = name, shape = t:shape(), first = tonumber(first), n = t:size() }
+    end
+  end
+  table.sort(list, function(a, b) return a.first < b.first end)
+  for _, window in ipairs(list) do
+    if window.first ~= at then return nil end
+    at = at + window.n
+  end
+  return at == leaf:size() and list or nil
+end
+local function names_of(windows)
+  local names = {}
+  for i, window in ipairs(windows) do names[i] = window.name end
+  return names
+end
+
+local function graph_of(agent, B)
+  local ops, of = lowering(), leaves(agent, B)
+  local calls, results = trace.record(function() return agent:act(of.x, of.done, of.state, nil, of.previous) end)
+  local graph, values, parameters = P.graph(), {}, {}
+  graph.calls = calls
+  for name, t in pairs(agent.module:state_dict()) do parameters[trace.key(t)] = name end
+
+  local space = agent.observation_space
+  graph.inputs, graph.outputs = {}, {}
+  local function input(name, leaf, shape, about)
+    local v = P.input(graph, name, shape)
+    graph.inputs[#graph.inputs + 1] = { name = name, value = v, about = about }
+    return v, leaf and trace.key(leaf)
+  end
+  local v, key = input("observation", of.x, { B, unpack(space.shape) }, "as the environment gives it")
+  values[key] = normalised(agent, v):unsqueeze(0)
+  v, key = input("done", of.done, { B }, "1 where this observation begins an episode, else 0")
+  values[key] = v:unsqueeze(0)
+  local function previous(name, shape, none, about, change)
+    v, key = input("previous_" .. name, of.previous[name], shape, about .. " of the step before; where an episode begins it is not read")
+    local begins = { B }
+    for i = 2, #shape do begins[i] = 1 end
+    values[key] = graph.inputs[2].value:reshape(begins):where(none, change(v)):unsqueeze(0)
+  end
+  if of.previous and of.previous.action then
+    local t = of.previous.action
+    previous("action", { unpack(t:shape(), 2) }, t:dtype() == "f32" and 0 or -1, "the action", function(x) return x end)
+  end
+  if of.previous and of.previous.reward then
+    local n = agent.normaliser
+    previous("reward", { B }, 0, "the reward", function(x)
+      if n and n:reward_scale() ~= 1 then x = x / n:reward_scale() end
+      return n and n.clip_reward > 0 and x:minimum(n.clip_reward):maximum(-n.clip_reward) or x
+    end)
+  end
+  for _, name in ipairs(agent.core:state_names()) do
+    v, key = input(word(name), of.state[name], agent.core:state_shape(name, B), name)
+    graph.inputs[#graph.inputs].state = name
+    values[key] = v
+  end
+
+  local produced = {}                          -- outputs by key: the call
+  local function value_of(t)
+    local k = trace.key(t)
+    if not values[k] and produced[k] then
+      errors.fail(("export: an output of op %s that this form of export does not know is read%s"):format(produced[k].op,
+        produced[k].where and "; it is applied in " .. produced[k].where or ""), "to=agent.safetensors exports the parameters of any agent")
+    elseif not values[k] then
+      local leaf, name = calls.leaves[k] or { shape = t:shape(), learned = t:wants_grad() }, parameters[k]
+      local windows = not name and leaf.learned and windows_of(agent, t) or nil
+      if windows then name = table.concat(names_of(windows), " ") end
+      if name or leaf.learned then
+        values[k] = P.parameter(graph, name or "unnamed" .. #graph.nodes, leaf.shape, t:data())
+        values[k].windows, values[k].tensor = windows, t
+      else values[k] = P.constant(graph, leaf.shape, leaf.values or t:data()) end
+    end
+    return values[k]
+  end
+
+  for i, call in ipairs(calls) do
+    local lower = ops[call.op]
+    local function refuse(what)
+      errors.fail(("export: op %s%s is not known to this form of export%s"):format(call.op, what and " (" .. what .. ")" or "",
+        call.where and "; it is applied in " .. call.where or ("; it is op %d of %d of the agent's step (core %s)"):format(i, #calls, agent.core.name)),
+        "to=agent.safetensors exports the parameters of any agent")
+    end
+    if type(lower) ~= "function" then refuse() end
+    local x, given = {}, {}
+    for k, about in ipairs(call.signature.inputs) do
+      if call.given[k] then x[about.name], given[about.name] = value_of(call.given[k]), call.given[k] end
+    end
+    local c = { graph = graph, shapes = {}, refuse = refuse, numbers = function(name)
+      if values[trace.key(given[name])].op ~= "constant" then refuse(name .. " is computed") end
+      return values[trace.key(given[name])].list
+    end }
+    for k, t in ipairs(call.out) do c.shapes[k] = t.gen ~= 0 and t:shape() or nil end
+    local first = #graph.nodes + 1
+    local made = { lower(x, call.options, c) }
+    if graph.nodes[first] then graph.nodes[first].note = call.op end
+    for k, t in ipairs(call.out) do
+      produced[trace.key(t)] = call
+      if made[k] then
+        local want, got = table.concat(c.shapes[k], ","), table.concat(made[k].shape, ",")
+        if want ~= got and call.op ~= "rmt" then
+          errors.fail(("export: the lowering of %s gives output %d as [%s], expected [%s]"):format(call.op, k, got, want))
+        end
+        values[trace.key(t)] = made[k]
+      end
+    end
+  end
+
+  local function output(name, t, shape, state)
+    graph.outputs[#graph.outputs + 1] = { name = name, value = value_of(t):reshape(shape), state = state }
+  end
+  output("distribution", results[1], { B, agent.actions })
+  output("value", results[2], { B })
+  for _, name in ipairs(agent.core:state_names()) do
+    output(word(name), results[3][name], agent.core:state_shape(name, B), name)
+  end
+  return graph
+end
+
+-- Nodes that no output needs are left out, and the others numbered again.
+local function pruned(graph)
+  local needed, kept = {}, {}
+  for _, out in ipairs(graph.outputs) do needed[out.value] = true end
+  for i = #graph.nodes, 1, -1 do
+    local v = graph.nodes[i]
+    if v.op == "input" then needed[v] = true end
+    if needed[v] then for _, from in ipairs(v.from) do needed[from] = true end end
+  end
+  for _, v in ipairs(graph.nodes) do
+    if needed[v] then
+      kept[#kept + 1] = v
+      v.id = #kept
+    end
+  end
+  graph.nodes = kept
+  return graph
+end
+
+---The graph of one step of an agent, for one environment, with sizes for any number of them (primitives.generalise).
+---@param agent Agent
+---@return table { nodes, inputs = { name, value, about, state = its name in the core }, outputs = { name, value, state }, start = { name =
+---  numbers of one environment, from 0 on } }
+function portable.graph(agent)
+  local graph = P.generalise(pruned(graph_of(agent, 1)), pruned(graph_of(agent, 2)))
+  graph.start = {}
+  for name, t in pairs(agent.core:initial(1)) do graph.start[name] = t end
+  graph.actions = agent.actions
+  return graph
+end
+
+portable.word = word
+
+return portable
