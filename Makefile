@@ -37,7 +37,9 @@ ENVS    := $(sort $(basename $(notdir $(ENV_C))))
 ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-out $(wildcard engine/envs/*.c),$(ENV_C)))
 # WITH: a build whose environments and files are taken, where only the rest is compiled otherwise.
 ENGINE  := $(if $(WITH),$(foreach o,$(ENGINE),$(if $(filter $(B)/engine/envs/% $(B)/engine/io/%,$(o)),$(patsubst $(B)/%,$(WITH)/%,$(o)),$(o))),$(ENGINE))
-VIEW    := $(patsubst %.c,$(B)/%.o,$(wildcard scenes/view/*.c))
+# Without libmicrohttpd there is no server for browsers, and all else is there.
+NO_WEB  := $(shell pkg-config --exists libmicrohttpd || echo %/web.c)
+VIEW    := $(patsubst %.c,$(B)/%.o,$(filter-out $(NO_WEB),$(wildcard scenes/view/*.c)))
 
 .PHONY: all deps deps-demo deps-test demo test widths emulator bench check fuzz learn pages golden lockstep format clean help FORCE
 .DEFAULT_GOAL := all
@@ -55,7 +57,9 @@ $(B)/libmneme.so: $(ENGINE)
 
 $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -Wl,-z,defs $(BUNDLED) -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) -o $@ $(VIEW) -L$(B) -lmneme $(shell pkg-config --libs freetype2) -ldl -lm
+	@$(CC) $(ALL_C) -shared -Wl,-z,defs $(BUNDLED) -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) -o $@ $(VIEW) \
+	  -L$(B) -lmneme $(shell pkg-config --libs freetype2) -ldl -lpthread -lm
+	@$(if $(NO_WEB),echo "no libmicrohttpd: built without mneme view web=1 (apt-get install libmicrohttpd-dev; then make)")
 
 # The engine is loaded from Lua, which chooses OpenMP's settings first.
 $(B)/mneme: $(B)/lua/main.o

@@ -69,9 +69,9 @@ local function start()
   return self
 end
 
----Open a file in a page of its own.
+---Open a file, or an address, in a page of its own.
 ---@param path string
----@param options table? { width = 1280, height = 900, dark = false, calm = false: as prefers-reduced-motion }
+---@param options table? { width = 1280, height = 900, fine = 1: pixels per point, dark = false, calm = false: as prefers-reduced-motion }
 ---@return table page
 function chromium.open(path, options)
   options = options or {}
@@ -83,8 +83,9 @@ function chromium.open(path, options)
   self:call "Page.enable" self:call "Runtime.enable" self:call "Network.enable"
   self:call("Emulation.setEmulatedMedia", { features = { { name = "prefers-color-scheme", value = options.dark and "dark" or "light" },
     { name = "prefers-reduced-motion", value = options.calm and "reduce" or "no-preference" } } })
-  self:call("Emulation.setDeviceMetricsOverride", { width = options.width or 1280, height = options.height or 900, deviceScaleFactor = 1, mobile = false })
-  self:call("Page.navigate", { url = "file://" .. shell.absolute(path) })
+  self:call("Emulation.setDeviceMetricsOverride", {
+    width = options.width or 1280, height = options.height or 900, deviceScaleFactor = options.fine or 1, mobile = false })
+  self:call("Page.navigate", { url = path:find "^http:" and path or "file://" .. shell.absolute(path) })
   wait_for(self, "Page.loadEventFired")
   return self
 end

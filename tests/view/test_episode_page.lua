@@ -75,7 +75,7 @@ local function calls_of(painter, shapes, s, out)
     call "beginPath" call("moveTo", -s.w / 2, -s.h / 2) call("lineTo", s.w / 2, 0) call("lineTo", -s.w / 2, s.h / 2) call("fill", color) call "restore"
   elseif s.kind == 5 then
     local text = ffi.string(C.mn_canvas_string(shapes, s.text))
-    call("fillText", text, s.x, s.y, painter:text_width(text, s.h) + 1, color, s.h)
+    call("fillText", text, s.x, round(s.y), painter:text_width(text, s.h) + 1, color, math.floor(4 * s.h + 0.5) / 4)
   elseif s.kind == 6 then
     local h, rgb = C.mn_canvas_heat_at(shapes, s.text), {}
     for i = 0, h.rows * h.cols - 1 do
@@ -104,7 +104,8 @@ local function same(got, wanted, what)
   for i = 2, #wanted do
     local a, b = got[i], wanted[i]
     if wanted[1] == "fillText" and i == #wanted then a = tonumber(a:match "^([%d.]+)px") end
-    if type(b) == "number" then t.ok(math.abs(a - b) <= 0.016, ("%s, number %d: %s for %s"):format(what, i, a, b))
+    local most = wanted[1] == "fillText" and i == 4 and 1 or 0.016          -- a hundredth may round another way
+    if type(b) == "number" then t.ok(math.abs(a - b) <= most, ("%s, number %d: %s for %s"):format(what, i, a, b))
     else t.eq(a, b, what) end
   end
 end

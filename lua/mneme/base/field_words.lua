@@ -86,7 +86,7 @@ return {
   { "setting", "capture_video record_video video record render_video save_video video_every",
     "record_every=N: minutes between recorded episodes; afterwards mneme view RUN out=FILE.mp4" },
   { "setting", "render render_mode show visualize visualise viewer",
-    "view=1: watch training in a window; without a display: mneme view RUN out=FILE.html" },
+    "view=1: watch training in a window; without a display: mneme view RUN web=1" },
   { "setting", "workers num_workers n_jobs num_cpus num_threads n_workers cpus num_rollout_workers n_cpu nproc",
     "threads=N: CPU threads of a run; seeds=N with jobs=N: several runs" },
   { "setting", "jobs parallel", "jobs=N: runs at a time, with seeds=N; a grid: mneme sweep SCRIPT jobs=N" },
@@ -307,8 +307,7 @@ return {
     .. "write-an-environment, mneme help studies" },
   { "command", "install update upgrade uninstall setup", "not here: git pull && make builds it again; nearest: mneme doctor" },
   { "command", "serve dashboard ui gui web server tensorboard wandb board",
-    "not here: nothing is served; nearest: mneme report RUN writes a page, mneme view RUN out=FILE.html an episode, "
-    .. "tensorboard --logdir runs" },
+    "mneme view RUN web=1 serves the window of one run; mneme report RUN writes a page, tensorboard --logdir runs shows all" },
   { "command", "stop kill pause cancel", "not here: Ctrl-C stops a run, resume=FOLDER resumes it; nearest: mneme list runs" },
   -- ---- kinds of things that are listed ----
   { "kind of thing", "environments env environment games tasks gym", "envs" },
@@ -346,7 +345,7 @@ return {
   { "topic", "tensorboard",
     "each run keeps TensorBoard's events: tensorboard --logdir runs; mneme compare RUN RUN draws the same curves" },
   { "topic", "display ssh headless remote x11 xvfb",
-    "without a display: mneme view RUN out=FILE.html or out=FILE.mp4, mneme compare RUN, mneme report RUN (docs/faq.md)" },
+    "without a display: mneme view RUN web=1 or out=FILE.mp4, mneme compare RUN, mneme report RUN (docs/faq.md)" },
   { "topic", "install installation setup build apt requirements dependencies",
     "make demo installs what is missing and builds; mneme doctor says what is there and what is not (README.md, "
     .. "docs/faq.md)" },

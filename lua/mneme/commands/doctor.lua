@@ -55,6 +55,7 @@ local function parts()
   local C = engine.C
   local display = os.getenv "WAYLAND_DISPLAY" or os.getenv "DISPLAY"
   local view = pcall(function() return require("mneme.insight.view.scene").library() end)
+  local served = view and pcall(function() return require("mneme.insight.view.scene").library().mn_web_new end)
   local painted = view and pcall(function() return require("mneme.insight.view.scene").painter() end)
   local jansson = loads "libjansson.so.4" and "found"
   local files_ok = pcall(require, "lfs") and "found"
@@ -82,6 +83,8 @@ local function parts()
     { "nccl", loads "libnccl.so.2" and "found" or nil, "NVIDIA's libnccl2", "ranks with one GPU each" },
     { "pictures", view and "found", "make, after apt-get install libfreetype-dev", "windows, videos, pictures" },
     { "sdl", loads "libSDL2-2.0.so.0" and "found" or nil, apt "libsdl2-2.0-0", "windows" },
+    { "web server", served and loads "libmicrohttpd.so.12" and "found" or nil,
+      "make, after apt-get install libmicrohttpd-dev", "view web=1, play web=1" },
     { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "windows, videos, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
     { "line editing", loads "libedit.so.2" and "found" or nil, apt "libedit2", "history and completion in mneme repl" },

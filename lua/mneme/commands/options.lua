@@ -166,6 +166,8 @@ options.common = {
   scale = { "scale", "pixels for each of the design: 2 on a screen of twice as many; without it a window takes its screen's",
     type = "number", range = { 1, 4 } },
 }
+options.web = { "web", "in place of a window pages for a browser: 1, or the port on this machine; it prints a link, and how to open it from another",
+  type = "whole", range = { 0, 65535 }, example = "1", set = function(o, port) o.web = port > 0 and port or nil end }
 
 ---Options of a command that plays a stored agent, and its argument.
 options.agent = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint, options.common.threads }

@@ -12,6 +12,7 @@ local action_keys = lazy "mneme.insight.view.action_keys"
 local scene = lazy "mneme.insight.view.scene"
 local single = lazy "mneme.envs.single"
 local stepper = lazy "mneme.insight.episodes.stepper"
+local web = lazy "mneme.insight.view.web"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
@@ -54,7 +55,7 @@ backspace esc pad_a pad_start ...  A setting of the environment may be map=@FILE
     { "keys", "press these keys, or take these actions by name, without a window", type = "text", example = "left,3*up",
       set = function(o, text) o.keys = read_keys(text) end },
     { "out", "with keys=: the last page as a picture", type = "file", endings = { "png" } },
-    setmetatable({ passes = "^%d+$" }, { __index = common.size }), common.theme, common.scale,          -- size=11 is a maze's
+    options.web, setmetatable({ passes = "^%d+$" }, { __index = common.size }), common.theme, common.scale,          -- size=11 is a maze's
   } }
 
 -- A setting of the environment: a number, a word; @FILE: the contents of a file.
@@ -74,7 +75,7 @@ function play.prepare(o)
   if o.env_settings.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env_settings.num_envs)) end
   if not (o.name or o.against) then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
   if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
-  o.hint = "keys=left,up,... out=FILE.png presses keys without a window"
+  o.hint = "web=1 plays in a browser; keys=left,up,... out=FILE.png presses keys without a window"
   return o
 end
 
@@ -163,11 +164,11 @@ function play.run(o)
   play.prepare(o)
   local scripted = o.keys or o.out
   local env, beside = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
-  if not scripted then window.need_display(o.hint) end
+  if not scripted and not o.web then window.need_display(o.hint) end
   o.scene, o.ghost = scene.load(o.scene), beside
   local played = game.new(env, o)
   C.mn_watch_signals(true)
-  local ok, why = pcall(scripted and press or window.run, played, o)
+  local ok, why = pcall(scripted and press or (o.web and web or window).run, played, o)
   C.mn_watch_signals(false)
   played:save()
   if not ok then error(why, 0) end

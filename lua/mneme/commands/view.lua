@@ -1,4 +1,4 @@
--- view.lua -- `mneme view`: watch an agent live, in a window, as pictures or as a page for a browser.
+-- view.lua -- `mneme view`: watch an agent live, in a window, in a browser, or as pictures.
 -- The window's loop polls events sixty times a second and never waits for a trainer.
 local lazy = require "mneme.base.lazy"
 local lfs = require "lfs"
@@ -18,10 +18,11 @@ local readings_of_frame = lazy "mneme.insight.measure.readings_of_frame"
 local scene = lazy "mneme.insight.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = lazy "mneme.insight.view.viewer"
+local web = lazy "mneme.insight.view.web"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
-local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, as a picture or as a web page", loads = true,
+local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, in a browser or as a picture", loads = true,
   arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock", noun = "run, trajectory or scene",
     several = true } },
   about = [[
@@ -37,7 +38,7 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
       unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 60 },
-    options.common.size, options.common.theme, options.common.scale }, options.interventions) }
+    options.web, options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 60, 0.4
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or options.usage(view) }) end
@@ -62,13 +63,15 @@ function view.prepare(o)
   o.kind = o.out and o.out:lower():match "%.(%a+%d?)$"
   if o.things[5] then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(o.things[5])) end
   check_interventions(o)
+  if o.web and o.out then usage("view: web= shows pages, out= writes a file: expected one of them") end
   if o.env and not table.concat(o.things, " "):find "%.mnt" then
     usage(("view: env=%s goes with a trajectory, FILE.mnt; what is viewed here has its own environment"):format(o.env))
   end
   if #o.list > 0 and o.episodes > 1 then
     usage(("view: an intervention is in the first episode, got episodes=%d"):format(o.episodes), "seed=N chooses the episode")
   end
-  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, .html, writes a file instead"):format(table.concat(o.things, " "))
+  o.hint = ("mneme view %s out=FILE.png, or .gif, .mp4, .html, writes a file, web=1 shows it in a browser"):format(
+    table.concat(o.things, " "))
   return o
 end
 
@@ -310,7 +313,7 @@ function view.run(o)
       end
     else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end
-  if not o.out then window.need_display(o.hint) end
+  if not o.out and not o.web then window.need_display(o.hint) end
   local shown = view.open(o)
   if #o.list > 0 then view.intervene(shown, o)
   elseif o.at and not o.out then shown:go_to(o.at) end
@@ -325,7 +328,7 @@ function view.run(o)
     end
   else
     C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
-    local ok, why = pcall(window.run, shown, o)
+    local ok, why = pcall((o.web and web or window).run, shown, o)
     C.mn_watch_signals(false)
     if not ok then error(why, 0) end
   end

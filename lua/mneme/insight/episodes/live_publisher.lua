@@ -117,7 +117,7 @@ function live_publisher.open(learner, run, total)
     os.execute(("%s view %s%s >/dev/null 2>>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), trust,
       shell_word(run.path .. "/view.log")))
   else
-    terminal.note(("view=1: no display; to watch from elsewhere: mneme view %s"):format(run.path))
+    terminal.note(("view=1: no display; to watch in a browser: mneme view %s web=1"):format(run.path))
   end
   return setmetatable({ writer = writer, learner = learner }, live_publisher)
 end

@@ -59,7 +59,6 @@ Film.__index = Film
 ---@param painter table of scene.painter: pages are drawn on its view
 ---@param cells number of the heat maps of a page, at most
 local function film(painter, cells)
-  painter.view.theme = theme
   return setmetatable({ painter = painter, cells = cells, pages = json.array {},
     shapes = pool(), colours = pool(), strings = pool(), lists = pool(), heats = pool(),
     images = pool(), numbers = pool(), known = 0, bytes = {}, n_bytes = 0, steady = {} }, Film)
@@ -216,7 +215,8 @@ local function change(self, before, list)
 end
 
 ---Keep what the painter's view holds.
-function Film:add()
+---@param pointer boolean? and what the pointer meets
+function Film:add(pointer)
   local view, list = self.painter.view, {}
   local all, n = C.mn_canvas_shapes(view.shapes), C.mn_canvas_count(view.shapes)
   if not self.most then                                       -- a heat map's share of the cells
@@ -235,7 +235,7 @@ function Film:add()
     until sum <= self.cells or self.most <= 16
   end
   for i = 0, n - 1 do put_shape(self, list, view.shapes, all[i]) end
-  put_pointer(self, list, view)
+  if pointer then put_pointer(self, list, view) end
   self.pages[#self.pages + 1] = change(self, self.list or {}, list)
   self.list = list
 end
@@ -260,11 +260,11 @@ local function base64(bytes)
 end
 
 local zlib
-local function compressed(text)
+local function compressed(text, level)
   zlib = zlib or ffi.load "libz.so.1"                         -- FreeType, which measures the letters, needs it as well
   local room = ffi.new("unsigned long[1]", zlib.compressBound(#text))
   local out = ffi.new("uint8_t[?]", room[0])
-  if zlib.compress2(out, room, text, #text, 9) ~= 0 then errors.fail "no memory to compress an episode's page" end
+  if zlib.compress2(out, room, text, #text, level) ~= 0 then errors.fail "no memory to compress an episode's page" end
   return ffi.string(out, room[0])
 end
 
@@ -318,6 +318,29 @@ function episode_data.colours()
   return themes, ramps
 end
 
+---All pages as painter.js reads them.
+---@param head table what it reads besides
+---@param level integer of compression, 1 .. 9
+---@return string
+function Film:packed(head, width, height, level)
+  local themes, ramps = episode_data.colours()
+  for key, value in pairs { width = width, height = height, themes = themes, ramps = ramps, colours = self.colours.list, strings = self.strings.list,
+    lists = self.lists.list, heats = columns(self.heats.list, 7), shapes = columns(self.shapes.list, 8), numbers = self.numbers.list,
+    images = self.images.list, pages = self.pages } do head[key] = value end
+  return compressed(json.encode(head) .. "\0" .. table.concat(self.bytes), level)
+end
+
+---What a painter has drawn, as one page that is shown now.
+---@param painter table of scene.painter
+---@param head table what painter.js reads besides
+---@return string
+function episode_data.page(painter, head)
+  local pages, view = film(painter, CELLS), painter.view
+  pages:add()
+  head.theme = view.theme.dark and "dark" or "light"
+  return pages:packed(head, view.width, view.height, 1)
+end
+
 ---The displayed episode as a page keeps it.
 ---@param shown Viewer without controls
 ---@param options table? { open = the step to show first, 0; most = steps, of a longer episode the first ones, 2000; share = 1: of the cells of
@@ -349,7 +372,7 @@ function episode_data.of(shown, options)
   pages = film(painter, (options.share or 1) * CELLS / (to - from + 1))
   for slot = from, to do
     draw(slot)
-    pages:add()
+    pages:add(true)
     local told_of = {}
     for k, track in ipairs(shown.tracks) do
       local frame = shown:frame(k)
@@ -363,11 +386,7 @@ function episode_data.of(shown, options)
   painter.view.theme = canvas.themes[options.theme or "dark"]
   draw(from + data.open, STILL)
   data.title, data.source, data.picture = shown:frame(1).title or "", now.source, picture(painter)
-  local themes, ramps = episode_data.colours()
-  local head = json.encode { width = width, height = height, open = data.open, steps = data.steps, themes = themes, ramps = ramps,
-    colours = pages.colours.list, strings = pages.strings.list, lists = pages.lists.list, heats = columns(pages.heats.list, 7),
-    shapes = columns(pages.shapes.list, 8), numbers = pages.numbers.list, images = pages.images.list, pages = pages.pages }
-  data.packed = base64(compressed(head .. "\0" .. table.concat(pages.bytes)))
+  data.packed = base64(pages:packed({ open = data.open, steps = data.steps }, width, height, 9))
   return data
 end
 

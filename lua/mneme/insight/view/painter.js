@@ -66,15 +66,26 @@ function ramp(data, map, light, share) {
 
 // ---- paint ----
 
-// A small canvas of cells, stretched over a box; smooth where cells are smaller than pixels.
+// Cells stretched over a box; where they are smaller than pixels, a pixel has their mean.  `color` of a list of cells.
 function stretch(g, cols, rows, color, x, y, w, h, fine) {
-  const small = document.createElement("canvas"), s = small.getContext("2d"), image = s.createImageData(cols, rows);
-  small.width = cols; small.height = rows;
-  for (let i = 0; i < rows * cols; i++) image.data.set([...color(i), 255], 4 * i);
+  const left = Math.round(x), top = Math.round(y), wide = Math.round(x + w) - left, high = Math.round(y + h) - top;
+  const across = limit(Math.round(wide * fine), 1, cols), down = limit(Math.round(high * fine), 1, rows);
+  const small = document.createElement("canvas"), s = small.getContext("2d"), image = s.createImageData(across, down);
+  small.width = across; small.height = down;
+  for (let r = 0, i = 0; r < down; r++) {
+    const r0 = Math.floor(r * rows / down), r1 = Math.floor((r + 1) * rows / down);
+    for (let c = 0; c < across; c++, i += 4) {
+      const c0 = Math.floor(c * cols / across), c1 = Math.floor((c + 1) * cols / across), under = [];
+      for (let y1 = r0; y1 < r1; y1++) for (let x1 = c0; x1 < c1; x1++) under.push(y1 * cols + x1);
+      [image.data[i], image.data[i + 1], image.data[i + 2]] = color(under);
+      image.data[i + 3] = 255;
+    }
+  }
   s.putImageData(image, 0, 0);
-  g.imageSmoothingEnabled = cols > w * fine || rows > h * fine;
-  g.drawImage(small, Math.round(x), Math.round(y), Math.round(x + w) - Math.round(x), Math.round(y + h) - Math.round(y));
+  g.imageSmoothingEnabled = false;
+  g.drawImage(small, left, top, wide, high);
 }
+const mean = (list, of) => list.reduce((sum, i) => sum + of(i), 0) / list.length;
 
 function paintShape(g, data, shape, theme, fine) {
   const [kind, color, ...numbers] = shape, [x, y, w, h, more] = numbers.slice(0, 5).map(v => v / 100), last = shape[7];
@@ -89,19 +100,21 @@ function paintShape(g, data, shape, theme, fine) {
   else if (kind === TRIANGLE) {
     g.save(); g.translate(x + w / 2, y + h / 2); g.rotate(more);
     g.beginPath(); g.moveTo(-w / 2, -h / 2); g.lineTo(w / 2, 0); g.lineTo(-w / 2, h / 2); g.fill(); g.restore();
-  } else if (kind === TEXT) { g.font = h + FONT; g.fillText(data.strings[last], x, y, more + 1); }       // never wider than where it was laid out
-  else if (kind === HEAT) {
+  } else if (kind === TEXT) {                                    // on whole pixels, in quarters of a size, and never wider than where it was laid out
+    g.font = Math.round(4 * h) / 4 + FONT; g.fillText(data.strings[last], x, Math.round(y * fine) / fine, more + 1);
+  } else if (kind === HEAT) {
     const [rows, cols, tall, wide, , , at] = data.heats[last], across = Math.ceil(cols / wide), light = theme === "light" ? 1 : 0;
     const colors = Array.from({ length: 256 }, (_, byte) => byte === 0 ? [128, 128, 128] : ramp(data, shape[6], light, (byte - 1) / 254));
-    stretch(g, across, Math.ceil(rows / tall), i => colors[data.bytes[at + i]], x, y, w, h, fine);
+    stretch(g, across, Math.ceil(rows / tall), cells => colors[cells.some(i => !data.bytes[at + i]) ? 0 : Math.round(mean(cells, i => data.bytes[at + i]))],
+      x, y, w, h, fine);
   } else if (kind === IMAGE) {
     const [rows, cols, at] = data.images[last];
-    stretch(g, cols, rows, i => data.bytes.subarray(at + 3 * i, at + 3 * i + 3), x, y, w, h, fine);
+    stretch(g, cols, rows, cells => [0, 1, 2].map(k => mean(cells, i => data.bytes[at + 3 * i + k])), x, y, w, h, fine);
   }
 }
 
 function paint(g, data, step, theme, fine = 1) {
-  g.textAlign = "left"; g.textBaseline = "alphabetic";
+  g.textAlign = "left"; g.textBaseline = "alphabetic"; g.textRendering = "geometricPrecision";         // as wide as measured
   g.fillStyle = data.themes[theme].page;
   g.fillRect(0, 0, data.width, data.height);
   for (const number of data.pages[step]) paintShape(g, data, data.shapes[number], theme, fine);
