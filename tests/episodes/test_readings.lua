@@ -38,14 +38,17 @@ local function stand_in(name, fact, make)
   return p
 end
 
--- What is read of a fact, of all of the memory: cells by step.  The memory holds noise and the fact of the environment `shift` further on.
+-- What is read of a fact, of all of the memory: cells by step; and the share of its commonest value.  The memory holds noise and the fact of the
+-- environment `shift` further on.
 local function read(name, fact, shift, every)
-  local noise = example_random.new():seek(9, "train", shift)
+  local noise, values, total, most = example_random.new():seek(9, "train", shift), {}, 0, 0
   local p = stand_in(name, fact.name, function(truths, b, to)
     local truth = truths[(b + shift) % B]
     ffi.fill(to, 4 * SIZE)
     for j = SIZE - NOISE, SIZE - 1 do to[j] = noise:uniform() end
     for entry, value in ipairs(type(truth) == "table" and truth or { truth }) do
+      values[value], total = (values[value] or 0) + 1, total + 1
+      most = math.max(most, values[value])
       local at = (entry - 1) * CLASSES
       if fact.kind == "number" then to[at] = value elseif value >= 0 then to[at + value] = 1 end
     end
@@ -56,7 +59,7 @@ local function read(name, fact, shift, every)
     local cell = (job.cells[fact.name][k] or {})[1]
     if cell then list[#list + 1] = { step = step, cell = cell } end
   end
-  return list
+  return list, most / total
 end
 
 for _, e in ipairs(envs.list()) do
@@ -71,10 +74,14 @@ for _, e in ipairs(envs.list()) do
   end)
   for k, fact in ipairs(env.to_know) do
     t.test(("%s: %s reads at the ceiling where it is, and at chance in another episode's memory"):format(e.name, fact.name), function()
-      local there, every = {}, nil
+      local there, commonest, every = {}, nil, nil
       for _, steps in ipairs { 22, 4, 27 } do                               -- some episodes are short, some ask late
-        if #there == 0 then there, every = read(e.name, fact, 0, steps), steps end
+        if #there == 0 then
+          there, commonest = read(e.name, fact, 0, steps)
+          every = steps
+        end
       end
+      if commonest > 0.98 then t.skip(("%s has one value in %.4f of what an agent does that has learned nothing"):format(fact.name, commonest)) end
       local elsewhere = k == 1 and read(e.name, fact, 47, every) or {}      -- of the first fact
       t.ok(#there > 0, "nothing was asked")
       for _, at in ipairs(there) do
