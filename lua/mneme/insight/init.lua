@@ -30,6 +30,7 @@ insight.parts = {
     learning_speed = { "mneme.insight.measure.learning_speed", "of" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.insight.measure.denominators" }, endless_stream = { "mneme.insight.measure.endless_stream" },
+    credit_angle = { "mneme.insight.measure.credit_angle", fields = { "watch" } },
     gradient_error = { "mneme.insight.measure.gradient_error", fields = { "of", "watch" } },
     gradient_reach = { "mneme.insight.measure.gradient_reach", fields = { "measure" } },
     linear_probes = { "mneme.insight.measure.linear_probes", fields = { "agent", "examine", "of_state" } },
@@ -49,7 +50,8 @@ function insight.watch(trainer)
   table.insert(observers, 2, function(l, ...)
     if (l.cfg.record_every or 0) > 0 then return require("mneme.insight.episodes.training_recorder").open(l, ...) end
   end)
-  table.insert(observers, 3, function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end)
+  table.insert(observers, 3, function(l) if l.cfg.debug == "credit" then require("mneme.insight.measure.credit_angle").watch(l) end end)
+  table.insert(observers, 4, function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end)
   trainer.fresh = function(...) return require("mneme.insight.episodes.fresh_episodes").of_learner(...) end
   trainer.map = function(...) return require("mneme.insight.episodes.causal_map_file").keep(...) end
 end
