@@ -10,7 +10,7 @@ local function memory(core, credit, sizes)
 end
 
 local published, vector = { d_model = 32 }, { d_model = 32, remember = "chrono" }
-local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, eta = 2, remember = "chrono" }
+local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono" }
 local memories = { memory("rtu", "exact", published), memory("rtu", "trace", published), memory("mingru", "exact", vector),
   memory("mingru", "trace", vector), memory("agalite", "exact", layer), memory("agalite", "trace", layer), memory("gru", "trace", published) }
 
