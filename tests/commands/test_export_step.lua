@@ -68,7 +68,7 @@ local function export(name, agent, env, endings, gradient)
   local one = { name = name, agent = agent }
   for _, ending in ipairs(endings or { "h" }) do portable.write(("%s/%s.%s"):format(dir, name, ending), agent, env, "a test") end
   one.run = step_rig.run(agent, STEPS)
-  if gradient then one.run.gradient = step_rig.run(agent, 6, portable_agent.graph(agent)) end
+  if gradient then one.run.gradient = step_rig.run(agent, 6, portable_agent.graph(agent, true)) end
   return one
 end
 

@@ -20,7 +20,7 @@ local function normalised(agent, x)
   local size, bound = #shift, {}
   local y = (x:reshape(x.shape[1], size) - P.constant(x.graph, { size }, shift)) / P.constant(x.graph, { size }, scale)
   if n.clip_obs > 0 then
-    for k = 1, size do bound[k] = touched[k] and n.clip_obs or math.huge end
+    for k = 1, size do bound[k] = touched[k] and n.clip_obs or 3e38 end
     local most = P.constant(x.graph, { size }, bound)
     y = y:minimum(most):maximum(-most)
   end
@@ -147,6 +147,7 @@ local function graph_of(agent, B)
           errors.fail(("export: the lowering of %s gives output %d as [%s], expected [%s]"):format(call.op, k, got, want))
         end
         values[trace.key(t)] = made[k]
+        made[k].computed = t
       end
     end
   end
@@ -181,12 +182,29 @@ local function pruned(graph)
   return graph
 end
 
+-- What depends on no input is a constant, where its values are there from recording, and is computed no more.
+local function folded(graph)
+  local fixed = {}
+  for _, v in ipairs(graph.nodes) do
+    fixed[v] = v.op ~= "input"
+    for _, from in ipairs(v.from) do fixed[v] = fixed[v] and fixed[from] end
+    if fixed[v] and #v.from > 0 and v.computed and P.product(v.shape) == v.computed:size() then
+      v.op, v.from, v.data, v.list = "constant", {}, nil, {}
+      local data = v.computed:data()
+      for i = 1, v.computed:size() do v.list[i] = tonumber(data[i - 1]) end
+    end
+  end
+  return pruned(graph)
+end
+
 ---The graph of one step of an agent, for one environment, with sizes for any number of them (primitives.generalise).
 ---@param agent Agent
+---@param learns boolean? what is made of parameters alone is computed at every step, so that gradients reach them
 ---@return table { nodes, inputs = { name, value, about, state = its name in the core }, outputs = { name, value, state }, start = { name =
 ---  numbers of one environment, from 0 on } }
-function portable.graph(agent)
+function portable.graph(agent, learns)
   local graph = P.generalise(pruned(graph_of(agent, 1)), pruned(graph_of(agent, 2)))
+  if not learns then graph = folded(graph) end
   graph.start = {}
   for name, t in pairs(agent.core:initial(1)) do graph.start[name] = t end
   graph.actions = agent.actions

@@ -19,13 +19,19 @@ local function number(x)
   return (text:find "[.e]" and text or text .. ".0") .. "f"
 end
 
--- Numbers from `at(0)` to `at(n - 1)` as the lines of an initialiser.
+-- Numbers from `at(0)` to `at(n - 1)` as the lines of an initialiser, which need no suffix.
+local TEN = "  " .. ("%.9g, "):rep(9) .. "%.9g"
 local function numbers(n, at)
-  local lines, line = {}, {}
-  for i = 0, n - 1 do
-    line[#line + 1] = number(at(i))
-    if #line == 10 or i == n - 1 then lines[#lines + 1], line = "  " .. table.concat(line, ", "), {} end
+  local lines, whole, sum = {}, n - n % 10, 0
+  for i = 0, whole - 10, 10 do
+    local a, b, c, d, e, f, g, h, j, k = at(i), at(i + 1), at(i + 2), at(i + 3), at(i + 4), at(i + 5), at(i + 6), at(i + 7), at(i + 8), at(i + 9)
+    sum = sum + (a + b + c + d + e + f + g + h + j + k) * 0
+    lines[#lines + 1] = TEN:format(a, b, c, d, e, f, g, h, j, k)
   end
+  local line = {}
+  for i = sum == 0 and whole or 0, n - 1 do line[#line + 1] = number(at(i)) end          -- 0 * infinity is not 0
+  if sum ~= 0 then lines = {} end
+  if line[1] then lines[#lines + 1] = "  " .. table.concat(line, ",\n  ") end
   return table.concat(lines, ",\n")
 end
 

@@ -5,11 +5,14 @@ local P = require "mneme.portable.primitives"
 
 local writer = {}
 
+local digits = {}
+for byte = 0, 255 do digits[string.char(byte)] = ("%02x"):format(byte) end
+
 -- Floats as hexadecimal text of their bytes, little-endian.
 function writer.hex(data, n)
   local floats = ffi.new("float[?]", math.max(1, n))
   for i = 0, n - 1 do floats[i] = data[i] end
-  return (ffi.string(floats, 4 * n):gsub(".", function(byte) return ("%02x"):format(byte:byte()) end))
+  return (ffi.string(floats, 4 * n):gsub(".", digits))
 end
 
 -- Numbers from 1 on as an array from 0 on.

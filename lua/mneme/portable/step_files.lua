@@ -61,8 +61,9 @@ local writers = {
 ---@param memory table? when the learner clears the memory: `memory` of a run's config.json
 ---@return string what was written, in words
 function portable.write(path, agent, env, about, memory)
-  local writer = writers[path:match "%.(%w+)$" or ""] or errors.usage(("export: to=%s, expected a .%s"):format(path, table.concat(portable.endings, ", .")))
-  local graph, lines, learned, notes = step_graph.graph(agent), described(agent, env, about), 0, differs(agent, memory)
+  local ending = path:match "%.(%w+)$"
+  local writer = writers[ending or ""] or errors.usage(("export: to=%s, expected a .%s"):format(path, table.concat(portable.endings, ", .")))
+  local graph, lines, learned, notes = step_graph.graph(agent, ending == "py"), described(agent, env, about), 0, differs(agent, memory)
   for _, note in ipairs(notes) do lines[#lines + 1] = note end
   for _, v in ipairs(graph.nodes) do if v.op == "parameter" then learned = learned + P.product(v.shape) end end
   files.write(path, { writer(graph, agent, env, lines, path) })
