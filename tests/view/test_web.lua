@@ -218,6 +218,27 @@ test("an environment by hand: the right keys end its episode", function()
   if not ok then error(why, 0) end
 end)
 
+test("the runs of a folder as the first page: a click opens one, Esc comes back", function()
+  local said, code = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=2000 num_steps=64 threads=1 where=0 run=shelf/one")
+  t.eq(code, 0, said)
+  local program = start "view shelf web=1"
+  local ok, why = xpcall(function()
+    local page = chromium.open(program.url)
+    says(page, "shelf: 1 of 1 runs")
+    local x, y = place(page, "one")
+    page:pointer(x, y, true)
+    says(page, "h: help")
+    page:press "Escape"
+    says(page, "shelf: 1 of 1 runs")
+    for c in ("core=gru"):gmatch "." do page:press(c) end
+    says(page, "filter: core=gru_")
+    t.eq(table.concat(page:problems(), "\n"), "")
+    page:close()
+  end, debug.traceback)
+  kill(program, ok and "TERM" or "KILL")
+  if not ok then error(why, 0) end
+end)
+
 t.test("what web= accepts", function()
   for _, words in ipairs { "web=x", "web=99999", "web=-1", "web=1 out=x.png" } do
     local said, code = shell.mneme(folder, "view tmaze " .. words)

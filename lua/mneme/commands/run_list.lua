@@ -160,15 +160,20 @@ local function value_of(r, key)
   return type(at) == "table" and at.name or at
 end
 
+-- Has a run this value?  Of its state a beginning will do.
+local function has(r, key, text)
+  local value = value_of(r, key)
+  return value ~= nil and (setting_types.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
+end
+
 -- The rows that have these values, in the wanted order; what has no value comes last.
 local function chosen(rows, o)
   local list, there = {}, {}
   for i, r in ipairs(rows) do
     local fits = true
     for key, text in pairs(o.where or {}) do
-      local value = value_of(r, key)
-      fits = fits and value ~= nil and (setting_types.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
-      there[key] = there[key] or value ~= nil
+      fits = fits and has(r, key, text)
+      there[key] = there[key] or value_of(r, key) ~= nil
     end
     r.order = i
     if fits then list[#list + 1] = r end
@@ -190,6 +195,34 @@ local function chosen(rows, o)
   return list
 end
 
+-- A row as it is printed.
+local function cells(r, name)
+  return { name, r.state, r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or "",
+    r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or "", r.guess and reference.short(r.guess) or "",
+    r.normalised and ("%.3f"):format(r.normalised) or "", r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
+end
+
+---The runs of a folder for a page: see insight/view/run_table.lua.
+run_list.source = { cells = function(r)
+  local list = cells(r, r.name)
+  list[8] = r.env or list[8]
+  return list
+end, columns = { { "run", "name" }, { "state", "state" }, { "steps", "steps" }, { "score", "score" }, { "guessing" }, { "normalised", "normalised" },
+  { "core", "core" }, { "environment" }, { "last written", "time" }, { "settings that differ" } } }
+
+function run_list.source.rows(folder, words, sort)
+  local all, list = run_list.rows(folder), {}
+  for _, r in ipairs(chosen(all, { sort = sort })) do
+    local fits = true
+    for word in words:gmatch "%S+" do
+      local key, text = word:match "^([%w_.]+)=(.+)$"
+      if key then fits = fits and has(r, key, text) else fits = fits and r.name:find(word, 1, true) end
+    end
+    if fits then list[#list + 1] = r end
+  end
+  return list, #all
+end
+
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
 ---@param o table { folder, sort, where = setting -> value that the rows have }, each or none
 ---@return string
@@ -200,12 +233,7 @@ function run_list.text(o)
   local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "normalised", "core", "script", "last written" } }
   local rows = chosen(all, o)
   for i, r in ipairs(rows) do
-    local steps = r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or ""
-    local score = r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or ""
-    local guess = r.guess and reference.short(r.guess) or ""
-    local share = r.normalised and ("%.3f"):format(r.normalised) or ""
-    lines[i + 1] = { folder == "runs" and r.name or r.path, r.state, steps, score, guess, share, r.core or "", r.script or "",
-      os.date("%Y-%m-%d %H:%M", r.time) }
+    lines[i + 1] = cells(r, folder == "runs" and r.name or r.path)
   end
   if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
   return layout.table(lines), { path = all[1].path, study = all[1].study }

@@ -15,6 +15,7 @@ local intervention_options = lazy "mneme.insight.episodes.intervention_options"
 local episode_data = lazy "mneme.insight.view.episode_data"
 local episode_page = lazy "mneme.insight.view.episode_page"
 local readings_of_frame = lazy "mneme.insight.measure.readings_of_frame"
+local run_list = lazy "mneme.commands.run_list"
 local scene = lazy "mneme.insight.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = lazy "mneme.insight.view.viewer"
@@ -23,9 +24,10 @@ local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
 local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, in a browser or as a picture", loads = true,
-  arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock", noun = "run, trajectory or scene",
-    several = true } },
+  arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock; or a folder of runs",
+    noun = "run, trajectory or scene", several = true } },
   about = [[
+Of a folder of runs a table: type to filter it, a click opens a run, Esc comes back.
 With an intervention (erase=PART at=STEP), from this step on the untouched and the altered agent side by side, as in mneme intervene.
 In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.]],
   options = options.join({
@@ -299,13 +301,23 @@ function view.write_page(shown, o)
   files.write(o.out, { episode_page.whole(data, { theme = o.theme }) })
 end
 
+-- The runs below a folder, of which each opens in its place.
+local function shelf(o)
+  local source = setmetatable({ open = function(path)
+    return view.open(setmetatable({ things = { path } }, { __index = o }))
+  end }, { __index = run_list.source })
+  return require("mneme.insight.view.run_table").new(o.things[1], source)
+end
+
 ---The command `mneme view`.
 ---@return integer status
 function view.run(o)
   view.prepare(o)
+  local many = not o.out and #o.list == 0 and #o.things == 1 and files.is_folder(o.things[1]) and not files.is_file(o.things[1] .. "/config.json")
+    and run_list.rows(o.things[1])[1]
   for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
     local run = files.is_folder(thing) and not thing:find "%.mnt$"
-    if run then require("mneme.runs.folder").read_info(thing)
+    if many then break elseif run then require("mneme.runs.folder").read_info(thing)
     elseif thing:find "%.mnt$" or thing:find "/" then
       if not files.is_file(thing) then
         local what = thing:find "%.mnt$" and "cannot be read: there is no such file" or "there is no such run"
@@ -314,9 +326,9 @@ function view.run(o)
     else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end
   if not o.out and not o.web then window.need_display(o.hint) end
-  local shown = view.open(o)
+  local shown = many and shelf(o) or view.open(o)
   if #o.list > 0 then view.intervene(shown, o)
-  elseif o.at and not o.out then shown:go_to(o.at) end
+  elseif o.at and not o.out and not many then shown:go_to(o.at) end
   if o.out then
     local write = o.kind == "html" and view.write_page or view.export
     write(shown, o)

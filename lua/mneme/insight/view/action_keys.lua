@@ -4,6 +4,7 @@ local keyboard = {}
 
 -- scenes/view/view.h
 local LEFT, RIGHT, UP, DOWN = 256, 257, 258, 259
+keyboard.UP, keyboard.DOWN = UP, DOWN
 keyboard.LEFT, keyboard.RIGHT, keyboard.HOME, keyboard.END, keyboard.PAGE_UP, keyboard.PAGE_DOWN = LEFT, RIGHT, 260, 261, 262, 263
 local PAD, pads = 264, { "A", "B", "X", "Y", "start", "back", "L", "R" }
 keyboard.ENTER, keyboard.ESCAPE, keyboard.BACKSPACE, keyboard.TAB, keyboard.START, keyboard.BACK = 13, 27, 8, 9, PAD + 4, PAD + 5
