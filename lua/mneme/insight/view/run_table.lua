@@ -151,8 +151,9 @@ local function draw(self, view)
   local u, theme, box = view.unit, view.theme, view:inset(view.box, 16)
   local head = ("%s: %d of %d runs"):format(self.folder, #self.rows, self.of)
   view:text(head, box.x, box.y + 20 * u, 17, theme.text, "left", box.w)
-  view:text(self.note or self.filter ~= "" and "filter: " .. self.filter .. "_"
-    or "type a part of a name, or SETTING=VALUE, for fewer; ↑ ↓ Enter or a click opens; a click on a title sorts; Esc goes back", box.x, box.y + 40 * u, 12, self.note and theme.bad or theme.dim, "left", box.w)
+  local hint = "type a part of a name, or SETTING=VALUE, for fewer; ↑ ↓ Enter or a click opens; a click on a title sorts; Esc goes back"
+  view:text(self.note or self.filter ~= "" and "filter: " .. self.filter .. "_" or hint, box.x, box.y + 40 * u, 12, self.note and theme.bad or theme.dim,
+    "left", box.w)
   local sum, xs, x = 0, {}, box.x
   for _, share in ipairs(SHARES) do sum = sum + share end
   for i, share in ipairs(SHARES) do xs[i], x = x, x + share / sum * box.w end
