@@ -10,7 +10,7 @@ local function memory(core, credit, sizes)
 end
 
 local published, vector = { d_model = 32 }, { d_model = 32, remember = "chrono" }
-local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono" }
+local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, remember = "chrono" }
 local memories = { memory("rtu", "exact", published), memory("rtu", "trace", published), memory("mingru", "exact", vector),
   memory("mingru", "trace", vector), memory("agalite", "exact", layer), memory("agalite", "trace", layer), memory("gru", "trace", published) }
 
@@ -29,7 +29,7 @@ return mn.study {
   question = "How long a chain does learning at every step span?",
   of = "train",
   axes = { memory = memories, length = lengths },
-  settings = { env = "memory_chain", learner = "stream", num_envs = 1, hidden = 32, steps = 5e6, threads = 1, stop_score = 0.98, quick = { steps = 1e6 } },
+  settings = { env = "memory_chain", learner = "stream", num_envs = 1, hidden = 32, steps = 5e6, threads = 1, stop_score = 0.98, quick = { steps = 4e5 } },
   seeds = 10,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 }, steps = { "steps of the run, which stops when solved" } },
   figures = {
