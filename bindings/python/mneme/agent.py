@@ -33,7 +33,7 @@ def _erf(x):
     return np.array([math.erf(v) for v in np.ravel(x)], np.float32).reshape(np.shape(x))
 
 
-def _program():
+def program():
     """The `mneme` command: $MNEME, the one of a checkout, or the one on the path."""
     places = [os.environ.get("MNEME"), str(Path(__file__).resolve().parents[3] / "build/mneme"), shutil.which("mneme")]
     for place in places:
@@ -163,7 +163,7 @@ def load(run, **options):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "agent.json"
         words = [f"{key}={int(value)}" for key, value in options.items()]
-        done = subprocess.run([_program(), "export", str(run), f"to={file}", *words], capture_output=True, text=True)
+        done = subprocess.run([program(), "export", str(run), f"to={file}", *words], capture_output=True, text=True)
         if done.returncode:
             raise ValueError(done.stderr.strip())
         return Agent(file.read_text())
