@@ -73,20 +73,27 @@ local function episodes(view, row, x, y, high, most)
   return x
 end
 
--- The names of the scenes from the right; the shown one is bright.
+-- The names of the scenes, those that have room: first the shown one, which is bright, and the environment's own, then the others from the right.
 local function scenes(view, box, bar, from)
-  local u, x, y = view.unit, box.x + box.w, box.y + box.h / 2 + 4 * view.unit
+  local u, x, y, room, kept = view.unit, box.x + box.w, box.y + box.h / 2 + 4 * view.unit, box.x + box.w - from - 2 * view.unit, {}
+  local function keep(i)
+    local w = bar.scenes[i] and not kept[i] and view:text_width(bar.scenes[i], SIZE)
+    if w and w + 14 * u <= room then kept[i], room = w, room - w - 14 * u end
+  end
+  for i, name in ipairs(bar.scenes) do if name == bar.scene then keep(i) end end
+  keep(1)
+  for i = #bar.scenes, 1, -1 do keep(i) end
   for i = #bar.scenes, 1, -1 do
-    local name = bar.scenes[i]
-    local w = view:text_width(name, SIZE)
-    if x - w < from + 16 * u then return end
-    local shown = name == bar.scene
-    view:text(name, x - w, y, SIZE, shown and view.theme.warm or view.theme.dim)
-    local place = { x = x - w - 6 * u, y = box.y, w = w + 12 * u, h = box.h }
-    view:spot(place, { scene = name })
-    view:tip(place, ("scene %s (Tab: the next one): %s"):format(name, mn.scene.about(name)))
-    if shown then view:rect(x - w, box.y + box.h - 3 * u, w, 2 * u, view.theme.warm) end
-    x = x - w - 14 * u
+    local name, w = bar.scenes[i], kept[i]
+    if w then
+      local shown = name == bar.scene
+      view:text(name, x - w, y, SIZE, shown and view.theme.warm or view.theme.dim)
+      local place = { x = x - w - 6 * u, y = box.y, w = w + 12 * u, h = box.h }
+      view:spot(place, { scene = name })
+      view:tip(place, ("scene %s (Tab: the next one): %s"):format(name, mn.scene.about(name)))
+      if shown then view:rect(x - w, box.y + box.h - 3 * u, w, 2 * u, view.theme.warm) end
+      x = x - w - 14 * u
+    end
   end
 end
 

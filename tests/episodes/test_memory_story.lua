@@ -57,6 +57,19 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
     end
   end)
 
+  t.test(name .. ": of some columns no edge is said to be sure", function()
+    local map = causal_map.new(of_run(run)(), of_run(run)(), { measure = "success", seed = SEED, every = 1 })
+    while not map.coarse do map:work(0) end
+    local cells = map:cells()
+    map:test(cells)
+    local parts = memory_story.parts(map, cells)
+    for _, of in ipairs(parts) do t.ok(not map.columns[of.first - 1] and not map.columns[of.last + 1], "it has a neighbour that is not measured") end
+    local text = memory_story.kept(map, cells, "the cue")
+    if parts[1] then
+      t.eq(parts[1].first > 1, text:find("at the latest", 1, true) ~= nil or text:find("at least", 1, true) ~= nil, text)
+    end
+  end)
+
   t.test(name .. ": a part whose erasing costs beyond the noise is one from which the cue is read at that step", function()
     local job = readings.new(of_run(run, READ)(), { facts = { "cue" }, seed = SEED, every = 1 })
     job:work()

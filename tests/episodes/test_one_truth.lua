@@ -157,32 +157,47 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     t.ok(text:find("mneme where", 1, true) and text:find "held firmly", text)
   end)
 
-  -- What an episode's page says of a cell, and its sentence, is what the map's file has.
-  if name == "agalite" then t.test(name .. ": every number of the page is the map's", function()
+  -- What an episode's page says of a cell, what a report's episode says is used, and the sentences of both are what the map's file has.
+  if name == "agalite" then t.test(name .. ": every number of the page and of a report is the map's", function()
     local node = shell.has "nodejs" and "nodejs" or shell.has "node" and "node" or t.skip "no node is installed (apt-get install nodejs)"
-    local stored, page = run .. "/map.json", run .. "/page.html"
-    local told = learn_rig.mneme(("where %s out=%s"):format(run, stored))
-    learn_rig.mneme(("view %s scene=where wait=60 out=%s"):format(run, page))
-    local of, story = json.decode((files.read(stored))), files.read(page):match 'mn%-story">([^<]*)'
-    local unpack_page = [[const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
-      const all = zlib.inflateSync(Buffer.from(p, "base64"));
-      process.stdout.write(all.subarray(0, all.indexOf(0)))]]
-    local pipe = io.popen(("%s -e '%s' '%s'"):format(node, unpack_page, page))
-    local text, checked = pipe:read "*a", 0
-    pipe:close()
-    text = text:gsub("\226\136\146", "-")
-    local holds = story and story:match "[^.]* holds the cue [^:]*: erased there, it costs up to [%d.]+" or story
-    t.ok(holds and told:find(holds:gsub("^.*: (Layer)", "%1"):gsub("^%s+", ""), 1, true), told)
+    local told = learn_rig.mneme(("where %s out=%s/map.json"):format(run, run)):gsub("%s+", " ")
+    local of, at, texts = json.decode((files.read(run .. "/map.json"))), {}, {}
+    for c, step in ipairs(of.steps) do at[step] = c end
+    for _, words in ipairs { "view %s scene=where wait=60 out=%s/page.html", "report %s out=%s/report.html" } do
+      learn_rig.mneme(words:format(run, run))
+      local page = run .. words:match "/%w+%.html"
+      local pipe = io.popen(([[%s -e 'const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
+        const all = zlib.inflateSync(Buffer.from(p, "base64"));
+        process.stdout.write(all.subarray(0, all.indexOf(0)))' '%s']]):format(node, page))
+      texts[#texts + 1] = pipe:read "*a":gsub("\226\136\146", "-")
+      pipe:close()
+      -- Which part lost the cue is the one sentence for which `where` asks further episodes.
+      local story, sentences = files.read(page):match 'mn%-story">([^<]*)', 0
+      for sentence in (story:gsub("^%d+ episodes: ", ""):gsub(" Which part lost.*", "") .. " "):gmatch "(.-%.) " do
+        t.ok(told:find(sentence, 1, true), ("%s: %s\n%s"):format(page, sentence, told))
+        sentences = sentences + (sentence:find "%d" and 1 or 0)
+      end
+      t.ok(sentences >= 2, story)
+    end
+    local checked, marks = 0, 0
     for r, row in ipairs(of.rows) do
       t.eq(row.part, map.rows[r].word)
       for c, cell in ipairs(row.cells) do
         local words = ("%s, erased at step %d: success lost %.2f [%.2f, %.2f], %d episodes, %sbeyond the noise"):format(map.rows[r].text, of.steps[c],
           cell.loss, cell.low, cell.high, cell.n, cell.clear and "" or "not ")
-        t.ok(text:find(words, 1, true), words)
+        t.ok(texts[1]:find(words, 1, true), words)
         checked = checked + 1
+      end
+      -- What the memory holds after a step is what is erased before the next.
+      local known = map.rows[r].text:gsub("%p", "%%%0") .. ", at step (%d+): probability of the right answer [^\"]*beyond chance, (%w+)"
+      for step, mark in texts[2]:gmatch(known) do
+        local cell = row.cells[at[step + 1]]
+        t.eq(mark, cell.clear and cell.loss > 0 and "used" or "only", ("%s at step %s"):format(row.part, step))
+        marks = marks + 1
       end
     end
     t.eq(checked, #of.rows * #of.steps)
+    t.ok(marks >= #of.rows, marks .. " marks of what is used")
   end) end
 end
 learn_rig.clean()

@@ -1,7 +1,7 @@
 -- test_minute.lua -- the walk from "it failed" to "this head lost the cue" with real clicks: the program in a window under Xvfb, xdotool,
 -- and next to it the same viewer without a window, which says where things are and what the window has to show after each step.
 -- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME makes a film of the walk, at the pace of a person, from that viewer: no window, so that
--- a busy machine makes the same film.
+-- a busy machine makes the same film; with 64 colours by ffmpeg's palettegen and paletteuse it is half as large.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local t = require "tests.harness"
@@ -91,7 +91,7 @@ local function walk_of(screen, at, twin, film)
   function walk.alike(what)
     twin.settle()
     if screen then xvfb.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end) end
-    film.add(1.5)
+    film.add(2.5)
   end
   local function move(x, y)
     if screen then screen:xdotool(("mousemove %d %d"):format(at.x + x, at.y + y)) end
@@ -150,7 +150,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
   local list = require("mneme.runs.folder").load(run).checkpoints
   local begin = list[math.max(1, #list - 1)].step
   local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H), SCALE > 1 and "scale=" .. SCALE or nil }
-  local ok, why = pcall(function()
+  local ok, why = xpcall(function()
     local twin = twin_of(words)
     twin.settle()
     local film, at = film_of(twin), nil
@@ -228,9 +228,9 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     screen:close(at)
     xvfb.wait("the program to end", function() return files.is_file(folder .. "/status") end)
     t.eq(files.read(folder .. "/status"), "0\n")
-  end)
+  end, function(e) return debug.traceback(tostring(e)) end)
   if screen then screen:stop() end
-  if not ok then error(why .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
+  if not ok then error(tostring(why) .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
 end)
 
 os.execute("rm -rf '" .. folder .. "'")

@@ -79,12 +79,13 @@ local function begin(row, one, many)
   return ("%s %s"):format(text, row.text:find("channels", 1, true) and many or one)
 end
 
--- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.
+-- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.  Of a column that
+-- is not measured yet nothing is sure.
 local function is_less(map, of, c, than)
   local here, there, at, d = map.columns[c], map.columns[than], {}, {}
   for i, b in ipairs(there.envs) do at[b] = there.loss[of.r][i] end
   for i, b in ipairs(here and here.envs or {}) do d[#d + 1] = at[b] and here.loss[of.r][i] - at[b] / 2 end
-  local high = d[1] and select(3, stats.t_interval(d))          -- nothing where no episode was in both
+  local high = d[1] and select(3, stats.t_interval(d))          -- nothing where no episode is in both, or a column is not measured
   return high and high < 0
 end
 
