@@ -52,9 +52,10 @@ double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_pe
 
 /* signals: after mn_watch_signals() SIGINT, TERM, HUP, USR1, USR2, XCPU, PWR only set a flag, however often they come; a second SIGINT, or
    any signal after five seconds, ends the process, and so does a minute (and ten times the longest span so far) without a call of
-   mn_interrupted; after mn_lose_nothing() 0.7 seconds without one do, until mn_watch_signals */
+   mn_interrupted; after mn_lose_nothing(true) 0.7 seconds without one do, until mn_watch_signals */
 void        mn_watch_signals(bool on);
-void        mn_lose_nothing(void);
+void        mn_lose_nothing(bool on);
+void        mn_remove_if_ended(const char *path);  /* a file, not whole yet, to be removed where a signal ends the process so; NULL: none; kept */
 void        mn_forked_signals(void);               /* in a child just forked */
 int         mn_interrupted(void);                  /* the signal's number, or 0 */
 

@@ -16,8 +16,13 @@ static volatile sig_atomic_t caught, said;
 static volatile double first, first_int;      /* when they came, 0: not yet; kept while the process ends, for what comes then */
 static double polled, longest;
 static bool hurries;
+static const char *volatile unfinished;       /* a file */
+
+/* From here on a signal that ends a process that watches signals removes this file, too; NULL: none. */
+void mn_remove_if_ended(const char *path) { unfinished = path; }
 
 static void end_by(int number) {
+  if (unfinished) unlink(unfinished);
   signal(number, SIG_DFL);
   raise(number);
 }
@@ -88,8 +93,8 @@ void mn_watch_signals(bool on) {
   watching = on;
 }
 
-/* Until mn_watch_signals: a signal that is not read within HURRY ends the process: nothing would be lost that the same command does not find. */
-void mn_lose_nothing(void) { hurries = true; }
+/* true, until mn_watch_signals: a signal that is not read within HURRY ends the process: nothing would be lost that the same command does not find. */
+void mn_lose_nothing(bool on) { hurries = on; }
 
 /* In a child: signals as they were, and its end where one came since it was forked. */
 void mn_forked_signals(void) {

@@ -5,6 +5,7 @@
 #include "gif.h"
 #include "op.h"
 #include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,7 @@ mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int 
     /* a folder that cannot be written is better found now than after a thousand frames */
     if (mn_file_draft(mn, path, m->draft)) m->draft[0] = 0;
     else {
+      mn_remove_if_ended(m->draft);
       if (gif && (m->gif = mn_gif_new(mn, width, height, fps))) return m;
       if (mp4 && !start_ffmpeg(m, fps)) return m;
     }
@@ -117,7 +119,9 @@ int mn_movie_end(mn_movie *m) {
 /* Free a movie; one that was not ended leaves no file. */
 void mn_movie_free(mn_movie *m) {
   if (!m) return;
+  mn_remove_if_ended(NULL);
   mn_gif_free(m->gif);
+  if (m->ffmpeg) kill(m->ffmpeg, SIGKILL);                 /* what it would still write nobody gets */
   end_ffmpeg(m);
   if (m->draft[0]) unlink(m->draft);
   free(m->path);

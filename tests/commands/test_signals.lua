@@ -145,7 +145,10 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   for _, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
     for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
-  for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000" } do ends(line, "INT") ends(line, "TERM") end
+  for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000", "view large out=x.gif episodes=9" } do
+    ends(line, "INT") ends(line, "TERM")
+  end
+  t.eq(sh "ls | grep '^x.gif.*tmp'", "", "no half of a film stays")
 end)
 
 shell.run("/", "sleep 0.5; rm -rf '" .. dir .. "'")

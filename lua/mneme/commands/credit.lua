@@ -126,7 +126,7 @@ function command.run(o)
   end
   local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
   C.mn_watch_signals(true)
-  C.mn_lose_nothing()
+  C.mn_lose_nothing(true)
   for k = 1, o.episodes do
     p:restart({ o.seed + k - 1 }, o.seed + k - 1)
     local episode = credit.play(p, LONGEST)

@@ -82,7 +82,7 @@ end
 -- outcomes=1
 local function tabulate(o, env)
   C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing() end
+  if not o.record then C.mn_lose_nothing(true) end
   local function readable(path)
     run_folder.read_info(path)
     arguments.check_env(eval, path, env)
@@ -149,7 +149,7 @@ local function evaluate_sequences(o)
   local held = validation.new(made, model, { split = split, carry = carry })
   local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
   C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing() end
+  if not o.record then C.mn_lose_nothing(true) end
   local r = held:run(batches)
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)
@@ -180,7 +180,7 @@ function eval.run(o)
   local album = o.record and require("mneme.insight.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing() end
+  if not o.record then C.mn_lose_nothing(true) end
   local out = fresh_episodes.play(p, o.episodes, { album = album })
   local status = errors.status_of(C.mn_interrupted())
   C.mn_watch_signals(false)

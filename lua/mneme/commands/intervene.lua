@@ -124,7 +124,7 @@ function intervene.run(o)
     checkpoint = o.checkpoint, settings = o.env_settings })
   local made = interventions.new(p, o.list)
   C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing() end
+  if not o.record then C.mn_lose_nothing(true) end
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
   local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
     done = function(n) bar:update(n, {}) end })

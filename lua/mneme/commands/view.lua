@@ -201,6 +201,12 @@ local function play(shown, o, show)
   until last
 end
 
+-- Ends where a signal came.
+local function heed()
+  local signal = C.mn_interrupted()
+  if signal ~= 0 then errors.stop(errors.status_of(signal)) end
+end
+
 -- Completes what the panels of the first frame compute, with a bar for each job that takes long; later frames need little more.
 local function prepare(shown, painter, o)
   shown:look_ahead()
@@ -212,6 +218,7 @@ local function prepare(shown, painter, o)
   end
   local job = paint(C.mn_clock(false))
   while job do
+    heed()
     local now = job
     local slice = { progress = function() if now ~= true and now.progress then return now:progress() end return 0 end }
     function slice:work(deadline)
@@ -251,7 +258,10 @@ function view.export(shown, o)
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
   local bar, frames = nil, 0
+  C.mn_watch_signals(true)                   -- what was written of a film is removed
+  C.mn_lose_nothing(true)
   local ok, why = pcall(play, shown, o, function(last)
+    heed()
     if frames == 0 then prepare(shown, painter, o) end
     local pixels = paint()
     frames = frames + 1
@@ -267,6 +277,7 @@ function view.export(shown, o)
     if last then engine.check(C.mn_movie_end(movie)) end
   end)
   C.mn_movie_free(movie)
+  C.mn_watch_signals(false)
   if bar then bar:clear() end
   if not ok then error(why, 0) end
   return written

@@ -274,7 +274,7 @@ function where.run(o)
     for i, at in ipairs(run_folder.load(o.folder).checkpoints) do which[i] = at.step end
   end
   C.mn_watch_signals(true)
-  C.mn_lose_nothing()
+  C.mn_lose_nothing(true)
   local results = measure_all(o, env, which)
   local told = results and tell(o, env, asked, results[#results])
   local status = errors.status_of(C.mn_interrupted())

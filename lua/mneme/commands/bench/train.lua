@@ -9,6 +9,8 @@ local progress = require "mneme.base.progress"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local stopwatch = lazy "mneme.insight.measure.stopwatch"
 local C = engine.C
+ffi.cdef "int prctl(int option, unsigned long number);"
+local END_WITH_PARENT, TERM = 1, 15          -- PR_SET_PDEATHSIG, SIGTERM
 
 local train = { name = "bench train",
   doc = "how fast agents of the published sizes train here, A2C on the T-Maze, next to the bound of their products", about = [[
@@ -30,6 +32,7 @@ end
 -- One configuration in a separate process, with its own memory; one thread and two alternate every second or two, since the
 -- machine's speed drifts.
 local function one(name)
+  ffi.C.prctl(END_WITH_PARENT, ffi.cast("unsigned long", TERM))
   local counts = C.mn_threads(engine.ctx) > 1 and { 1, 2 } or { 1 }
   engine.open("cpu", 1)
   local gemm, l, agent = math.max(published_agents.gemm_rates()), published_agents.learner(published_agents.find(name))

@@ -53,16 +53,17 @@ function fresh.play(p, episodes, options)
   end
   bar:clear()
   local out = { score = {}, ret = {}, length = {}, reached = {}, scored = false, outcomes = {} }
-  for round = 1, each do
+  local n, rounds = 0, 0                       -- a signal leaves few of many
+  for b = 0, p.num_envs - 1 do rounds = math.max(rounds, #played[b]) end
+  for round = 1, rounds do
     for b = 0, p.num_envs - 1 do
       local e = played[b][round]
-      if e and #out.score < episodes then
-        out.scored = out.scored or e[1] == e[1]
-        table.insert(out.score, e[1]) table.insert(out.ret, e[2]) table.insert(out.length, e[3])
-        table.insert(out.reached, e[4])
+      if e and n < episodes then
+        n, out.scored = n + 1, out.scored or e[1] == e[1]
+        out.score[n], out.ret[n], out.length[n], out.reached[n] = e[1], e[2], e[3], e[4]
         if counter then
           e.count.score = e[1] == e[1] and e[1] or 0
-          table.insert(out.outcomes, e.count)
+          out.outcomes[n] = e.count
         end
       end
     end

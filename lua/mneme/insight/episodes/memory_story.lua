@@ -172,29 +172,29 @@ end
 ---@return string? sentence nil: few episodes fail, or nothing is known
 function memory_story.draw(outcomes)
   local n, failed, known, several, left, before, greedy = #outcomes, 0, true, false, 0, 0, 0
-  local sum = { wrong = 0, drawn = 0, clear = 0 }
+  local wrong, drawn, clear = 0, 0, 0
   for _, o in ipairs(outcomes) do
     if not o.score then return nil end
     before, greedy, left = before + o.score / n, greedy and o.greedy and greedy + o.greedy / n, left + ((o.greedy or 0) < 1 and 1 or 0)
     if o.score < 1 then
       failed, known, several = failed + 1, known and o.wrong ~= nil, several or (o.wrong or 0) > 1
-      for key, of in pairs(sum) do sum[key] = of + (o[key] or 0) end
+      wrong, drawn, clear = wrong + (o.wrong or 0), drawn + (o.drawn or 0), clear + (o.clear or 0)
     end
   end
   if failed <= FAILING * n or not (known or greedy) then return nil end
   local tail = greedy and (" (greedy=1%s: %.2f in place of %.2f)"):format(greedy > before and "" or " is no cure", greedy, before) or ""
-  if known and sum.wrong == 0 then
+  if known and wrong == 0 then
     return ("No wrong decision was taken in the %d failures: what is missing comes before it (a place not reached, a cue not fetched)%s."):format(failed, tail)
   end
-  local of, by_draw = known and sum.wrong or failed, known and sum.clear or failed - left
-  local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", sum.drawn, of,
+  local of, by_draw = known and wrong or failed, known and clear or failed - left
+  local text = known and ("%s %d of %d %s the right action had more probability than the one drawn"):format(several and "At" or "In", drawn, of,
       several and ("wrong decisions of %d episodes"):format(failed) or "failures")
     or ("%d fail, with the likeliest action at each step %d"):format(failed, left)
-  if known and sum.drawn > sum.clear then text = ("%s, in %d clearly (twice as much)"):format(text, sum.clear) end
+  if known and drawn > clear then text = ("%s, in %d clearly (twice as much)"):format(text, clear) end
   local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
     or by_draw > of / 2 and ("the draw of actions; in the other %d something else"):format(of - by_draw)
     or by_draw > (1 - MOSTLY) * of and ("mostly not the draw of actions, which explains %d"):format(by_draw)
-    or sum.drawn > of / 2 and "the draw only because nothing decides clearly" or "it is not the draw of actions that fails"
+    or drawn > of / 2 and "the draw only because nothing decides clearly" or "it is not the draw of actions that fails"
   return ("%s: %s%s."):format(text, why, tail)
 end
 

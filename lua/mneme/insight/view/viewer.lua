@@ -3,6 +3,7 @@
 local background_effect = require "mneme.insight.view.background_effect"
 local background_map = require "mneme.insight.view.background_map"
 local screen_capture = require "mneme.insight.view.screen_capture"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
@@ -306,6 +307,7 @@ end
 ---@param clock number seconds
 ---@param deadline number? of engine.C.mn_clock(false)
 function Viewer:tick(clock, deadline)
+  engine.C.mn_lose_nothing(not self.screen_capture.path)          -- by a signal, but of a video that is being recorded
   playback.tick(self, clock, deadline)
   if not deadline then return end
   follow(self, clock)
@@ -329,6 +331,7 @@ end
 ---Save the displayed episode of every track as a trajectory.
 function Viewer:write(clock)
   local written = {}
+  engine.C.mn_lose_nothing(false)
   if self:source().live or self:source().trajectory or self.at == 0 then
     return self:say("only episodes that an agent plays can be saved", clock)
   end
