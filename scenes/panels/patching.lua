@@ -6,6 +6,7 @@ local panels = mn.scene.panels
 return function(view, box, now)
   local other = now.beside and now.beside[1]
   local job = other and mn.inspect.patching.of_frames(other, now, view.deadline)
+  view.wants_pair = not other                            -- a picture has one, without a key
   if job and not job.done then view.unfinished = view.unfinished or true end
   local why = not job and "a second episode is needed: b, or the right button on a square of the strip, shows one next to this" or job.problem
     or "the two episodes are run again …"

@@ -8,7 +8,9 @@ local json = require "mneme.base.json"
 local mn = require "mneme"
 local patching = require "mneme.insight.episodes.patching"
 local core_rig = require "tests.support.core_rig"
+local parsed = require "tests.support.parsed"
 local shell = require "tests.support.shell"
+local view = require "mneme.commands.view"
 
 local here = shell.folder()
 
@@ -157,4 +159,22 @@ t.test("mneme intervene patch=: a table, and every number in a file; what it can
     said, status = mneme("intervene a " .. words)
     t.ok(status ~= 0 and said:find(what, 1, true), words .. ": " .. said)
   end
+end)
+
+t.test("a picture of the scene puts a second episode next to the first without a key; one of a trajectory says what is needed", function()
+  local said, status = shell.mneme(here, "run train env=tmaze env.corridor=4 env.time_limit=20 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=32 "
+    .. "steps=256 record_every=0 threads=1 run=pair")
+  t.eq(status, 0, said)
+  local function pictured(thing)
+    local o = view.prepare(parsed(view, { thing, "scene=paths", "out=" .. here .. "/paths.png", "size=640x480" }))
+    local shown = view.open(o)
+    view.export(shown, o)
+    return shown
+  end
+  local shown = pictured(here .. "/pair")
+  t.eq(#shown.tracks, 2)
+  t.ok(shown:tick_of(1).episode ~= shown:tick_of(2).episode)
+  said, status = shell.mneme(here, "eval pair episodes=1 record=kept")
+  t.eq(status, 0, said)
+  t.eq(#pictured(here .. "/kept/episode-0.mnt").tracks, 1)
 end)

@@ -245,7 +245,12 @@ function view.export(shown, o)
       return painter:paint(what, frame, o.width, o.height)
     end
     local pixels = page()
-    return shown:measure(deadline) and page() or pixels
+    local changed = shown:measure(deadline)
+    if deadline and painter.view.wants_pair and #shown.tracks == 1 then
+      shown:pair(deadline)
+      changed = true
+    end
+    return changed and page() or pixels
   end
   if o.kind == "png" then
     play(shown, o, function(last)

@@ -79,8 +79,7 @@ local function begin(row, one, many)
   return ("%s %s"):format(text, row.text:find("channels", 1, true) and many or one)
 end
 
--- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.  Of a column that
--- is not measured yet nothing is sure.
+-- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.
 local function is_less(map, of, c, than)
   local here, there, at, d = map.columns[c], map.columns[than], {}, {}
   for i, b in ipairs(there.envs) do at[b] = there.loss[of.r][i] end

@@ -104,6 +104,19 @@ return function(Viewer)
     self:beside(list[best].start, clock)
   end
 
+  ---For a picture of two episodes: one that ended otherwise, or else the next one, beside the displayed one, both at their last step.
+  ---@param deadline number of engine.C.mn_clock(false)
+  function Viewer:pair(deadline)
+    self:scout(STRIP, deadline)
+    self:contrast(0)
+    local list = self:episodes_of(1)
+    local other = #self.tracks == 1 and list[place_of(self, list) + 1]
+    if other then self:beside(other.start, 0) end
+    self.note = nil
+    self:look_ahead(deadline)
+    self:seek(#self.slots)
+  end
+
   ---Plays episodes ahead while nothing else is to be done.
   function Viewer:look_for_failures(clock, deadline)
     if self.at == 0 or self:source().live then return end
