@@ -2,8 +2,8 @@
 
     python -m mneme.from_sb3 agent.zip run=runs/theirs env=tmaze env.corridor=4
 
-Its two LSTMs, of the policy and of the value, become one of both sizes side by side, whose weights between them are 0.  eval, view, where and every
-other command take the run; FILE.lua beside it goes on training.  Statistics of VecNormalize are in a file of their own, which is not read.
+Its two LSTMs, of the policy and of the value, become one of both sizes, whose weights between them are 0.  eval, view, where and every
+other command take the run; FILE.lua next to it goes on training.  Statistics of VecNormalize are in a file of their own, which is not read.
 """
 import collections
 import io
@@ -157,7 +157,7 @@ return mn.learner(cfg, env, agent):train()
 def convert(path, run, env, **options):
     """Make the run folder `run` of RecurrentPPO's file, whose agent acts in Mneme's environment `env` with these settings.
 
-    Writes FILE.lua and FILE.safetensors beside the run, and trains once with lr=0, which leaves the parameters as they are.  Raises ValueError for a
+    Writes FILE.lua and FILE.safetensors next to the run, and trains once with lr=0, which leaves the parameters as they are.  Raises ValueError for a
     policy that is not known here, with its reason.  Returns the run's path.
     """
     run, path = Path(run), Path(path)
