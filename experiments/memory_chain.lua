@@ -1,24 +1,26 @@
 -- How long a chain does learning at every step span?   mneme sweep experiments/memory_chain.lua quick=1
 -- One environment, no rollout: stream AC(lambda) learns from each step once.  With credit=trace a gradient spans that step alone, with credit=exact
 -- all steps of the episode.  A bit is shown at first and asked for at the end; nothing in between can be done wrong.
+-- "That keeps": its gates begin by keeping as long as the chain is (core.remember=chrono); minGRU's published ones begin with a half-life of one step.
 local mn = require "mneme"
 
-local function memory(core, credit, sizes)
+local function memory(core, credit, sizes, about)
   local set = { core = core, credit = credit }
   for key, value in pairs(sizes) do set["core." .. key] = value end
-  return { label = core .. ", " .. credit, set = set }
+  return { label = ("%s%s, %s"):format(core, about or "", credit), set = set }
 end
 
 local published, vector = { d_model = 32 }, { d_model = 32, remember = "chrono" }
 local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, remember = "chrono" }
-local memories = { memory("rtu", "exact", published), memory("rtu", "trace", published), memory("mingru", "exact", vector),
-  memory("mingru", "trace", vector), memory("agalite", "exact", layer), memory("agalite", "trace", layer), memory("gru", "trace", published) }
+local memories = { memory("rtu", "exact", published), memory("rtu", "trace", published), memory("mingru", "exact", vector, " that keeps"),
+  memory("mingru", "trace", vector, " that keeps"), memory("mingru", "exact", published), memory("mingru", "trace", published),
+  memory("agalite", "exact", layer), memory("gru", "trace", published) }
 
-local function solves(core)
-  return { id = "128-" .. core, source = "Elelimy et al. 2026, arXiv 2605.24709 (rtu); ours (the others)",
-    text = ("At 128 steps, %s with exact credit lets more seeds learn than with gradients of one step."):format(core),
+local function solves(length, core)
+  return { id = length .. "-" .. core:gsub("%s", "-"), source = core == "rtu" and "Elelimy et al. 2026, arXiv 2605.24709" or "ours",
+    text = ("At %d steps, %s with exact credit lets more seeds learn than with gradients of one step."):format(length, core),
     test = { "solves", metric = "score", above = 0.97, fresh = 0.9, a = { memory = core .. ", exact" }, b = { memory = core .. ", trace" },
-      where = { length = "128" } } }
+      where = { length = tostring(length) } } }
 end
 
 local lengths = {}
@@ -37,5 +39,5 @@ return mn.study {
     { "solved", y = "score", by = "memory", where = { length = "128" }, title = "seeds that have solved a chain of 128, against steps" },
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two bits, even odds" } },
-  claims = { solves "rtu", solves "mingru", solves "agalite" },
+  claims = { solves(128, "rtu"), solves(128, "mingru that keeps"), solves(32, "mingru") },
 }
