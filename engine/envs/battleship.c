@@ -61,7 +61,8 @@ MN_FN void step(battleship *m, mn_io *io) {
   m->last = (int16_t)io->action;
   io->reward = m->hit ? 1 / (float)CELLS : -1 / (float)(all - CELLS);
   io->terminated = m->hits == CELLS;
-  io->score = (float)m->hits / CELLS;
+  const float lost = (float)(m->shots - m->hits) / (float)(all - CELLS), got = (float)m->hits / CELLS;
+  io->score = got > lost - 1 ? 0.5f + 0.5f * (got - lost) : 0;
   observe(m, io);
 }
 

@@ -28,11 +28,14 @@ function study_about.count(spec, size)
   return points * seeds, points, seeds
 end
 
----The processor time of a study's runs, from those that are stored with the program; nil: none are.
----@param runs integer how many there are now
----@return number? seconds
----@return string? basis
-function study_about.time(name, size, runs)
+-- Steps of a run of that size; nil: the study does not say.
+local function steps_of(spec, size)
+  local settings = spec.settings or {}
+  return tonumber((settings[size] or {}).steps or settings.steps)
+end
+
+-- The processor time of runs from those that are stored of that size; nil: none are.
+local function stored_time(name, size, runs)
   local file = ("docs/results/%s%s.jsonl"):format(name, size ~= "" and "_" .. size or "")
   local path = registry.root .. file
   if not files.is_file(path) then return nil end
@@ -45,8 +48,24 @@ function study_about.time(name, size, runs)
   return seconds / n * runs, ("as %d stored runs took%s (%s)"):format(n, processor and " on an " .. processor or "", file)
 end
 
-local function time_text(name, size, runs)
-  local seconds, basis = study_about.time(name, size, runs)
+---The processor time of a study's runs, from those that are stored with the program: of this size, else of another by their steps; nil: none are.
+---@param runs integer how many there are now
+---@return number? seconds
+---@return string? basis
+function study_about.time(spec, name, size, runs)
+  local seconds, basis = stored_time(name, size, runs)
+  if seconds then return seconds, basis end
+  for _, other in ipairs { "quick", "full", "" } do
+    local steps, theirs = steps_of(spec, size), steps_of(spec, other)
+    seconds, basis = stored_time(name, other, runs)
+    if seconds and steps and theirs then
+      return seconds * steps / theirs, ("%s, of %s steps in place of %s"):format(basis, format.short(theirs), format.short(steps))
+    end
+  end
+end
+
+local function time_text(spec, name, size, runs)
+  local seconds, basis = study_about.time(spec, name, size, runs)
   if not seconds then return nil end
   return ("about %s of processor time"):format(format.short(seconds, "s")), basis
 end
@@ -68,7 +87,7 @@ function study_about.rows(spec, name, typed)
   end
   for _, size in ipairs(sizes_of(spec)) do
     local runs, points, seeds = study_about.count(spec, size)
-    local time, basis = time_text(name, size, runs)
+    local time, basis = time_text(spec, name, size, runs)
     local long = time and time .. ", " .. basis or "no stored times: mneme sweep measures a few runs and says how long, before it starts"
     rows[#rows + 1] = { "runs" .. (size ~= "" and ", " .. size .. "=1" or ""), ("%d: %d point%s x %d seed%s; %s"):format(runs, points,
       points == 1 and "" or "s", seeds, seeds == 1 and "" or "s", long) }
@@ -91,7 +110,7 @@ end
 function study_about.one_of(spec, name, size, typed)
   local runs, points, seeds = study_about.count(spec, size or "")
   if runs < 2 then return nil end
-  local time = time_text(name, size or "", runs)
+  local time = time_text(spec, name, size or "", runs)
   return ("this is one point of %d, with one seed of %d; all %d runs%s: mneme sweep %s%s"):format(points, seeds, runs,
     time and ", " .. time or "", typed, size and " " .. size .. "=1" or "")
 end
