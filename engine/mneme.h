@@ -175,8 +175,9 @@ mn_canvas  *mn_vec_see(mn_vec *v, const void *obs); /* one observation, likewise
 
 typedef struct mn_reference {    /* mean scores 0..1 that a result is compared with; NaN: not known */
   double chance;                 /* of uniformly random actions */
-  double memoryless;             /* of the best policy that knows the present observation alone */
-  double best;                   /* of the best policy that remembers all observations */
+  double memoryless;             /* of the best policy that knows the present observation alone (and the last action, where it needs it); by rule,
+                                  * or of the best that is known */
+  double best;                   /* of the best policy that remembers all observations; likewise */
   double best_return;            /* the mean return of perfect play */
   double episodes;               /* chance was measured over that many; 0: by rule, as the others are */
 } mn_reference;

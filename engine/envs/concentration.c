@@ -157,12 +157,17 @@ static inline void see(const mn_io *io, mn_canvas *c) {
   }
 }
 
-/* Of random actions, by decks: with thirteen ranks none of them scored. */
+/* Of random actions, by decks: with thirteen ranks none of them scored.  Without memory, any card that lies face down is as good as another; who
+** remembers all takes a pair that is known, else a card that was never seen: over 20,000 and 5,000 games of each level. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double of_colors[] = { 0.00114, 0.000135, 0.000003, 0.000002 };
+  const double no_memory[] = { 0.4520, 0.4678, 0 }, all[] = { 0.8136, 0.8130, 0.6978 };
   (void)shared;
   out->chance = kinds_of(param) == CARDS_COLORS ? of_colors[cards_of(param) / CARDS_DECK - 1] : 0;
   out->episodes = 10000;
+  if (param[DECKS] != 0 || param[CARDS] != 0) return;
+  out->memoryless = no_memory[(int)param[LEVEL]];
+  out->best = all[(int)param[LEVEL]];
 }
 
 MN_ENV(concentration, .rules = "Turn over two cards at each turn: a pair stays open and pays, two that differ are turned back and cost, "

@@ -125,11 +125,14 @@ static inline bool valid(const multiarmed_bandit *m, const mn_io *io) {
 }
 
 /* Chances are uniform; the highest of n is n / (n + 1) on average: who knew them from the start would get that. */
+/* Without memory: stay after a win, else the next arm; over 20,000 games.  With one: the arm of the largest mean + 0.7 deviation * sqrt(log(1 + steps
+** left / pulls)) of its Beta distribution, over 8,000 games, +- 0.001; nothing better is known of either. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  const double n = arms_of(param);
+  const double stay[] = { 0.7373, 0.7769, 0.7975 }, index[] = { 0.8613, 0.9115, 0.9287 };
   (void)shared;
   out->chance = 0.5;
-  out->best = n / (n + 1);
+  out->memoryless = stay[(int)param[LEVEL]];
+  out->best = index[(int)param[LEVEL]];
   out->best_return = 2 * out->best - 1;
 }
 
@@ -137,7 +140,7 @@ MN_ENV(multiarmed_bandit, .rules = "Each arm pays with a chance of its own, new 
                                    "gives as much as one that does not costs.", .see = see, .reference = reference,
        .version = 0, .doc = "find the arm that pays best, and pull it: how often did each pay? (POPGym)",
        .about = "level     easy 10 arms, 200 steps    medium 20, 400    hard 30, 600\n"
-                "score     the share of pulls that paid; best is who knows the chances from the start, which no memory reaches\n"
+                "score     the share of pulls that paid; who knows the chances from the start gets n / (n + 1) of n arms, which no memory reaches\n"
                 "The observation says whether it paid, not which arm: an agent needs previous=action.",
        .params = "level=easy|medium|hard", .actions = "", .settable = "best=0[0..29]",
        .to_know = "best=class pulls=number wins=number", .observes = "paid", .needs = "action",

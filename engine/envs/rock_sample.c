@@ -5,6 +5,7 @@
 ** the exit, for 10.
 ** Observation: ones at the row and the column; 1 (good) or -1 (bad) at the rock that was just checked. */
 #include "env.h"
+#include "worlds/bits.h"
 #include <math.h>
 
 enum { SIZE, ROCKS, LAYOUT };    /* parameters */
@@ -77,22 +78,12 @@ MN_FN void reset(rock_sample *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_FN int count_of(uint32_t bits) {
-  int n = 0;
-  for (; bits; bits &= bits - 1) n++;
-  return n;
-}
-
 MN_FN void step(rock_sample *m, mn_io *io) {
   const field *f = (const field *)io->shared;
   const int n = (int)io->param[SIZE], a = io->action;
   int pays = 0;
-  m->checked = 0;
-  m->told = 0;
-  if (a == NORTH) m->row = (uint8_t)(m->row - (m->row > 0));
-  if (a == SOUTH) m->row = (uint8_t)(m->row + (m->row < n - 1));
-  if (a == WEST) m->col = (uint8_t)(m->col - (m->col > 0));
-  if (a == EAST) m->col++;
+  m->row = (uint8_t)(m->row + ((a == SOUTH) & (m->row < n - 1)) - ((a == NORTH) & (m->row > 0)));
+  m->col = (uint8_t)(m->col + (a == EAST) - ((a == WEST) & (m->col > 0)));
   io->terminated = m->col == n - 1;
   if (io->terminated) pays = 1;
   if (a == SAMPLE) {
@@ -102,6 +93,7 @@ MN_FN void step(rock_sample *m, mn_io *io) {
       m->good = (uint16_t)(m->good & ~(1u << rock));
     }
   }
+  m->checked = m->told = 0;
   if (a >= CHECK) {
     const int rock = a - CHECK, down = f->row[rock] - m->row, right = f->col[rock] - m->col;
     const bool wrong = mn_unit(io->bits[0]) >= f->right[down * down + right * right];
@@ -110,7 +102,7 @@ MN_FN void step(rock_sample *m, mn_io *io) {
   }
   m->got = (int16_t)(m->got + pays);
   io->reward = (float)(10 * pays);
-  if (m->got > 0) io->score = (float)m->got / (float)(1 + count_of(m->drawn));
+  if (m->got > 0) io->score = (float)m->got / (float)(1 + mn_ones_in(m->drawn));
   observe(m, io);
 }
 
@@ -164,7 +156,7 @@ static inline int truth(const rock_sample *m, const mn_io *io, const char **name
   values[0] = m->row;
   values[1] = m->col;
   values[2] = m->good;
-  values[3] = (float)count_of((uint32_t)(m->drawn & ~m->good));
+  values[3] = (float)mn_ones_in((uint32_t)(m->drawn & ~m->good));
   values[4] = (float)m->checked - 1;
   for (int i = 0; i < MOST_ROCKS; i++) values[5 + i] = i < (int)io->param[ROCKS] ? (float)(m->good >> i & 1) : -1;
   return 5 + MOST_ROCKS;
@@ -173,7 +165,7 @@ static inline int truth(const rock_sample *m, const mn_io *io, const char **name
 static inline bool valid(const rock_sample *m, const mn_io *io) {
   const int n = (int)io->param[SIZE], rocks = (int)io->param[ROCKS];
   return m->row < n && m->col < n && !(m->drawn >> rocks) && !(m->good & ~m->drawn) && m->checked <= rocks && m->told <= (m->checked > 0) &&
-         m->got >= -1000 && m->got <= 1 + count_of(m->drawn);
+         m->got >= -1000 && m->got <= 1 + mn_ones_in(m->drawn);
 }
 
 /* row, col, goods.  Rocks that are made good count as drawn good. */
@@ -194,13 +186,16 @@ static inline void outcome(const rock_sample *m, uint8_t *reached) {
   reached[0] = m->good == 0;
 }
 
-/* A check next to nothing is certain: who walks to each rock, checks it there and samples the good ones gets all, within the time limit. */
+/* A check next to nothing is certain: who walks to each rock, checks it there and samples the good ones gets all, within the time limit.
+** That needs no memory: a round trip over all cells, on which each rock is checked where it lies; at the exit all rocks are checked one after
+** another, each by what the sensor just said of the one before, and it leaves where none seems good.  Over 20,000 episodes of each. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  const double chance[][3] = { { 5, 5, 0.2398 }, { 7, 8, 0.1455 }, { 11, 11, 0.1001 }, { 15, 15, 0.0671 } };
+  const double chance[][4] = { { 5, 5, 0.2398, 0.995 }, { 7, 8, 0.1455, 0.996 }, { 11, 11, 0.1001, 0.979 }, { 15, 15, 0.0671, 0.909 } };
   (void)shared;
   for (int i = 0; i < 4; i++)
     if (param[LAYOUT] == 0 && param[SIZE] == chance[i][0] && param[ROCKS] == chance[i][1]) {
       out->chance = chance[i][2];
+      out->memoryless = chance[i][3];
       out->episodes = 100000;
     }
   out->best = 1;

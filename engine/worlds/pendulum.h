@@ -161,11 +161,14 @@ static inline bool valid(const swing *p, const mn_io *io) {
 }
 
 /* Torques drawn at random; how well it can be held is not known exactly, since that depends on where it begins. */
+/* Without memory and speed: the best that a network without memory learned in 3M steps of PPO, over 10,000 episodes. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  const int limit = rule_of(param).limit;
+  const pendulum_rule rule = rule_of(param);
+  const int limit = rule.limit;
   (void)shared;
   out->chance = limit == 200 ? 0.6227 : limit == 150 ? 0.6224 : 0.6218;
   out->episodes = 100000;
+  if (!rule.speed && rule.noise == 0) out->memoryless = limit == 200 ? 0.679 : 0.678;
 }
 
 #define PENDULUM_SETTABLE "angle=0.0[-3.1415..3.1415] speed=0.0[-8..8]"
