@@ -168,7 +168,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
   (void)shared;
   out->chance = limit == 200 ? 0.6227 : limit == 150 ? 0.6224 : 0.6218;
   out->episodes = 100000;
-  if (!rule.speed && rule.noise == 0) out->memoryless = limit == 200 ? 0.679 : 0.678;
+  if (!rule.speed) out->memoryless = rule.noise == 0 ? 0.679 : rule.noise == 0.1f ? 0.653 : rule.noise == 0.2f ? 0.658 : 0.660;
 }
 
 #define PENDULUM_SETTABLE "angle=0.0[-3.1415..3.1415] speed=0.0[-8..8]"

@@ -25,6 +25,7 @@ local tiny = {
   gradient_blowup = "steps=3000",
   memory_capacity = "core=gru longest=3 copies=40",
   memory_maze_fps = "core=gru core.d_model=8 num_envs=1 num_steps=8 minibatches=1 hidden=8 seconds=0.1",
+  popgym = acting:gsub("core.*num_envs", "num_envs"),
   params_memory_ops = "core=galite", probe = "core=gru corridor=8 steps=2048 episodes=64 last=4", state_growth = "core=gtrxl longest=128",
   table1_complexity = "core=gtrxl context=256", xformers_scaling = "attention=softmax length=256",
 }

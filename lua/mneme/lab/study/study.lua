@@ -178,9 +178,9 @@ function study.new(spec)
     -- A mere name says nothing about sizes: the script whose runs these are does.
     if own[2] or not spec.of then config.note_own_core(own) end
   end
-  local survey, name = config.survey, (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
-  local typed = script.is_experiment(name) and name or config.script
-  config.study_rows = config.study_rows or config.arguments and function() return study_about.rows(spec, name, typed) end
+  local survey, called = config.survey, (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
+  local typed = script.is_experiment(called) and called or config.script
+  config.study_rows = config.study_rows or config.arguments and function() return study_about.rows(spec, called, typed) end
   if survey and not survey.one then
     survey.spec, survey.where, survey.size = spec, errors.position(), size_of(config.arguments)
     local all, own = other_words(spec, config.arguments)
@@ -190,7 +190,7 @@ function study.new(spec)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
-    local line = not told and study_about.one_of(spec, name, size_of(config.arguments), typed)
+    local line = not told and study_about.one_of(spec, called, size_of(config.arguments), typed)
     if line then terminal.note(line) end
     config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
   end

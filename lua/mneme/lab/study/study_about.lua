@@ -29,10 +29,7 @@ function study_about.count(spec, size)
 end
 
 -- Steps of a run of that size; nil: the study does not say.
-local function steps_of(spec, size)
-  local settings = spec.settings or {}
-  return tonumber((settings[size] or {}).steps or settings.steps)
-end
+local function steps_of(settings, size) return tonumber((settings[size] or {}).steps or settings.steps) end
 
 -- The processor time of runs from those that are stored of that size; nil: none are.
 local function stored_time(name, size, runs)
@@ -56,7 +53,7 @@ function study_about.time(spec, name, size, runs)
   local seconds, basis = stored_time(name, size, runs)
   if seconds then return seconds, basis end
   for _, other in ipairs { "quick", "full", "" } do
-    local steps, theirs = steps_of(spec, size), steps_of(spec, other)
+    local steps, theirs = steps_of(spec.settings or {}, size), steps_of(spec.settings or {}, other)
     seconds, basis = stored_time(name, other, runs)
     if seconds and steps and theirs then
       return seconds * steps / theirs, ("%s, of %s steps in place of %s"):format(basis, format.short(theirs), format.short(steps))
