@@ -197,9 +197,14 @@ pages: all      ## HTML reports of docs/results, into build/pages
 	@for f in docs/results/*.jsonl; do n=$(B)/pages/$$(basename $$f .jsonl); \
 	  $(B)/mneme report $$f out=$$n.html figures=$$n/figures > $(B)/pages/log || exit 1; echo $$n.html; done
 
-golden: all     ## save the pictures of all scenes, with which tests/view/test_golden.lua compares
+golden: all     ## save the pictures of all scenes; with PYTHON=~/diagnostics/bin/python, compare 5,000 steps of each diagnostic's original, too
 	@mkdir -p tests/golden
 	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/view/test_golden.lua
+ifeq ($(origin PYTHON),command line)
+	@mkdir -p $(B)/originals
+	@$(PYTHON) tests/reference/diagnostics.py to=$(B)/originals steps=5000
+	@DIAGNOSTICS=$(abspath $(B))/originals MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua tests/envs/test_diagnostics.lua
+endif
 
 # Recorded into $(B)/, then replayed: all of the state, the observation, the reward and the end of each step.
 PYTHON := python3

@@ -1,5 +1,5 @@
 -- test_diagnostics.lua -- the field's diagnostics of memory against what tests/reference/diagnostics.py recorded of the originals: every observation,
--- reward and end, with the same random words.  DIAGNOSTICS=FOLDER compares longer recordings (make golden keeps none of them).
+-- reward and end, with the same random words.  make golden PYTHON=... compares longer recordings.
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local json = require "mneme.base.json"

@@ -4,7 +4,7 @@
     python3 -m venv ~/diagnostics && ~/diagnostics/bin/pip install numpy minigrid memory-gym dm_env && ~/diagnostics/bin/pip install --no-deps bsuite
     ~/diagnostics/bin/python tests/reference/diagnostics.py [NAME ...] [to=tests/fixtures/envs] [steps=400]
 
-One file for each NAME, of more steps to compare more (DIAGNOSTICS=FOLDER for the test), diagnostics_NAME.safetensors: for each
+One file for each NAME, of more steps to compare more (make golden PYTHON=~/diagnostics/bin/python compares 5,000), diagnostics_NAME.safetensors: for each
 case, whose settings are in the metadata, actions, observations, rewards and ends.
 Episodes begin as ours do with seed 5, copy 0: the random words of our counters are put into the originals.
 memory_chain: bsuite's.  minigrid_memory: Minigrid's.  tmaze (Ni et al. 2023) and rock_sample cannot be installed: they are written down here, from their
@@ -102,7 +102,7 @@ class RockSample:
         w = words(step)
         cell = below(w[0], self.n * (self.n - 1))
         self.at = [cell // (self.n - 1), cell % (self.n - 1)]
-        self.good = [w[1] >> (32 - self.k) >> i & 1 for i in range(self.k)]
+        self.good, self.left = [w[1] >> (32 - self.k) >> i & 1 for i in range(self.k)], 1000
         return self.observe()
 
     def observe(self, rock=None, good=None):
@@ -113,6 +113,11 @@ class RockSample:
         return seen
 
     def step(self, action, step):
+        seen, reward, over = self.act(action, step)
+        self.left -= 1
+        return seen, reward, over or self.left == 0
+
+    def act(self, action, step):
         if action < 4:
             axis, by = ((0, -1), (1, 1), (0, 1), (1, -1))[action]
             self.at[axis] = min(max(self.at[axis] + by, 0), self.n - 1)
