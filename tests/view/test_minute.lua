@@ -1,13 +1,17 @@
--- test_minute.lua -- the walk from "it failed" to "this head lost the cue" with real clicks: the program in a window under Xvfb, xdotool,
--- and next to it the same viewer without a window, which says where things are and what the window has to show after each step.
+-- test_minute.lua -- the walk from "it failed" to "this head lost the cue" with real clicks: the program in a window under Xvfb, xdotool, and in
+-- Chromium; and next to it the same viewer without a window, which says where things are and what the window has to show after each step.
 -- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME makes a film of the walk, at the pace of a person, from that viewer: no window, so that
 -- a busy machine makes the same film; with 64 colours by ffmpeg's palettegen and paletteuse it is half as large.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local t = require "tests.harness"
+local chromium = require "tests.support.chromium"
+local episode_data = require "mneme.insight.view.episode_data"
+local http = require "tests.support.http"
 local keyboard = require "mneme.insight.view.action_keys"
 local xvfb = require "tests.support.xvfb"
 local files = require "mneme.base.files"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
@@ -86,15 +90,15 @@ local function film_of(twin)
 end
 
 -- Both at once: what is done to the window is done to its twin, and then both show the same.  A film has no window.
-local function walk_of(screen, at, twin, film)
+local function walk_of(screen, twin, film)
   local walk = {}
   function walk.alike(what)
     twin.settle()
-    if screen then xvfb.wait("the window to show " .. what, function() return likeness(twin.picture, screen:picture(at)) > 0.995 end) end
+    if screen then xvfb.wait("the window to show " .. what, function() return screen:shows(twin) end) end
     film.add(2.5)
   end
   local function move(x, y)
-    if screen then screen:xdotool(("mousemove %d %d"):format(at.x + x, at.y + y)) end
+    if screen then screen:move(x, y) end
     local from = film.at
     for i = record and 1 or 6, 6 do
       film.at = { from[1] + (x - from[1]) * i / 6, from[2] + (y - from[2]) * i / 6 }
@@ -110,7 +114,7 @@ local function walk_of(screen, at, twin, film)
     x, y = math.floor(x), math.floor(y)
     move(x, y)
     film.add(0.3)
-    if screen then screen:click(at, x, y, button) end
+    if screen then screen:click(x, y, button) end
     twin.v:pointer("press", x, y, button or 1, twin.clock, twin.paint)
     twin.v:pointer("release", x, y, button or 1, twin.clock, twin.paint)
     walk.alike(what)
@@ -136,32 +140,103 @@ local function walk_of(screen, at, twin, film)
   return walk
 end
 
-t.test("a minute: a failure, where its cue was lost, the cell's counterfactual and its effect, another checkpoint, a video (Xvfb)", function()
-  local screen, missing
-  if not record then screen, missing = xvfb.start(W, H) end
+-- ---- where the program is shown ----
+
+local function start(words)
+  os.remove(folder .. "/status")
+  os.execute(("cd '%s' && { %s view %s > said 2>&1 & echo $! > pid; wait $!; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
+end
+
+-- A window under Xvfb, with a person in front of it.
+local InWindow = {}
+InWindow.__index = InWindow
+
+local function in_window(words)
+  local screen = assert(xvfb.start(W, H))
+  local self = setmetatable({ screen = screen }, InWindow)
+  start(words)
+  self.at = screen:window "Mneme"
+  t.eq(self.at.w, W) t.eq(self.at.h, H)
+  return self
+end
+
+function InWindow:shows(twin) return likeness(twin.picture, self.screen:picture(self.at)) > 0.995 end
+function InWindow:move(x, y) self.screen:xdotool(("mousemove %d %d"):format(self.at.x + x, self.at.y + y)) end
+function InWindow:click(x, y, button) self.screen:click(self.at, x, y, button) end
+function InWindow:keys(name) self.screen:keys(name) end
+function InWindow:close() self.screen:close(self.at) end
+function InWindow:stop() self.screen:stop() end
+
+-- A page of Chromium.
+local InBrowser = {}
+InBrowser.__index = InBrowser
+
+local function in_browser(words)
+  start { "web=1", unpack(words) }
+  local port, token = xvfb.wait("a link", function()
+    return files.is_file(folder .. "/said") and files.read(folder .. "/said"):match "http://localhost:%d+/%?token=%x+\n"
+  end):match ":(%d+)/%?token=(%x+)"
+  return setmetatable({ port = tonumber(port), token = token,
+    page = chromium.open(("http://localhost:%s/?token=%s"):format(port, token), { width = W, height = H }) }, InBrowser)
+end
+
+-- The shapes are the same, every one.
+function InBrowser:shows(twin)
+  local fd = http.send(self.port, http.text("GET", "/page?after=0", { Host = "localhost", ["X-Token"] = self.token }))
+  return select(2, http.answer(fd)) == episode_data.page(viewer_rig.painter, { title = twin.v.title .. " - Mneme" })
+end
+
+function InBrowser:move(x, y) self.page:pointer(x, y) end
+function InBrowser:click(x, y) self.page:pointer(x, y, true) end
+local names = { space = " ", bracketright = "]" }
+function InBrowser:keys(name) self.page:press(names[name] or name) end
+function InBrowser.close() os.execute(("kill $(cat '%s/pid')"):format(folder)) end
+function InBrowser:stop()
+  os.execute(("test -e '%s/status' || kill -9 $(cat '%s/pid')"):format(folder, folder))
+  self.page:close()
+  chromium.stop()
+end
+
+-- What is missing for it, if anything is.
+function InWindow.lacks()
+  for _, program in ipairs { "Xvfb", "xdotool" } do if not shell.has(program) then return program .. " is not installed" end end
+end
+function InBrowser.lacks()
+  if not chromium.program() then return "no Chromium is installed (apt-get install chromium)" end
+  if not pcall(function() return scene.library().mn_web_new end) then return "this build has no server (apt-get install libmicrohttpd-dev, then make)" end
+end
+
+-- ---- the walk ----
+
+local trained
+local function run_to_show()
+  if trained or recorded_run then return trained or recorded_run end
+  local said, status = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=60000 stop_score=0.8 num_steps=64 "
+    .. "checkpoint_every=20000 keep_checkpoints=9 threads=1 where=0 run=there")
+  t.eq(status, 0, said)
+  trained = folder .. "/there"
+  return trained
+end
+
+for kind, place in pairs { Xvfb = { in_window, InWindow }, Chromium = { in_browser, InBrowser } } do
+t.test("a minute: a failure, where its cue was lost, the cell's counterfactual and its effect, another checkpoint, a video (" .. kind .. ")", function()
+  if record and kind ~= "Xvfb" then t.skip "the film is made once" end
+  local missing = not record and place[2].lacks()
   if missing then t.skip(missing) end
-  local run = recorded_run
-  if not run then
-    local said, status = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=60000 stop_score=0.8 num_steps=64 "
-      .. "checkpoint_every=20000 keep_checkpoints=9 threads=1 where=0 run=there")
-    t.eq(status, 0, said)
-    run = folder .. "/there"
-  end
+  local run, screen = run_to_show(), nil
   local list = require("mneme.runs.folder").load(run).checkpoints
   local begin = list[math.max(1, #list - 1)].step
   local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H), SCALE > 1 and "scale=" .. SCALE or nil }
   local ok, why = xpcall(function()
     local twin = twin_of(words)
     twin.settle()
-    local film, at = film_of(twin), nil
-    if screen then
-      os.execute(("cd '%s' && { %s view %s > said 2>&1; echo $? > status; } &"):format(folder, shell.program, table.concat(words, " ")))
-      at = screen:window "Mneme"
-      t.eq(at.w, W) t.eq(at.h, H)
+    local film = film_of(twin)
+    if not record then
+      screen = place[1](words)
       screen:keys "space"
       screen:keys "Home"
     end
-    local walk = walk_of(screen, at, twin, film)
+    local walk = walk_of(screen, twin, film)
     twin.v:key(260, twin.clock, twin.paint)
     walk.hover(600, 10, "its first page, with the strip")
 
@@ -225,12 +300,13 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
     os.execute "sleep 0.3"
     screen:keys "v"
     xvfb.wait("the video", function() return (shell.run(folder, "ls mneme-*.mp4 mneme-*.gif 2>/dev/null") or ""):find "mneme" end)
-    screen:close(at)
+    screen:close()
     xvfb.wait("the program to end", function() return files.is_file(folder .. "/status") end)
     t.eq(files.read(folder .. "/status"), "0\n")
   end, function(e) return debug.traceback(tostring(e)) end)
   if screen then screen:stop() end
   if not ok then error(tostring(why) .. "\nthe program said: " .. (files.is_file(folder .. "/said") and files.read(folder .. "/said") or ""), 0) end
 end)
+end
 
 os.execute("rm -rf '" .. folder .. "'")

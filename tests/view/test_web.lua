@@ -94,6 +94,13 @@ local function start(words)
   return program
 end
 
+-- Seconds of the processor that a process has used.
+local function used(pid)
+  local list = {}
+  for word in shell.run(folder, ("cat /proc/%d/stat"):format(pid)):match "%) (.*)":gmatch "%S+" do list[#list + 1] = tonumber(word) or 0 end
+  return (list[12] + list[13]) / 100
+end
+
 local function kill(program, signal)
   os.execute(("kill -%s %d"):format(signal, program.pid))
   shell.wait("the program to end", function() return os.execute(("kill -0 %d 2>/dev/null"):format(program.pid)) ~= 0 end)
@@ -157,10 +164,10 @@ test("keys, clicks and the pointer, a second browser, names without effect, and 
     page:call "Page.bringToFront"
     says(page, "\nepisode 0, 3 of %d+\n")
     t.eq(page:value "mneme.canvas.width", 900, "one size for all: that of the browser that came last")
-    shell.wait("the end of the maps: what is paused and complete is not sent again", function()
-      local pages = page:value "mneme.pages"
-      os.execute "sleep 1"
-      return page:value "mneme.pages" == pages
+    shell.wait("the end of the maps: what is paused and complete takes no processor time, and is not sent again", function()
+      local pages, before = page:value "mneme.pages", used(program.pid)
+      os.execute "sleep 2"
+      return page:value "mneme.pages" == pages and used(program.pid) - before < 0.05
     end)
     page.session = second
     page:close()

@@ -52,10 +52,9 @@ function Surface:scale() return self.fine end
 function Surface:ready() return self.lib.mn_web_readers(self.server) > 0 end
 
 function Surface:wait(seconds, client, worked)
-  local rests = client.playing == false and not worked
-  if self.lib.mn_web_readers(self.server) < 0 then seconds, rests = ALONE, true
-  elseif rests and not client.dirty then seconds = PAUSED end
-  self.lib.mn_web_wait(self.server, seconds, rests)
+  local alone, rests = self.lib.mn_web_readers(self.server) < 0, client.playing == false and not worked
+  if alone then seconds = ALONE elseif rests then seconds = PAUSED end
+  self.lib.mn_web_wait(self.server, seconds, alone or rests and client.dirty and true or false)      -- who comes to an unfinished page wakes it
 end
 
 function Surface:show(painter, client)
