@@ -208,6 +208,7 @@ local function kinds()
   add("own_core", tmaze, { own_core("leaky", "next = next / (1 + next:square():mean(-1, true))"), d_model = 5 })
   add("deep", tmaze, step_rig.small("agalite", { n_layers = 2, flow = "residual" }))
   add("flow", tmaze, step_rig.small("rmt", { n_layers = 2, flow = "postnorm" }))
+  add("logarithms", tmaze, step_rig.small("mingru", { space = "log" }))
   add("rotated", tmaze, step_rig.small("retnet", { n_layers = 2 }))
   return list
 end

@@ -51,15 +51,21 @@ function lowering.lstm(x)
 end
 
 -- h = a h + x; x and a [T,B,...], a also without [T,B].
-local function scan(product)
+local function scan(product, sum, none)
   return function(x)
     local now, a = row(x.x), x.a
     if #a.shape == #x.x.shape then a = row(a) end
-    local h = x.h and product(a, carried(x, x.h)) + now or now
+    local kept = x.h and product(a, carried(x, x.h, none))
+    local h = kept and (sum and sum(kept, now) or kept + now) or now
     return rows(h), h
   end
 end
 lowering.gated_scan = scan(function(a, h) return a * h end)
+-- The same of logarithms: of nothing it is -infinity, for which FAR stands.
+lowering.log_scan = scan(function(a, h) return a + h:maximum(FAR) end, function(kept, now)
+  local top = kept:maximum(now):detach()
+  return ((kept - top):exp() + (now - top):exp()):log() + top
+end, FAR)
 lowering.complex_scan = scan(function(a, h)
   local D = h.shape[#h.shape] / 2
   local function halves(t) return t:slice(-1, 0, D), t:slice(-1, D, 2 * D) end
