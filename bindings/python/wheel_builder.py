@@ -25,7 +25,7 @@ Summary: Mneme's memory environments as Gymnasium environments
 License: MIT
 Requires-Python: >=3.9
 Requires-Dist: numpy
-Requires-Dist: gymnasium>=1.0
+Requires-Dist: gymnasium>=1.1
 """
 
 

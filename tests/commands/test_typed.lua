@@ -34,7 +34,7 @@ local typed = {
   { "eval runs/demo episode=100", "write episodes=N" }, { "intervene runs/demo erase=all at=1 episode=3", "write episodes=N" },
   { "eval runs/demo episods=100", "did you mean 'episodes' %(" },
   { "view runs/nothere", "runs/nothere: there is no such run" }, { "run " .. dir .. "/runs", "is a folder, expected a script" },
-  { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua", "did you mean mneme check core=ungated.lua%?" },
+  { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua script.lua", "mneme check ungated.lua checks it alone" },
   { "run demo steps=-5", "^mneme: steps=%-5: expected at least 1\n" }, { "sweep demo core=gru,xyz", "unknown value of axis core: 'xyz'" },
   { "run demo clip_coef=-1 learner=ppo", "^mneme: clip_coef=%-1: expected at least 0 %(clip_coef is called clip here%)" },
   { "run demo steps=64 --steps=128", "^mneme: steps is given twice: steps=64 and steps=128 %(write one of them%)" },

@@ -8,11 +8,16 @@ import weakref
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from . import engine
 from .engine import lib
+
+try:
+    from gymnasium.vector import AutoresetMode
+except ImportError:                               # before 1.1 a vector could not say that it resets in the same step
+    raise ImportError(f"mneme: gymnasium {gymnasium.__version__}, expected 1.1.0 or later: pip install 'gymnasium>=1.1'") from None
 
 _DTYPES = {engine.F32: np.float32, engine.I32: np.int32, engine.U8: np.uint8}
 

@@ -14,7 +14,7 @@ local options = {}
 ---@field name string
 ---@field doc string one line
 ---@field about string? more, in sentences; a line that begins with two blanks stays as it is
----@field arguments table[]? { field, shown, meaning, noun =, optional = true, several = true }: what is no key=value.  `shown` has capitals where
+---@field arguments table[]? { field, shown, meaning, noun =, optional = true, several = true, choices = words }: what is no key=value.  `shown` has capitals where
 ---  completion knows words: "RUN|FILE.mnt|SCENE"
 ---@field options Option[]? its own; those of every command that loads stored code besides, where `loads` is true
 ---@field others string? what another key=value is: "script", "core" or "env": of its script, of a core, of an environment; nil: a mistake
@@ -380,7 +380,7 @@ end
 -- ---- the commands of mneme, in the order of help ----
 
 local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "tune", "report", "compare",
-  "export", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
+  "export", "new", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
 local known = {}
 for _, name in ipairs(commands.names) do known[name] = true end
 

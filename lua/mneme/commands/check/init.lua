@@ -13,24 +13,27 @@ local json = require "mneme.base.json"
 local contract_rig = lazy "mneme.models.contract_rig"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
+local registry = lazy "mneme.base.registry"
 local rehearsal = lazy "mneme.envs.rehearsal"
 local safetensors = lazy "mneme.tensor.safetensors"
 local state_files = lazy "mneme.models.state_files"
+local sweep = lazy "mneme.lab.study.sweep"
 local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 local options = require "mneme.commands.options"
 
-local command = { name = "check", doc = "examine a run's folder, compare with another program's recorded values, or test your own core", loads = true,
+local command = { name = "check", doc = "examine a run's folder, test a file of your own, or compare with another program's recorded values", loads = true,
   others = "core", about = [[
 Of a run or study: no file altered, removed or added, each run the one that its study names, episodes replay, code and data as they were;
 status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
+Of FILE.lua: a core keeps the contract of core=, an environment that of env=; of a script or study, its settings, runs and claims can be read.
 Of FILE.safetensors: build what its metadata name, load its parameters, run forward and backward, and compare every value with the file's.
 The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group); the groups are output.*, final.* and
 grad.*.  Of a core that differs, the line says how far its worst tensor moves where the last bit of inputs, parameters and states changes: an
 error of that size is rounding, whatever the file's tolerance.  Where the file's float32_error, how far the program that made it is off in
 float32, is beyond its tolerance, up to 4 times that is ok, and the line says how many times it is.]],
-  arguments = { { "paths", "RUN|STUDY|FILE.safetensors", "what is checked", noun = "file", several = true, optional = true } },
+  arguments = { { "paths", "RUN|STUDY|FILE.lua|FILE.safetensors", "what is checked", noun = "file", several = true, optional = true } },
   options = {
     { "core", "the contract that every core keeps, one property a line, for a core of your own", type = "text", example = "mine.lua" },
     { "env", "do steps with random actions repeat, and go on alike after save and restore?  For an environment of Gymnasium or of your own",
@@ -222,6 +225,23 @@ local function check_env(name, given)
   return 0
 end
 
+-- A file of Lua: a script or study by the settings that it declares, a core or an environment by what it returns.
+local function check_lua(path, given)
+  if not files.is_file(path) then errors.usage(path .. ": there is no such file") end
+  local text = files.read(path)
+  if text:find "mn%.study%s*[%({]" or text:find "mn%.config%s*[%({]" then
+    if next(given) then errors.unknown("setting of check", next(given), options.names(command)) end
+    local plan = sweep.plan({ script = path }, {})
+    local study = text:find "mn%.study" and ("study of %d runs, with %d claims"):format(#plan.runs, #(plan.spec.claims or {}))
+    print(("ok        %s: a %s"):format(path, study or "script whose settings can be read"))
+    next_step.say { study and "sweep" or "run", path }
+    return 0
+  end
+  local own = registry.load(path)()
+  if type(own) == "function" or type(own) == "table" and own.step then return check_env(path, given) end
+  return check_core(path, given)
+end
+
 -- ---- folders of runs and studies ----
 
 -- Prints what was found; is it sound?
@@ -272,11 +292,12 @@ function command.run(o)
   if o.core then return check_core(o.core, o.core_settings) end
   if o.env then return check_env(o.env, o.core_settings) end
   if #words == 0 then errors.usage("check: which file?", "mneme check RUN, FILE.safetensors ..., core=FILE.lua or env=gym:ID") end
+  if #words == 1 and words[1]:find "%.lua$" then return check_lua(words[1], o.core_settings) end
   if next(o.core_settings) then errors.unknown("setting of check", next(o.core_settings), options.names(command)) end
   local status = 0
   for _, path in progress.each(words, "things") do
-    if path:find "%.lua$" then errors.usage(path .. " is Lua code, expected a run, a study or a .safetensors file",
-      "did you mean mneme check core=" .. path .. "?") end
+    if path:find "%.lua$" then errors.usage("check: several files, of which one is Lua code: " .. path,
+      "mneme check " .. path .. " checks it alone") end
     local folder = files.is_folder(path)
     local ok, result = xpcall(folder and check_folder or check, errors.handler, path)
     if not ok then
