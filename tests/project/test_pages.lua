@@ -24,6 +24,7 @@ for _, page in ipairs(pages) do
   local function add(path) written[path], named[path:match "([%w_]+)%.%w+$" or ""] = true, true end
   for path in text:gmatch "`([%w_./]+%.%w+)`[^\n]*:\n```" do add(path) end
   for path in text:gmatch "\nsed [^\n]* > ([%w_./]+)\n" do add(path) end
+  for name in text:gmatch "\nbuild/mneme new env ([%w_]+) like=" do add("engine/envs/" .. name .. ".c") end
 end
 
 t.test("docs: every file of the tree that a page names is there", function()

@@ -22,3 +22,19 @@ for what, of in pairs { ["exports are loaded by PyTorch"] = "torch", ["agents of
     if not python or left_out[of] then t.skip(why or left_out[of] .. " (MNEME_PYTHON names one that has it)") end
   end)
 end
+t.test("python: the oldest Gymnasium that the wheel asks for, too; an older one is named", function()
+  local oldest, none, version = require("tests.support.python")(true)
+  if not oldest then t.skip(none) end
+  local function sh(line)
+    return shell.run(root .. "bindings/python", ("MNEME_LIBRARY='%s/libmneme.so' MNEME_BUILD='%s' '%s' "):format(build, build, oldest) .. line)
+  end
+  t.ok(sh "-c 'import gymnasium; print(gymnasium.__version__)'":find(version, 1, true) == 1)
+  local text, rc = sh "-m pytest -q -p no:cacheprovider tests/test_envs.py"
+  t.ok(rc == 0 and tonumber(text:match "(%d+) passed" or 0) > 40, text)
+  text, rc = sh [[-c "
+import gymnasium, gymnasium.vector
+del gymnasium.vector.AutoresetMode
+gymnasium.__version__ = '1.0.0'
+import mneme"]]
+  t.ok(rc == 1 and text:find("ImportError: mneme: gymnasium 1.0.0, expected " .. version, 1, true), text)
+end)

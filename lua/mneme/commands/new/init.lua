@@ -114,7 +114,7 @@ function command.run(o)
   local known = files.read(here .. ("test_%s.lua"):format(o.kind))
   if a.folder ~= "" then files.make_folder(a.folder:sub(1, -2)) end
   files.write(file, { renamed(text, like, o) })
-  files.write(test, { (known:gsub("NAME", o.name):gsub("16, true", "16, " .. tostring(remembers))) })
+  files.write(test, { (known:gsub("NAME", o.name):gsub("test_" .. o.kind .. "%.lua", test):gsub("16, true", "16, " .. tostring(remembers))) })
   local try = { env = "run train env=" .. file, core = "run tmaze quick=1 core=" .. o.name, study = ("sweep %s quick=1"):format(file),
     script = ("run %s quick=1"):format(file) }
   print("wrote " .. file .. "\nwrote " .. test)

@@ -1,4 +1,4 @@
--- test_NAME.lua -- does the core NAME remember, and forget at a reset?   mneme run test_NAME.lua
+-- test_core.lua -- does the core NAME remember, and forget at a reset?   mneme run test_core.lua
 -- What every core keeps is checked by mneme check core=cores/NAME.lua.
 local mn = require "mneme"
 

@@ -1,4 +1,4 @@
--- test_NAME.lua -- does NAME.lua keep what it declares?   mneme run test_NAME.lua
+-- test_env.lua -- does NAME.lua keep what it declares?   mneme run test_env.lua
 local mn = require "mneme"
 
 local EPISODES = 400

@@ -1,4 +1,4 @@
--- test_NAME.lua -- does NAME.lua train, and twice the same?   mneme run test_NAME.lua
+-- test_script.lua -- does NAME.lua train, and twice the same?   mneme run test_script.lua
 local STEPS = 4096
 local program = '"$(readlink /proc/$PPID/exe)"'            -- the one that runs this test
 

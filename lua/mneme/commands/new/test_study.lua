@@ -1,4 +1,4 @@
--- test_NAME.lua -- can the claims of NAME.lua be judged, and does a run of it give what they measure?   mneme run test_NAME.lua
+-- test_study.lua -- can the claims of NAME.lua be judged, and does a run of it give what they measure?   mneme run test_study.lua
 local program = '"$(readlink /proc/$PPID/exe)"'            -- the one that runs this test
 
 -- What a command prints, where it succeeds.
