@@ -3,7 +3,8 @@
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
-local ops = require("mneme.tensor.tensor").ops
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
 
 -- Orthogonal, tall matrices longer.
 local function orthogonal(rows, cols) return nn.init.orthogonal(rows > cols and math.sqrt(rows / cols) or 1) end
@@ -25,18 +26,38 @@ local function time_mixing(cfg, n)
   local children = { { "k", k }, { "v", v }, { "r", r }, { "out", out } }
   local prefix = "layers." .. n .. "."
   local decays = { gate_start.decays("decay", p.decay, rwkv.keep_of, rwkv.decay_of) }
-  return nn.module({ decays = decays, leaves = leaves, named = named, children = children }, function(_, z, done, state, new, probe)
+  local function average(args, state)
+    args.decay, args.first, args.p, args.q, args.o = p.decay, p.first, state[prefix .. "p"], state[prefix .. "q"], state[prefix .. "o"]
+    return ops.wkv4(args)
+  end
+  -- One of the two sums as it is kept, over e^o: what scales it is the same of both, and no function of the parameters.
+  local function sum(name, kinds)
+    return { state = prefix .. name, count = d, kinds = kinds, last = function(u, done, h, state)
+      local key, value, decay = u[1], kinds[3] and u[2], u[#u]
+      local _, _, _, o = tensor.off_tape(average, { k = key, v = key, done = done }, state)
+      local x = (key - o):exp()
+      return select(2, ops.gated_scan { x = value and x * value or x, a = (-decay:exp()):exp(), done = done, h = h * (state[prefix .. "o"] - o):exp() })
+    end }
+  end
+  local of_k, of_v, of_decay = { weight = k.weight }, { weight = v.weight, input = 2 }, { bias = p.decay }
+  local sensitivities = { sum("p", { of_k, of_v, of_decay }), sum("q", { of_k, of_decay }) }
+  return nn.module({ decays = decays, leaves = leaves, named = named, children = children, sensitivities = sensitivities },
+    function(_, z, done, state, new, probe, _, sense)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "current")
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end
-    local key, value, gate = seen("k", k(mixed(p.mix_k))), seen("v", v(mixed(p.mix_v))), seen("r", r(mixed(p.mix_r)))
+    local read_k, read_v = mixed(p.mix_k), mixed(p.mix_v)
+    if sense then
+      sense(read_k)
+      sense(read_v, 2)
+    end
+    local key, value, gate = seen("k", k(read_k)), seen("v", v(read_v)), seen("r", r(mixed(p.mix_r)))
     if probe then
       local function constant(x) return (ops.reshape(x, { d0 = 1, d1 = d })) end
       probe(prefix .. "w", (ops.probe_constant { like = key, x = ops.wkv_decay { x = constant(p.decay) } }))
       probe(prefix .. "first", (ops.probe_constant { like = key, x = constant(p.first) }))
     end
     local y
-    y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = ops.wkv4 { k = key, v = value, decay = p.decay, first = p.first,
-      done = done, p = state[prefix .. "p"], q = state[prefix .. "q"], o = state[prefix .. "o"] }
+    y, new[prefix .. "p"], new[prefix .. "q"], new[prefix .. "o"] = average({ k = key, v = value, done = done }, state)
     return out(gate * seen("retrieved", y))
   end)
 end

@@ -11,11 +11,12 @@
 --   from     its first element, counted within an environment; 0 if absent
 --   count    N, how many
 --   parts    2 where N elements and the N after them turn into each other (blocks of two); 1 if absent
---   kinds    of rows that feed an element, each { weight = [O,D]?, bias = [O]?, row = function(i) or the row of element 0, and so on }
+--   kinds    of rows that feed an element, each { weight = [O,D]?, bias = [O]?, row = function(i) or the row of element 0, and so on,
+--            input = which of the layer's inputs they read; 1 if absent }
 --   last     function(u, done, h, state) -> its elements after the window, [B,N], a result for each part.  u: of each kind [T,B,N], what the row of an
 --            element gives at a step (weight x + bias; a bias alone); h [B,N], of each part its elements before: a list where there are
 --            two.  Elementwise in all of these.
--- Its forward takes a seventh argument, sense(n, x), and calls it with the input of each such layer.
+-- Its forward takes a seventh argument, sense(n, x, i), and calls it with the input of each such layer; i: which, of several.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -36,8 +37,8 @@ local function new_kind(group, kind, B)
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
   local list = {}
   for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
-  local made = { key = table.concat(list, ","), rows = rows, first = type(first) == "number" and first, weight = kind.weight, bias = kind.bias,
-    group = group, S = {}, next = {} }
+  local made = { key = table.concat(list, ","), rows = rows, input = kind.input or 1, first = type(first) == "number" and first,
+    weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
   for part = 1, group.parts or 1 do
     made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
@@ -87,10 +88,10 @@ local function of_rows(kind, x, made)
   return has[kind.key]
 end
 
--- A group's window: how its last elements depend on the first and on what each step gave.
-local function look_at(layer, x, done, state, made)
+-- A group's window: how its last elements depend on the first and on what each step gave.  inputs: of its layer.
+local function look_at(layer, inputs, done, state, made)
   local group, u, before = layer.group, {}, layer.before
-  for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, x, made) end
+  for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, inputs[kind.input], made) end
   local after = { group.last(u, done, group.parts and before or before[1], state) }
   for part, y in ipairs(after) do
     local wanted = { unpack(before) }
@@ -98,8 +99,8 @@ local function look_at(layer, x, done, state, made)
     local grads = gradients.grad(ops.sum(y), wanted, { retain = part < #after })
     local other = group.parts and 3 - part or nil
     for k, kind in ipairs(layer.kinds) do
-      ops.carry_sensitivity { S = kind.S[part], keep = grads[part], g = grads[#before + k], x = kind.weight and x, into = kind.next[part],
-        other = kind.S[other], across = grads[other] }
+      ops.carry_sensitivity { S = kind.S[part], keep = grads[part], g = grads[#before + k], x = kind.weight and inputs[kind.input],
+        into = kind.next[part], other = kind.S[other], across = grads[other] }
     end
   end
 end
@@ -109,7 +110,10 @@ local function record(self, x, done, state, more)
   local inputs = {}
   tensor.off_tape(function()
     local read = self.features and self.features(x, more) or x
-    self.core.forward(read, done, state, nil, nil, nil, function(n, e) inputs[n] = e end)
+    self.core.forward(read, done, state, nil, nil, nil, function(n, e, i)
+      inputs[n] = inputs[n] or {}
+      inputs[n][i or 1] = e
+    end)
   end)
   if self.core.config.reset == false then done = nil end
   for n, layers in ipairs(self.layers) do

@@ -116,17 +116,17 @@ rwkv.counts = { mix_rank = 1, decay_rank = 1, rate_rank = 1, value_rank = 1, gat
 
 ---Build a core from its layers.
 ---@param cfg table a complete configuration
----@param parts table { attn = function(cfg, n) -> module called as (z, done, state, new, probe, shared), ffn = likewise,
+---@param parts table { attn = function(cfg, n) -> module called as (z, done, state, new, probe, shared, sense), ffn = likewise,
 ---states = { name = axes } of one layer besides att_x and ffn_x, sizes, start, complexity, reads, lanes = { forward, backward }:
 ---what a step's remembering takes of the lanes, where that is more than the formula counts }
 function rwkv.build(cfg, parts)
   local d, eps = cfg.d_model, cfg.ln_eps
   local embed = nn.linear(cfg.d_in, d, { act = cfg.embed_act })
   local ln0, ln_out = nn.layer_norm(d, eps), nn.layer_norm(d, eps)
-  local layers, containers, states, decays = {}, {}, {}, {}
+  local layers, containers, states, decays, sensitivities = {}, {}, {}, {}, {}
   for n = 0, cfg.n_layers - 1 do
     local layer = { norm1 = nn.layer_norm(d, eps), attn = parts.attn(cfg, n), norm2 = nn.layer_norm(d, eps), ffn = parts.ffn(cfg, n) }
-    layers[n + 1], decays[n + 1] = layer, layer.attn.decays
+    layers[n + 1], decays[n + 1], sensitivities[n + 1] = layer, layer.attn.decays, layer.attn.sensitivities
     containers[n + 1] = { tostring(n), nn.container { { "attn", layer.attn }, { "norm1", layer.norm1 },
                                                       { "norm2", layer.norm2 }, { "ffn", layer.ffn } } }
     local prefix = "layers." .. n .. "."
@@ -138,18 +138,19 @@ function rwkv.build(cfg, parts)
   local module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } }
   return {
     module = module, d_out = d, states = states, sizes = sizes, start = parts.start, reads = parts.reads, decays = decays,
+    sensitivities = sensitivities[1] and sensitivities, no_sensitivities = parts.no_sensitivities,
     complexity = { step = parts.complexity },
     cost = parts.lanes and function()
       local weights = 0
       module:each(function(_, t) if #t:shape() > 1 then weights = weights + t:size() end end)
       return { products = 2 * weights, forward = 2 * parts.lanes[1], backward = 2 * parts.lanes[2] }
     end,
-    forward = function(x, done, state, probe)
+    forward = function(x, done, state, probe, _, _, sense)
       local e, new, shared = ln0(embed(x)), {}, {}
       done = cfg.reset and done or nil
       for n = 1, cfg.n_layers do
         local layer = layers[n]
-        e = e + layer.attn(layer.norm1(e), done, state, new, probe, shared)
+        e = e + layer.attn(layer.norm1(e), done, state, new, probe, shared, sense and function(...) sense(n, ...) end)
         e = e + layer.ffn(layer.norm2(e), done, state, new)
       end
       return ln_out(e), new
