@@ -318,6 +318,22 @@ for at in ("evil/source/__pycache__", "__pycache__"):
   t.ok(status == 0 and not files.is_file(here .. "/ran"), said)
 end)
 
+t.test("gym: a run whose FILE.py is gone is played from its copy; without that, too, check and eval name the file", function()
+  shell.run(here, "[ -f envs.py ] || cp keep.py envs.py; cp envs.py gone.py")
+  local function mneme(words) return shell.run(here, ("PYTHON='%s' '%s' %s"):format(python, shell.program, words)) end
+  local said, status = mneme(TRAIN:format(4, "ppo"):gsub("envs%.py", "gone.py") .. " steps=256 run=gone")
+  t.eq(status, 0, said)
+  shell.run(here, "rm gone.py")
+  said, status = mneme "check gone"
+  t.ok(status == 0 and said:find "note: gone.py is gone since the run began", said)
+  t.eq(select(2, mneme "eval gone episodes=2"), 0)
+  shell.run(here, "rm gone/source/gone.py")
+  said, status = mneme "check gone"
+  t.ok(status == 1 and said:find "DAMAGED.*source/gone.py: is not there", said)
+  said, status = mneme "eval gone episodes=2"
+  t.ok(status ~= 0 and said:find "source/gone.py is not there, and its run needs it", said)
+end)
+
 t.test("gym: an interrupted training saves, and leaves no process behind", function()
   shell.run(here, "cp keep.py envs.py")
   local said = shell.run(here, ("PYTHON='%s' setsid '%s' %s steps=100000000 run=cut & p=$!; "):format(python, shell.program, TRAIN:format(4, "ppo"))
