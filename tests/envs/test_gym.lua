@@ -320,7 +320,6 @@ end)
 
 t.test("gym: a run whose FILE.py is gone is played from its copy; without that, too, check and eval name the file", function()
   shell.run(here, "[ -f envs.py ] || cp keep.py envs.py; cp envs.py gone.py")
-  local function mneme(words) return shell.run(here, ("PYTHON='%s' '%s' %s"):format(python, shell.program, words)) end
   local said, status = mneme(TRAIN:format(4, "ppo"):gsub("envs%.py", "gone.py") .. " steps=256 run=gone")
   t.eq(status, 0, said)
   shell.run(here, "rm gone.py")
