@@ -60,7 +60,7 @@ local function following()
   set("sweep", experiments)
   set("report", experiments)
   set("play", envs)
-  set("view", registry.names "scenes")
+  set("view", registry.names "scenes", { "runs" })          -- a folder of runs
   set("list", catalogue.kinds, { "costs", "runs" })
   set("bench", registry.benchmarks())
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "commands", "man" }, envs)
