@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local contributions = require "mneme.insight.episodes.contributions"
+local cue_agent = require "tests.support.cue_agent"
 local frames = require "mneme.insight.episodes.frames"
 local files = require "mneme.base.files"
 local readings_in_words = require "mneme.insight.measure.readings_in_words"
@@ -12,7 +13,9 @@ local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
 local readings_of_frame = require "mneme.insight.measure.readings_of_frame"
+local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
+local viewer_rig = require "tests.support.viewer_rig"
 
 local EPISODES, READ, STRIP, SEED, APART = 96, 160, 12, 12345, 0.05
 
@@ -200,4 +203,27 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     t.ok(marks >= #of.rows, marks .. " marks of what is used")
   end) end
 end
+
+t.test("of two agents side by side each has the map of its own, and what stays when one is closed is of the other", function()
+  local function track()
+    local function open(given)
+      if given == "checkpoints" then return { 100 } end
+      local source = cue_agent.new(1, { seed = 5, seeded = true, episode = given.episode })
+      source.steps = 100
+      return source
+    end
+    return { source = open {}, open = open, scene = scene.load "where",
+      map = function() return causal_map.new(cue_agent.new(12), cue_agent.new(12), { seed = 7, every = 5 }) end }
+  end
+  local r = viewer_rig.new { track(), track() }
+  local first, second = r.v:causes_of(1), r.v:causes_of(2)
+  for _ = 1, 3000 do
+    r.v:tick(r.clock, math.huge)
+    r.paint()
+    if first.state and first.state.test and second.state and second.state.test then break end
+  end
+  t.ok(first ~= second and first.state.map ~= second.state.map)
+  r.v:close(2, r.clock)
+  t.ok(r.v.causes == second)
+end)
 learn_rig.clean()

@@ -41,7 +41,8 @@ return function(Viewer)
       reasons[e.outcome] = known
     end
     e.why = known and known.why
-    local told = self.causes and self.causes.words
+    local causes = self:causes_of(k)
+    local told = causes and causes.words
     if (e.why == "memory" or e.why == "unused") and told and told.lost then e.why = "lost" end          -- holding it helps: what is left of it is too little
     if e.why ~= "memory" then return end
     ---read: fun(frame, fact): probabilities by class, or nil

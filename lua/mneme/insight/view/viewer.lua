@@ -28,22 +28,47 @@ local DOUBLE = 0.4                           -- seconds between two clicks of a 
 local Viewer = {}
 Viewer.__index = setmetatable(Viewer, playback)
 
----@param tracks table[] see playback.lua; the first one's map = function(step, test): the map of a checkpoint, nil: there is none;
+-- What is measured of the agent of the first track: its map, and interventions in many episodes.
+local function adopt(self)
+  local of = self.measured[self.tracks[1].open] or {}
+  self.causes, self.many = of.causes, of.many
+end
+
+---@param k integer
+---@return BackgroundMap? of a track's agent: two episodes of one agent have one
+function Viewer:causes_of(k)
+  local open = self.tracks[k].open
+  if open == self.tracks[1].open then return self.causes end
+  return (self.measured[open] or {}).causes
+end
+
+-- Calls work(causes, steps) of the map of each agent that is shown.
+local function each_map(self, work)
+  for k, track in ipairs(self.tracks) do
+    local causes = self:causes_of(k)
+    if causes and (k == 1 or causes ~= self.causes) then work(causes, track.timeline.source.steps) end
+  end
+end
+
+---@param tracks table[] see playback.lua; of each map = function(step, test): the map of a checkpoint, nil: there is none;
 ---  stored = maps may be stored in its folder; many = function(step): the agent of a checkpoint in many environments, nil: interventions
----  are not counted; scenes = names of others to choose
+---  are not counted; of the first scenes = names of others to choose
 ---@param options table? theme; controls = false: no bar; title of the window; seed of the episodes;
 ---  follow = true: the newest checkpoint is shown while it plays
 ---@return Viewer
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
-  self.zoom, self.pan, self.selection, self.screen_capture = 1, { 0, 0 }, {}, screen_capture()
+  self.zoom, self.pan, self.selection, self.screen_capture, self.measured = 1, { 0, 0 }, {}, screen_capture(), {}
   self.theme, self.bar, self.title, self.seed = options.theme, options.controls ~= false, options.title, options.seed or EFFECT_SEED
-  self.many, self.scenes, self.scene_name = tracks[1].many, tracks[1].scenes or {}, tracks[1].scene_name
-  local first = tracks[1]
-  self.stored = first.stored
+  self.scenes, self.scene_name = tracks[1].scenes or {}, tracks[1].scene_name
   self.follows = options.follow or nil
-  if first.map then self.causes = background_map.new(first.map, function() return first.open "checkpoints" end) end
+  for _, t in ipairs(tracks) do
+    local causes = t.map and background_map.new(t.map, function() return t.open "checkpoints" end)
+    if causes then causes.stored = t.stored end
+    if t.open then self.measured[t.open] = { many = t.many, causes = causes } end
+  end
+  adopt(self)
   return self
 end
 
@@ -233,6 +258,7 @@ end
 function Viewer:close(keep, clock)
   self.effect, self.erased = nil, nil
   playback.close(self, keep, clock)
+  adopt(self)
 end
 
 ---Show another scene.
@@ -314,17 +340,18 @@ function Viewer:tick(clock, deadline)
   local job = self.effect and self.effect.job
   if job and not job.done and job:work(deadline) then self.dirty = true end
   self:look_for_failures(clock, deadline)
-  if self.causes and self.causes:work(self:source().steps, clock, deadline) then self.dirty = true end
+  each_map(self, function(causes, steps) if causes:work(steps, clock, deadline) then self.dirty = true end end)
 end
 
 ---Completes the maps of the memory, if the page shows them, or says what they say and they are stored: for pictures.
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean changed
 function Viewer:measure(deadline)
-  local causes, changed = self.causes, false
-  if deadline and self:ahead(deadline) then changed = true end
-  if not causes or not causes.wanted and not self.stored then return changed end
-  while causes:work(self:source().steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
+  local changed = deadline and self:ahead(deadline) or false
+  each_map(self, function(causes, steps)
+    if not causes.wanted and not causes.stored then return end
+    while causes:work(steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
+  end)
   return changed
 end
 

@@ -57,13 +57,14 @@ local function shown_frame(self, k, status)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, pointed = self.pointed,
     status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil, hand = self.taken and self.taken.hand or nil }
-  if self.causes then
+  local causes = self:causes_of(k)
+  if causes then
     more.story = function(why)
-      local story = self.causes:story(why)
+      local story = causes:story(why)
       return story and (self.bar or #story.sentences > 0) and story or nil          -- a picture does not wait for it
     end
-    more.losses, more.known = function() return self.causes:show_held() end, function() return self.causes:known() end
-    more.causes, more.can_open = function() return self.causes:show() end, self.bar and not self:source().live
+    more.losses, more.known = function() return causes:show_held() end, function() return causes:known() end
+    more.causes, more.can_open = function() return causes:show() end, self.bar and not self:source().live
     more.erased, more.map_apart = self.original and self.erased or nil, one_agent(self)
     if one_agent(self) then more.story, more.shared_story = nil, more.story end          -- said once, above both
   end
