@@ -2,7 +2,6 @@
 local mn = require "mneme"
 local readings = mn.measure.readings_of_frame
 local panels = mn.scene.panels
-
 local SIZE = 11.5                                -- design pixels of the scenes' names
 
 -- The mark of a failure: by its reason, without colours too; a cross where that is not known.
@@ -73,7 +72,7 @@ local function episodes(view, row, x, y, high, most)
   return x
 end
 
--- The names of the scenes, those that have room: first the shown one, which is bright, and the environment's own, then the others from the right.
+-- The names of the scenes that have room: first the shown one, which is bright, and the environment's own, then the others from the right.
 local function scenes(view, box, bar, from)
   local u, x, y, room, kept = view.unit, box.x + box.w, box.y + box.h / 2 + 4 * view.unit, box.x + box.w - from - 2 * view.unit, {}
   local function keep(i)
@@ -81,17 +80,15 @@ local function scenes(view, box, bar, from)
     if w and w + 14 * u <= room then kept[i], room = w, room - w - 14 * u end
   end
   for i, name in ipairs(bar.scenes) do if name == bar.scene then keep(i) end end
-  keep(1)
-  for i = #bar.scenes, 1, -1 do keep(i) end
+  for i = #bar.scenes + 1, 1, -1 do keep(bar.scenes[i] and i or 1) end
   for i = #bar.scenes, 1, -1 do
     local name, w = bar.scenes[i], kept[i]
     if w then
-      local shown = name == bar.scene
-      view:text(name, x - w, y, SIZE, shown and view.theme.warm or view.theme.dim)
+      view:text(name, x - w, y, SIZE, name == bar.scene and view.theme.warm or view.theme.dim)
       local place = { x = x - w - 6 * u, y = box.y, w = w + 12 * u, h = box.h }
       view:spot(place, { scene = name })
       view:tip(place, ("scene %s (Tab: the next one): %s"):format(name, mn.scene.about(name)))
-      if shown then view:rect(x - w, box.y + box.h - 3 * u, w, 2 * u, view.theme.warm) end
+      if name == bar.scene then view:rect(x - w, box.y + box.h - 3 * u, w, 2 * u, view.theme.warm) end
       x = x - w - 14 * u
     end
   end
