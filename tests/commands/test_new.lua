@@ -66,6 +66,10 @@ t.test("new core like=: every core of Mneme can be copied, loads, and states not
   end
 end)
 
+t.test("new: its kinds are completed, and no other words", function()
+  t.eq(shell.mneme(dir, "complete new ''"), "core\nenv\nlike=\nscript\nstudy\n")
+end)
+
 t.test("new: what is there, is no name, or is of another kind is refused, and nothing is written", function()
   local place = dir .. "/refused"
   files.make_folder(place)

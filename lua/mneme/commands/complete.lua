@@ -48,7 +48,7 @@ local function words_for(command)
   local list = {}
   for _, argument in ipairs(command.arguments or {}) do
     for _, word in ipairs(argument.choices or {}) do list[#list + 1] = word end
-    for name in argument[2]:gmatch "%f[%u]%u%u+%f[^%u]" do
+    for name in (argument.choices and "" or argument[2]):gmatch "%f[%u]%u%u+%f[^%u]" do
       for _, word in ipairs(words_of[name] and words_of[name]() or {}) do list[#list + 1] = word end
     end
   end
