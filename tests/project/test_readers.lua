@@ -55,6 +55,7 @@ local readers = {
   ["lua/mneme/lab/study/tuning_journal.lua"] = "tuning",
   ["lua/mneme/insight/view/episode_data.lua"] = OWN,
   ["lua/mneme/insight/view/episode_page.lua"] = PROGRAM,
+  ["lua/mneme/insight/view/web.lua"] = "(the program's own files, and the system's random numbers)",
   ["lua/mneme/lab/reports/report.lua"] = PROGRAM,
   ["lua/mneme/lab/study/result_archive.lua"] = "archive",
   ["lua/mneme/lab/study/sweep.lua"] = "(the last line of a log, which is printed)",
