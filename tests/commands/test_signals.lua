@@ -86,10 +86,10 @@ end)
 
 -- A program that never asks whether there was a signal, and lives for some seconds: what ended it, and when.
 local function unasked(seconds, sends)
-  local said = sh(("env --default-signal=INT MNEME_BUILD='%s' luajit -e \"package.path = '%s/lua/?.lua;%s/lua/?/init.lua;' .. package.path; "
+  local said = sh(("rm -f ready; env --default-signal=INT MNEME_BUILD='%s' luajit -e \"package.path = '%s/lua/?.lua;%s/lua/?/init.lua;' .. package.path; "
     .. "local C = require('mneme.base.engine').C; C.mn_watch_signals(true); io.open('ready', 'w'):close(); local t = C.mn_clock(false) "
     .. "require('ffi').cdef 'int usleep(unsigned us);' while C.mn_clock(false) < t + %d do "
-    .. "require('ffi').C.usleep(20000) end\" 2> /dev/null & p=$!; rm -f ready; while [ ! -e ready ]; do sleep 0.02; done; "
+    .. "require('ffi').C.usleep(20000) end\" 2> /dev/null & p=$!; while [ ! -e ready ]; do sleep 0.02; done; "
     .. "begun=$(date +%%s%%N); %s; wait $p; echo $? $((($(date +%%s%%N) - begun) / 1000000))"):format(shell.build, shell.root, shell.root, seconds, sends))
   local status, ms = said:match "(%d+) (%d+)%s*$"
   return tonumber(status), tonumber(ms)
