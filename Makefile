@@ -59,7 +59,7 @@ $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"
 	@$(CC) $(ALL_C) -shared -Wl,-z,defs $(BUNDLED) -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) -o $@ $(VIEW) \
 	  -L$(B) -lmneme $(shell pkg-config --libs freetype2) -ldl -lpthread -lm
-	@$(if $(NO_WEB),echo "no libmicrohttpd: built without mneme view web=1 (apt-get install libmicrohttpd-dev; then make)")
+	@$(if $(NO_WEB),echo "no libmicrohttpd: built without mneme view web=1 (make deps, then make)")
 
 # The engine is loaded from Lua, which chooses OpenMP's settings first.
 $(B)/mneme: $(B)/lua/main.o

@@ -59,7 +59,7 @@ local typed = {
   { "eval runs/demo deterministic", "write greedy=1" }, { "eval runs/demo corridor=3,4", "expected one value" }, { "eval runs/demo checkpoint=best", "best=1" },
   { "eval runs/demo runs/demo", "mneme compare runs/demo runs/demo" }, { "intervene runs/demo erase=all at=1 out=x.png", "expected a name ending in .svg" },
   { "intervene runs/demo erase=all at=1,2", "one step at a time" }, { "play tmaze keys=right*3", "write 3%*right" },
-  { "export runs/demo to=x.pt", "torch reads it" },
+  { "export runs/demo to=x.pt", "%.py %(PyTorch%)" },
   { "run train learner=ppo num_envs=6 minibatches=4", "minibatches=1, 2, 3 or 6" },
   { "run train learner=ppo horizon=50", "horizon=1, 2, 4, 8, 16, 32, 64 or 128" },
   { "run tmaze previous=action", "mneme run train previous=action" }, { "run train learner=mine", "above mn.config: mn.learners.mine = mn.on_policy" },

@@ -302,9 +302,7 @@ return {
   { "command", "shell python console lua interactive", "mneme repl" },
   { "command", "validate verify lint", "mneme check" },
   { "command", "delete rm remove clean prune purge", "not here: a run is a folder, rm -r removes it; nearest: mneme list runs" },
-  { "command", "new init create scaffold template generate",
-    "not here: a core, an environment or a study is one file; nearest: mneme help write-a-core, mneme help "
-    .. "write-an-environment, mneme help studies" },
+  { "command", "init create scaffold template generate", "mneme new" },
   { "command", "install update upgrade uninstall setup", "not here: git pull && make builds it again; nearest: mneme doctor" },
   { "command", "serve dashboard ui gui web server tensorboard wandb board",
     "mneme view RUN web=1 serves the window of one run; mneme report RUN writes a page, tensorboard --logdir runs shows all" },

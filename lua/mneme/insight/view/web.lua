@@ -89,7 +89,7 @@ function web.document() return form:format(files.read(here .. "painter.js"), fil
 function web.run(client, o)
   local lib, secret = scene.library(), token()
   if not pcall(function() return lib.mn_web_new end) then
-    errors.fail("this build has no server for browsers", "apt-get install libmicrohttpd-dev, then make")
+    errors.fail("this build has no server for browsers", "make deps, then make")
   end
   local surface = setmetatable({ lib = lib, server = serve(lib, web.document(), secret, o.web > 1 and o.web or nil),
     width = o.width, height = o.height, fine = 1 }, Surface)
