@@ -133,8 +133,8 @@ static inline bool valid(const battleship *m, const mn_io *io) {
   return m->last < side * side && m->shot[m->last / side] >> m->last % side & 1 && m->hit <= (m->ship[m->last / side] >> m->last % side & 1);
 }
 
-/* As many random shots as cells reach each cell with this chance.  Who remembers needs no more than one shot a cell. */
-/* Without memory: one cell after the other, by the last action alone, over 100,000 boards; nothing better is known. */
+/* As many random shots as cells reach each cell with this chance.  Without memory: one cell after the other, by the last action alone, over
+** 100,000 boards; nothing better is known. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double rows[] = { 0.5839, 0.5885, 0.5896 };
   const int cells = side_of(param) * side_of(param);

@@ -17,8 +17,7 @@ MN_FN void step(labyrinth_escape *m, mn_io *io) {
 
 static inline bool valid(const labyrinth_escape *m, const mn_io *io) { return labyrinth_valid(m, io, true); }
 
-/* Of random actions, by levels. */
-/* Who keeps a wall on the right needs the last action and no memory: over 20,000 mazes of each level. */
+/* Of random actions, by levels.  Who keeps a wall on the right needs the last action and no memory: over 20,000 mazes of each level. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double chance[] = { 0.1960, 0.0467, 0.0104 }, wall[] = { 0.9511, 0.9042, 0.8422 };
   (void)shared;

@@ -16,8 +16,8 @@ MN_FN void step(labyrinth_explore *m, mn_io *io) {
 
 static inline bool valid(const labyrinth_explore *m, const mn_io *io) { return labyrinth_valid(m, io, false); }
 
-/* Of random actions, by levels; every cell can be reached, in fewer steps than there are. */
-/* Who keeps a wall on the right comes everywhere in time, without memory. */
+/* Of random actions, by levels; every cell can be reached, in fewer steps than there are.  Who keeps a wall on the
+** right comes everywhere in time, without memory. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double chance[] = { 0.6124, 0.3527, 0.2220 };
   (void)shared;

@@ -16,9 +16,7 @@ typedef struct minesweeper {
 
 MN_FN int side_of(const double *param) { return 4 + 2 * (int)param[LEVEL]; }
 MN_FN int mines_of(const double *param) { return param[LEVEL] == 0 ? 2 : param[LEVEL] == 1 ? 6 : 10; }
-/* cell / side of a board of 4, 6 or 8: a product in place of a division */
-MN_FN int row_of(const minesweeper *m, int cell) { return cell * (m->side == 4 ? 64 : m->side == 6 ? 43 : 32) >> 8; }
-MN_FN int bit_of(const minesweeper *m, int cell) { return cell + row_of(m, cell) * (SIDE - m->side); }
+MN_FN int bit_of(const minesweeper *m, int cell) { return cell / m->side * SIDE + cell % m->side; }
 
 MN_FN void spaces(const double *param, mn_space *out) {
   const int side = side_of(param), mines = mines_of(param);
@@ -33,7 +31,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
 
 /* Mines around a cell and on it. */
 MN_FN int around(const minesweeper *m, int cell) {
-  const int row = row_of(m, cell), col = cell - row * m->side;
+  const int row = cell / m->side, col = cell % m->side;
   const uint64_t three = (col > 0 ? 7ull << (col - 1) : 3ull) & 0xFF;
   uint64_t near = three << row * SIDE;
   if (row > 0) near |= three << (row - 1) * SIDE;
@@ -139,8 +137,8 @@ static inline bool valid(const minesweeper *m, const mn_io *io) {
   return m->last >= -1 && m->last < side * side && (m->last < 0 ? m->viewed == 0 : (m->viewed >> bit_of(m, m->last) & 1) != 0);
 }
 
-/* Of random actions, by levels. */
-/* Without memory, but with the last action: the best that a network without memory learned in 3M steps of PPO, over 10,000 games. */
+/* Of random actions, by levels.  Without memory, but with the last action: the best that a network without memory learned in 3M steps of PPO, over
+** 10,000 games. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double chance[] = { 0.3145, 0.1426, 0.0908 }, no_memory[] = { 0.555, 0.296, 0.175 };
   (void)shared;

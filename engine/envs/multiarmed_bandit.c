@@ -124,8 +124,8 @@ static inline bool valid(const multiarmed_bandit *m, const mn_io *io) {
   return won == m->won && won <= 30000 && (m->last < 0 ? pulled == 0 && m->win == 0 : m->pulls[m->last] > 0);
 }
 
-/* Chances are uniform; the highest of n is n / (n + 1) on average: who knew them from the start would get that. */
-/* Without memory: stay after a win, else the next arm; over 20,000 games.  With one: the arm of the largest mean + 0.7 deviation * sqrt(log(1 + steps
+/* Chances are uniform; the highest of n is n / (n + 1) on average: who knew them from the start would get that.
+** Without memory: stay after a win, else the next arm; over 20,000 games.  With one: the arm of the largest mean + 0.7 deviation * sqrt(log(1 + steps
 ** left / pulls)) of its Beta distribution, over 8,000 games, +- 0.001; nothing better is known of either. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double stay[] = { 0.7373, 0.7769, 0.7975 }, index[] = { 0.8613, 0.9115, 0.9287 };

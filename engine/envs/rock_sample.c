@@ -82,8 +82,12 @@ MN_FN void step(rock_sample *m, mn_io *io) {
   const field *f = (const field *)io->shared;
   const int n = (int)io->param[SIZE], a = io->action;
   int pays = 0;
-  m->row = (uint8_t)(m->row + ((a == SOUTH) & (m->row < n - 1)) - ((a == NORTH) & (m->row > 0)));
-  m->col = (uint8_t)(m->col + (a == EAST) - ((a == WEST) & (m->col > 0)));
+  m->checked = 0;
+  m->told = 0;
+  if (a == NORTH) m->row = (uint8_t)(m->row - (m->row > 0));
+  if (a == SOUTH) m->row = (uint8_t)(m->row + (m->row < n - 1));
+  if (a == WEST) m->col = (uint8_t)(m->col - (m->col > 0));
+  if (a == EAST) m->col++;
   io->terminated = m->col == n - 1;
   if (io->terminated) pays = 1;
   if (a == SAMPLE) {
@@ -93,7 +97,6 @@ MN_FN void step(rock_sample *m, mn_io *io) {
       m->good = (uint16_t)(m->good & ~(1u << rock));
     }
   }
-  m->checked = m->told = 0;
   if (a >= CHECK) {
     const int rock = a - CHECK, down = f->row[rock] - m->row, right = f->col[rock] - m->col;
     const bool wrong = mn_unit(io->bits[0]) >= f->right[down * down + right * right];

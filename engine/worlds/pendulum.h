@@ -160,8 +160,8 @@ static inline bool valid(const swing *p, const mn_io *io) {
          p->paid <= 0 && p->paid >= -WORST * 1.001 * (double)p->steps - 1 && p->torque >= -MOST_TORQUE && p->torque <= MOST_TORQUE;
 }
 
-/* Torques drawn at random; how well it can be held is not known exactly, since that depends on where it begins. */
-/* Without memory and speed: the best that a network without memory learned in 3M steps of PPO, over 10,000 episodes. */
+/* Torques drawn at random; how well it can be held is not known exactly, since that depends on where it begins.
+** Without memory and speed: the best that a network without memory learned in 3M steps of PPO, over 10,000 episodes. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const pendulum_rule rule = rule_of(param);
   const int limit = rule.limit;

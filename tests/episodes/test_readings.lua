@@ -38,7 +38,7 @@ local function stand_in(name, fact, make)
   return p
 end
 
--- What is read of a fact, of all of the memory: cells by step; and the share of its commonest value.  The memory holds noise and the fact of the
+-- The cells of a fact, read from all of the memory, by step; and the share of its commonest value.  The memory holds noise and the fact of the
 -- environment `shift` further on.
 local function read(name, fact, shift, every)
   local noise, values, total, most = example_random.new():seek(9, "train", shift), {}, 0, 0

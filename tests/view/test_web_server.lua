@@ -162,7 +162,7 @@ test("whoever reads nothing delays nobody", function(s)
   for i = 1, 5 do t.eq(#select(2, http.answer(deaf[i], 20)), #large, "and gets its own page in the end") end
 end)
 
-test("at most 16 pages wait; the next one is told so", function(s)
+test("at most 16 pages wait; the next one is refused", function(s)
   local waiting = {}
   for i = 1, 16 do waiting[i] = s.send("GET", "/page?after=0") end
   wait_for_readers(s.w, 16)
@@ -211,7 +211,7 @@ test("bytes that no browser sends: an answer or none, and the next is served", f
   for _, e in ipairs(events(s.w)) do t.ok(e:find "^[2-7] %-?%d+ %-?%d+ %-?%d+$", e) end
 end)
 
-t.test("a port that is taken, a port that is none, a token that anyone guesses", function()
+t.test("a port that is taken, one out of range, a token that anyone guesses", function()
   if not has then t.skip "this build has no server" end
   local w = engine.check(lib.mn_web_new(engine.ctx, "", TOKEN, 0))
   t.eq(lib.mn_web_new(engine.ctx, "", TOKEN, lib.mn_web_port(w)), nil)

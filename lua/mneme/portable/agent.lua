@@ -64,7 +64,7 @@ local function graph_of(agent, B)
   local ops, of = lowering(), leaves(agent, B)
   local calls, results = trace.record(function() return agent:act(of.x, of.done, of.state, nil, of.previous) end)
   local graph, values, parameters = P.graph(), {}, {}
-  graph.calls = calls
+  graph.calls = calls                          -- keeps what was computed, which `folded` reads
   for name, t in pairs(agent.module:state_dict()) do parameters[trace.key(t)] = name end
 
   local space = agent.observation_space
@@ -210,7 +210,5 @@ function portable.graph(agent, learns)
   graph.actions = agent.actions
   return graph
 end
-
-portable.word = word
 
 return portable

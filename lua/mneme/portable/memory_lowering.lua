@@ -165,7 +165,7 @@ local function feature(x, p)
   return y:reshape(y.shape[1], y.shape[2], -1)
 end
 
--- The row's q, what is written of k and v, and what is kept of both: see recurrent/galite_decay.h.
+-- The row's q, and how much of k and v it writes and keeps: see recurrent/galite_decay.h.
 local function gated(x, of_values)
   local g = { q = feature(x.q, x.p_q), shrink = x.shrink and row(x.shrink):unsqueeze(-1) or nil }
   local k, v = feature(x.k, x.p_k), row(x.v)

@@ -94,7 +94,6 @@ for _, f in ipairs(binary) do
     return node(graph, "binary", broadcast(a.shape, b.shape), { a, b }, { f = f })
   end
 end
-primitives.unary, primitives.binary = unary, binary
 Value.__add, Value.__sub, Value.__mul, Value.__div, Value.__unm = Value.add, Value.sub, Value.mul, Value.div, Value.neg
 
 ---a where the mask is not 0, else b; the mask is the value itself.
@@ -198,7 +197,7 @@ function Value:detach() return node(self.graph, "detach", self.shape, { self }) 
 
 -- ---- made of these ----
 
----0, 1, ... n - 1, as the last of `axes` axes.
+---0, 1, ... n - 1.
 function primitives.range(graph, n)
   local list = {}
   for i = 1, n do list[i] = i - 1 end
@@ -220,7 +219,7 @@ function Value:normed(axis, eps)
   local x = self - self:mean(axis)
   return x / (x:square():mean(axis) + eps):sqrt()
 end
----Rolled to the right along the last axis.
+---Rolled along an axis: what was at i is at i + by.
 function Value:rolled(axis, by)
   local n = self.shape[place(self, axis)]
   by = by % n

@@ -105,7 +105,7 @@ local function held(pos, pinned, S)
   local slots = P.range(pos.graph, S)
   if pinned >= S then return slots end
   local ring, last = S - pinned, pos - 1 - pinned
-  local back = (last - slots + pinned + 2 * ring * 1):maximum(0):mod(ring)       -- last and slots both count from pinned
+  local back = (last - slots + pinned + 2 * ring):maximum(0):mod(ring)       -- last and slots both count from pinned
   local turning = last:lt(0):where(-1, last - back)
   turning = turning:lt(0):where(-1, turning + pinned)
   return pinned > 0 and slots:lt(pinned):where(slots, turning) or turning

@@ -51,7 +51,7 @@ config.standard = {
   { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "CPU threads; 0: as many as pay, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
-    .. "grad: log every gradient; credit: log what a2c's leave out", choices = { "0", "1", "nan", "grad", "credit" } } },
+    .. "grad: log every gradient; credit: log what the gradient of learner=a2c leaves out", choices = { "0", "1", "nan", "grad", "credit" } } },
   { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
 }
 local standard = config.standard

@@ -1,11 +1,11 @@
 -- credit_angle.lua -- what credit leaves out: the gradient of an update beside that of backpropagation through a whole stretch of rollouts.
 -- Both are of the same loss, that of the newest rollout, at the same parameters, over torso and core.  The whole one runs the stretch again from the state
--- in which it began, so that nothing is cut but what lies before it.  Training keeps its bits.
+-- in which it began, so that nothing is cut but what lies before it.  Training keeps its bits.  With dropout the two differ by their draws, too.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
+local shadow = require "mneme.insight.measure.shadow"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -38,14 +38,11 @@ local function take(self)
   table.insert(self.states, tensor.keep(learner.pieces[1].state, #self.states == self.rollouts and table.remove(self.states, 1) or nil))
 end
 
--- The learner whose loss is of the stretch's last rollout, as the whole stretch gives it, and whose optimiser does not move.
-local function shadow(self)
+-- The loss of the stretch's last rollout, as the whole stretch gives it.
+local function whole_loss(self)
   local learner, whole = self.learner, {}
-  local function over(object, own) return setmetatable(own, { __index = object, __call = function(_, ...) return object(...) end }) end
-  local it = over(learner, { read = {}, past = false, optimiser = over(learner.optimiser, { apply = function() end }) })
-  function it.sequence(_, name) return whole[name] end
   local from, to = self.rows - learner.T, self.rows + 1
-  return plan(function()
+  return shadow(learner, { past = false, sequence = function(_, name) return whole[name] end }, nil, function()
     local previous
     for name, s in pairs(self.streams) do
       local key = name:match "^previous%.(.*)"
@@ -57,11 +54,10 @@ local function shadow(self)
     local logits, values, _, core_output = learner.agent(self.streams.x.all, self.streams.resets.all, self.state, nil, previous)
     whole.logits, whole.values = ops.slice { x = logits, from = from, to = to }, ops.slice { x = values, from = from, to = to }
     whole.core_output = ops.slice { x = core_output, from = from, to = to }
-    it:loss_and_step()
   end)
 end
 
--- Copies of parameters or of their gradients, and back.
+-- Write the values of parameters, or their gradients, into `into`.
 local function copy(parameters, into, read)
   for i, p in ipairs(parameters) do ffi.copy(into[i], read(p), 4 * p:size()) end
 end
@@ -81,9 +77,8 @@ local function measure(self)
   copy(self.all, self.now, values_of)
   for i, p in ipairs(self.all) do ffi.copy(p:data(), self.before[i], 4 * p:size()) end
   self.state = tensor.keep(self.states[1], self.state)
-  self.whole = self.whole or shadow(self)
-  if self.whole.recorded then self.whole:run() else self.whole() end
-  engine.wait()
+  self.whole = self.whole or whole_loss(self)
+  self.whole()
   local product, own, whole = 0, 0, 0
   for i, p in ipairs(self.parameters) do
     local g, w = self.gradient[i], p:grad_data()

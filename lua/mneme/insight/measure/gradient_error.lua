@@ -4,20 +4,9 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local plan = require "mneme.tensor.plan"
+local shadow = require "mneme.insight.measure.shadow"
 
 local gradient_error = {}
-
--- The learner with places of its own for what recording a loss leaves: no optimiser steps, and neither acting's activations nor those of its own
--- update serve, which are of one precision.
-local function shadow(learner)
-  local function over(object, own)
-    local function inherited(_, key) if key ~= "run_again" then return object[key] end end
-    return setmetatable(own, { __index = inherited, __call = function(_, ...) return object(...) end })
-  end
-  return over(learner, { read = {}, optimiser = over(learner.optimiser, { apply = function() end }),
-    agent = learner.agent and over(learner.agent, { acts_apart = function() return true end }) })
-end
 
 -- Sums of (x - y)^2 and x^2.
 local function squares(x, y, n)
@@ -34,8 +23,8 @@ function gradient_error.of(learner, emulate)
   if learner.lanes then errors.usage("gradient_error: " .. learner.what .. " has no batch, whose gradient this is: it learns from each step alone",
     "learner=pqn, learner=a2c") end
   local own, slow, parameters = learner.cfg.precision or "fp32", learner.cfg.emulate or "0", learner.optimiser.parameters
-  local it, kept = shadow(learner), {}
-  local again = plan(function() it:loss_and_step() end)
+  -- Neither acting's activations nor those of its own update serve, which are of one precision.
+  local again, kept = shadow(learner, {}, { acts_apart = function() return true end }), {}
   local function precision(word, how) engine.check(engine.C.mn_set_precision(engine.ctx, word, word == "bf16" and how or "0")) end
   for i, p in ipairs(parameters) do kept[i] = ffi.new("float[?]", p:size()) end
   return function()
@@ -43,8 +32,7 @@ function gradient_error.of(learner, emulate)
     local off, all = 0, 0
     for _, word in ipairs { "bf16", "fp32" } do
       precision(word, emulate or slow)
-      if again.recorded then again:run() else again() end
-      engine.wait()
+      again()
       for i, p in ipairs(parameters) do
         if word == "bf16" then ffi.copy(kept[i], p:grad_data(), 4 * p:size())
         else
