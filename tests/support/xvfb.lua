@@ -67,11 +67,11 @@ function Display:window(name)
 end
 
 ---Press keys, as X calls them: "space", "shift+l", "Page_Up".
-function Display:keys(words) self:xdotool("key " .. words) end
+function Display:keys(words) assert(self:xdotool("key " .. words), "xdotool cannot type " .. words) end
 
 ---Click at a place of a window.
 function Display:click(window, x, y, button)
-  self:xdotool(("mousemove %d %d click %d"):format(window.x + x, window.y + y, button or 1))
+  assert(self:xdotool(("mousemove %d %d click %d"):format(window.x + x, window.y + y, button or 1)), "xdotool cannot click")
 end
 
 ---Ask a window to close, as the cross in its corner does.
