@@ -24,17 +24,25 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = (int)offsetof(autoencode, row) + CARDS_DECK * decks_of(param) / 4;
 }
 
+MN_FN void observe(autoencode *m, mn_io *io) {
+  io->pixels[0] = (uint8_t)(m->shown < m->q.questions);
+  io->pixels[1] = (uint8_t)(m->q.asked ? 0 : cards_get(m->row, m->shown - 1));
+}
+
+/* The card that is shown, or asked for; after the last answer the first one. */
+MN_FN int card_at(const autoencode *m) {
+  const int next = m->shown - 1 - m->q.asked;
+  return next < 0 ? 0 : next;
+}
+
 MN_FN void show(autoencode *m, mn_io *io) {
   const int cards = m->q.questions;
-  int suit = 0;
   if (m->shown < cards) {
-    suit = cards_draw(m->left, CARDS_SUITS, cards - m->shown, io->bits[0]);
-    cards_put(m->row, m->shown++, suit);
+    cards_put(m->row, m->shown, cards_draw(m->left, CARDS_SUITS, cards - m->shown, io->bits[0]));
+    m->shown++;
   }
-  const int playing = m->shown == cards, next = cards - 1 - m->q.asked;
-  m->q.answer = playing && next >= 0 ? (int16_t)cards_get(m->row, next) : -1;
-  io->pixels[0] = (uint8_t)!playing;
-  io->pixels[1] = (uint8_t)suit;
+  m->q.answer = m->shown == cards && m->q.asked < cards ? (int16_t)cards_get(m->row, card_at(m)) : -1;
+  observe(m, io);
 }
 
 MN_FN void reset(autoencode *m, mn_io *io) {
@@ -63,14 +71,33 @@ static inline void draw(const autoencode *m, const mn_io *io, mn_canvas *c) {
   quiz_bar(&m->q, QUIZ_ROW, 1.4f * (float)rows + 0.2f, c);
 }
 
-/* row: the cards in the order they were shown; -1 for those to come and beyond the last. */
+/* row: the cards in the order they were shown; -1 for those to come and beyond the last.  card: the one that is shown, or asked for. */
 static inline int truth(const autoencode *m, const mn_io *io, const char **names, float *values) {
   (void)io;
-  *names = QUIZ_TRUTH "row[832]";
+  *names = QUIZ_TRUTH "row[832] card";
   int n = quiz_truth(&m->q, values);
   for (int i = 0; i < CARDS_MOST_DECKS * CARDS_DECK; i++)
     values[n++] = i < m->shown ? (float)cards_get(m->row, i) : -1.0f;
+  values[n++] = (float)cards_get(m->row, card_at(m));
   return n;
+}
+
+/* Another card there: it changes places with one of the deck, or of those that will be asked for later. */
+MN_FN bool set(autoencode *m, const mn_io *io, int fact, double value) {
+  const int suit = (int)value, at = card_at(m), now = cards_get(m->row, at);
+  int other = at - 1;
+  (void)io, (void)fact;
+  if (suit == now) return true;
+  if (m->shown == m->q.questions) {
+    while (other >= 0 && cards_get(m->row, other) != suit) other--;
+    if (other < 0) return false;
+    cards_change(m->row, other, now);
+    m->q.answer = (int16_t)suit;
+  } else if (!cards_exchange(m->left, now, suit)) {
+    return false;
+  }
+  cards_change(m->row, at, suit);
+  return true;
 }
 
 static inline bool valid(const autoencode *m, const mn_io *io) {
@@ -101,6 +128,6 @@ MN_ENV(autoencode, .rules = "Watch the cards until all have been dealt, then nam
        .doc = "watch decks of cards, then name their suits in reverse order (POPGym)",
        .about = "level     easy decks=1    medium decks=2    hard decks=3; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=action row=class",
+       .settable = "card=spades|diamonds|clubs|hearts", .to_know = "answer=action row=class",
        .observes = "recalling suit",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -52,13 +52,19 @@ MN_FN void reset(battleship *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_FN void step(battleship *m, mn_io *io) {
-  const int row = io->action / m->side, bit = 1 << io->action % m->side, all = m->side * m->side;
-  m->hit = (m->ship[row] & ~m->shot[row] & bit) != 0;
-  m->shot[row] |= (uint16_t)bit;
+MN_FN bool hits_at(const battleship *m, int cell) { return (m->ship[cell / m->side] & ~m->shot[cell / m->side]) >> cell % m->side & 1; }
+
+MN_FN void shoot(battleship *m, int cell) {
+  m->hit = hits_at(m, cell);
+  m->shot[cell / m->side] |= (uint16_t)(1 << cell % m->side);
   m->hits = (int16_t)(m->hits + m->hit);
   m->shots++;
-  m->last = (int16_t)io->action;
+  m->last = (int16_t)cell;
+}
+
+MN_FN void step(battleship *m, mn_io *io) {
+  const int all = m->side * m->side;
+  shoot(m, io->action);
   io->reward = m->hit ? 1 / (float)CELLS : -1 / (float)(all - CELLS);
   io->terminated = m->hits == CELLS;
   const float lost = (float)(m->shots - m->hits) / (float)(all - CELLS), got = (float)m->hits / CELLS;
@@ -118,6 +124,16 @@ static inline int truth(const battleship *m, const mn_io *io, const char **names
   return 3 + 2 * MOST;
 }
 
+/* One more shot, which nobody pays for; none can be taken back, and the last ship cannot sink by it. */
+MN_FN bool set(battleship *m, const mn_io *io, int fact, double value) {
+  const int cell = (int)value;
+  (void)io, (void)fact;
+  if (cell == m->last) return true;
+  if (cell < 0 || cell >= m->side * m->side || (m->hits == CELLS - 1 && hits_at(m, cell))) return false;
+  shoot(m, cell);
+  return true;
+}
+
 static inline bool valid(const battleship *m, const mn_io *io) {
   const int side = side_of(io->param);
   int ships = 0, hits = 0, shot = 0;
@@ -153,6 +169,6 @@ MN_ENV(battleship, .rules = "Four ships lie hidden on the board: shoot at one ce
                 "score     (return + 1) / 2: hits / 12, less the share of the water that was shot at\n"
                 "action    row * side + column\n"
                 "The observation says hit or not, not where: an agent needs previous=action.",
-       .params = "level=easy|medium|hard", .actions = "",
+       .params = "level=easy|medium|hard", .actions = "", .settable = "last=0[-1..143]",
        .to_know = "known=class", .observes = "hit", .needs = "action",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -39,7 +39,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = (int)offsetof(concentration, card) + n;
 }
 
-MN_FN void observe(const concentration *m, mn_io *io) {
+MN_FN void observe(concentration *m, mn_io *io) {
   const int n = m->cards;
   const uint8_t down = (uint8_t)m->kinds;
 #pragma omp simd
@@ -126,6 +126,18 @@ static inline int truth(const concentration *m, const mn_io *io, const char **na
   return 3 + 2 * MOST;
 }
 
+/* Another card is the first of its turn, one that lies on its face; -1: none, the turn begins again. */
+MN_FN bool set(concentration *m, const mn_io *io, int fact, double value) {
+  const int at = (int)value, now = m->waiting ? m->first : -1;
+  (void)io, (void)fact;
+  if (at == now) return true;
+  if (at >= m->cards || (at >= 0 && m->card[at] & OPEN)) return false;
+  m->first = (int16_t)at;
+  m->second = -1;
+  m->waiting = at >= 0;
+  return true;
+}
+
 static inline bool valid(const concentration *m, const mn_io *io) {
   const int n = cards_of(io->param), kinds = kinds_of(io->param);
   int open = 0;
@@ -176,6 +188,6 @@ MN_ENV(concentration, .rules = "Turn over two cards at each turn: a pair stays o
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",
-       .to_know = "cards=class open=class first=class",
+       .settable = "first=0[-1..207]", .to_know = "cards=class open=class first=class",
        .observes = "card[*]",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -30,13 +30,17 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = sizeof(count_recall);
 }
 
+MN_FN void observe(count_recall *m, mn_io *io) {
+  io->pixels[0] = m->card;
+  io->pixels[1] = m->query;
+}
+
 MN_FN void deal(count_recall *m, mn_io *io) {
   m->card = (uint8_t)cards_draw(m->left, m->kinds, m->n_left, io->bits[0]);
   m->query = (uint8_t)cards_draw(m->queries_left, m->kinds, m->n_left, io->bits[1]);
   m->n_left--;
   m->q.answer = (int16_t)(m->each - m->left[m->query]);
-  io->pixels[0] = m->card;
-  io->pixels[1] = m->query;
+  observe(m, io);
 }
 
 MN_FN void reset(count_recall *m, mn_io *io) {
@@ -93,13 +97,27 @@ static inline void draw(const count_recall *m, const mn_io *io, mn_canvas *c) {
   quiz_bar(&m->q, QUIZ_ROW, tall + 1.9f, c);
 }
 
-/* counts: how often each kind was shown; 0 for kinds there are not. */
+/* counts: how often each kind was shown; 0 for kinds there are not.  card, query: what is dealt, and asked for. */
 static inline int truth(const count_recall *m, const mn_io *io, const char **names, float *values) {
   (void)io;
-  *names = QUIZ_TRUTH "counts[13]";
+  *names = QUIZ_TRUTH "counts[13] card query";
   int n = quiz_truth(&m->q, values);
   for (int k = 0; k < CARDS_RANKS; k++) values[n++] = k < m->kinds ? (float)(m->each - m->left[k]) : 0;
+  values[n++] = m->card;
+  values[n++] = m->query;
   return n;
+}
+
+/* Another card that is dealt, or asked for: it changes places with one of its deck. */
+MN_FN bool set(count_recall *m, const mn_io *io, int fact, double value) {
+  uint8_t *of = fact == 0 ? &m->card : &m->query;
+  const int kind = (int)value;
+  (void)io;
+  if (kind >= m->kinds) return false;
+  if (kind != *of && !cards_exchange(fact == 0 ? m->left : m->queries_left, *of, kind)) return false;
+  *of = (uint8_t)kind;
+  m->q.answer = (int16_t)(m->each - m->left[m->query]);
+  return true;
 }
 
 static inline bool valid(const count_recall *m, const mn_io *io) {
@@ -137,6 +155,6 @@ MN_ENV(count_recall, .rules = "Two cards at each step, one dealt and one asked f
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=suits    hard decks=4 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16] cards=of_level|colors|suits|ranks", .actions = "",
-       .to_know = "answer=action counts=number",
+       .settable = "card=0[0..12] query=0[0..12]", .to_know = "answer=action counts=number",
        .observes = "card asked",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -98,9 +98,7 @@ MN_FN bool set(higher_lower *m, const mn_io *io, int fact, double value) {
   const int rank = (int)value;
   (void)io, (void)fact;
   if (rank == m->rank) return true;
-  if (m->left[rank] == 0) return false;
-  m->left[rank]--;
-  m->left[m->rank]++;
+  if (!cards_exchange(m->left, m->rank, rank)) return false;
   m->rank = (int16_t)rank;
   return true;
 }

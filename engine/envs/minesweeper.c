@@ -128,6 +128,20 @@ static inline int truth(const minesweeper *m, const mn_io *io, const char **name
   return 2 + 2 * MOST;
 }
 
+/* One more cell is viewed, which nobody pays for: no mine, and not the last one that is left. */
+MN_FN bool set(minesweeper *m, const mn_io *io, int fact, double value) {
+  const int cell = (int)value;
+  (void)io, (void)fact;
+  if (cell == m->last) return true;
+  if (cell < 0 || cell >= m->side * m->side || m->mine >> bit_of(m, cell) & 1) return false;
+  const bool fresh = !(m->viewed >> bit_of(m, cell) & 1);
+  if (fresh && m->clear == 1) return false;
+  m->viewed |= 1ull << bit_of(m, cell);
+  m->clear = (int16_t)(m->clear - fresh);
+  m->last = (int16_t)cell;
+  return true;
+}
+
 static inline bool valid(const minesweeper *m, const mn_io *io) {
   const int side = side_of(io->param);
   uint64_t board = 0;
@@ -153,6 +167,6 @@ MN_ENV(minesweeper, .rules = "View all cells that hold no mine: each pays once, 
        .about = "level     easy 4 x 4, 2 mines    medium 6 x 6, 6 mines    hard 8 x 8, 10 mines\n"
                 "action    row * side + column\n"
                 "The observation is a count, not where: an agent needs previous=action.",
-       .params = "level=easy|medium|hard", .actions = "",
+       .params = "level=easy|medium|hard", .actions = "", .settable = "last=0[-1..63]",
        .to_know = "known=class", .observes = "count", .needs = "action",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

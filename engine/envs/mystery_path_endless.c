@@ -307,6 +307,30 @@ static inline int truth(const mystery_path_endless *m, const mn_io *io, const ch
   return (int)(v - values) + SIDE * WIDE;
 }
 
+/* Onto the first cell of the path in another column of the pieces that are there; or other stamina. */
+MN_FN bool set(mystery_path_endless *m, const mn_io *io, int fact, double value) {
+  const int to = (int)value;
+  if (fact == 1) {
+    if (to > io->param[STAMINA]) return false;
+    m->stamina = (uint8_t)to;
+    return true;
+  }
+  if (to == cell_at(m->x)) return true;
+  if (to >= m->pieces * WIDE) return false;
+  int at = m->pieces - 1, cell = BETWEEN, found_at = at, found = cell;
+  do {
+    if (column_of(at, cell) == to) found_at = at, found = cell;
+  } while (step_back(m, &at, &cell));
+  path_piece *p = &m->piece[found_at];
+  m->x = (int16_t)(to * TILE + TILE / 2);
+  m->y = (int16_t)(row_of(p, found) * TILE + TILE / 2);
+  m->at = (uint8_t)found_at;
+  m->cell = (uint8_t)found;
+  m->fell = 0;
+  if (to > m->farthest) m->farthest = (uint8_t)to;
+  return true;
+}
+
 /* From the end of each piece's path back to its start, over all of its cells. */
 static inline bool valid(const mystery_path_endless *m, const mn_io *io) {
   const uint64_t all = MYSTERY_ALL | mystery_bit(BETWEEN);
@@ -364,6 +388,6 @@ MN_ENV(mystery_path_endless, .rules = "A hidden path leads to the right: find it
        .params = "observation=vector|pixels show_past_path=yes|no visual_feedback=yes|no stamina_level=20[4..255] reward_fall_off=0.0[-1..1] "
                  "reward_path_progress=0.1[0..1] full=100[1..128]",
        .actions = "stay right up down",
-       .to_know = "ahead=class column=number farthest=number",
+       .settable = "column=0[0..126] stamina=20[1..255]", .to_know = "ahead=class column=number farthest=number",
        .observes = "row[7] within=across,down heading=right,up,down fell path[49]",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -23,9 +23,11 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = sizeof(repeat_first);
 }
 
+MN_FN void observe(repeat_first *m, mn_io *io) { io->pixels[0] = m->now; }
+
 MN_FN void deal(repeat_first *m, mn_io *io) {
   m->now = (uint8_t)cards_draw(m->left, CARDS_SUITS, m->n_left--, io->bits[0]);
-  io->pixels[0] = m->now;
+  observe(m, io);
 }
 
 MN_FN void reset(repeat_first *m, mn_io *io) {
@@ -62,6 +64,18 @@ static inline int truth(const repeat_first *m, const mn_io *io, const char **nam
   return n;
 }
 
+/* Another first card; it is seen where it was just dealt. */
+MN_FN bool set(repeat_first *m, const mn_io *io, int fact, double value) {
+  const int suit = (int)value;
+  (void)io, (void)fact;
+  if (suit == m->first) return true;
+  if (!cards_exchange(m->left, m->first, suit)) return false;
+  if (m->q.asked == 0) m->now = (uint8_t)suit;
+  m->first = (uint8_t)suit;
+  m->q.answer = (int16_t)suit;
+  return true;
+}
+
 static inline bool valid(const repeat_first *m, const mn_io *io) {
   const int decks = decks_of(io->param), questions = CARDS_DECK * decks - 1;
   return m->first < CARDS_SUITS && m->now < CARDS_SUITS && quiz_valid(&m->q, questions, m->first) &&
@@ -88,6 +102,6 @@ MN_ENV(repeat_first, .rules = "Cards are dealt one after another: at every card 
        .doc = "name the suit of the first card at every step (POPGym)",
        .about = "level     easy decks=1    medium decks=8    hard decks=16; 0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=action",
+       .settable = "answer=spades|diamonds|clubs|hearts", .to_know = "answer=action",
        .observes = "suit",
-       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid)
+       .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

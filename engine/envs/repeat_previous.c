@@ -31,10 +31,13 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
                  cards_of(param));
 }
 
+MN_FN void observe(repeat_previous *m, mn_io *io) { io->pixels[0] = (uint8_t)cards_get(m->row, m->shown - 1); }
+MN_FN void ask(repeat_previous *m) { m->q.answer = m->shown < m->k ? -1 : (int16_t)cards_get(m->row, m->shown - m->k); }
+
 MN_FN void deal(repeat_previous *m, mn_io *io) {
   const int suit = cards_draw(m->left, CARDS_SUITS, m->cards - m->shown, io->bits[0]);
   cards_put(m->row, m->shown++, suit);
-  m->q.answer = m->shown < m->k ? -1 : (int16_t)cards_get(m->row, m->shown - m->k);
+  ask(m);
   io->pixels[0] = (uint8_t)suit;
 }
 
@@ -65,14 +68,26 @@ static inline void draw(const repeat_previous *m, const mn_io *io, mn_canvas *c)
   quiz_bar(&m->q, columns, 1.4f * (float)rows + 0.2f, c);
 }
 
-/* recent: the last 64 cards, newest first; -1 where there were none. */
+/* recent: the last 64 cards, newest first; -1 where there were none.  card: the newest. */
 static inline int truth(const repeat_previous *m, const mn_io *io, const char **names, float *values) {
   (void)io;
-  *names = QUIZ_TRUTH "recent[64]";
+  *names = QUIZ_TRUTH "recent[64] card";
   int n = quiz_truth(&m->q, values);
   for (int i = 1; i <= 64; i++)
     values[n++] = m->shown < i ? -1.0f : (float)cards_get(m->row, m->shown - i);
+  values[n++] = (float)cards_get(m->row, m->shown - 1);
   return n;
+}
+
+/* Another newest card: it changes places with one of the deck. */
+MN_FN bool set(repeat_previous *m, const mn_io *io, int fact, double value) {
+  const int suit = (int)value, newest = m->shown - 1, now = cards_get(m->row, newest);
+  (void)io, (void)fact;
+  if (suit == now) return true;
+  if (!cards_exchange(m->left, now, suit)) return false;
+  cards_change(m->row, newest, suit);
+  ask(m);
+  return true;
 }
 
 static inline bool valid(const repeat_previous *m, const mn_io *io) {
@@ -102,7 +117,7 @@ MN_ENV(repeat_previous, .rules = "Cards are dealt one after another: name the su
        .doc = "name the suit shown k - 1 cards ago (POPGym)",
        .about = "level     easy k=4 decks=1    medium k=32 decks=2    hard k=64 decks=3; 0: the level's own",
        .params = "level=easy|medium|hard k=0[0..831] decks=0[0..16]", .actions = CARDS_SUIT_NAMES,
-       .to_know = "answer=action recent=class",
+       .settable = "card=spades|diamonds|clubs|hearts", .to_know = "answer=action recent=class",
        .observes = "suit",
        .spaces = spaces, .prepare = prepare, .reset = reset, .step = step, .draw = draw,
-       .truth = truth, .valid = valid)
+       .truth = truth, .valid = valid, .set = set, .observe = observe)

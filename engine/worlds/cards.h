@@ -38,6 +38,15 @@ MN_FN bool cards_valid(const uint16_t *left, int kinds, int decks, int n) {
 /* Suits, four to a byte; bytes come zeroed and a place is written once. */
 MN_FN void cards_put(uint8_t *row, int i, int suit) { row[i / 4] |= (uint8_t)(suit << i % 4 * 2); }
 MN_FN int cards_get(const uint8_t *row, int i) { return row[i / 4] >> i % 4 * 2 & 3; }
+MN_FN void cards_change(uint8_t *row, int i, int suit) { row[i / 4] = (uint8_t)((row[i / 4] & ~(3 << i % 4 * 2)) | suit << i % 4 * 2); }
+
+/* A card that was dealt changes places with one of another kind of the deck; returns false if none is left. */
+MN_FN bool cards_exchange(uint16_t *left, int from, int to) {
+  if (left[to] == 0) return false;
+  left[to]--;
+  left[from]++;
+  return true;
+}
 
 /* ---- the picture ---- */
 

@@ -144,6 +144,104 @@ t.test("several environments can be changed, and what they mean by it", function
   t.ok(done >= 1 and done < 9)
 end)
 
+t.test("cards change places, so decks keep their cards; a question follows its cards, and what is seen shows them", function()
+  local function made(name, settings)
+    settings.num_envs, settings.seed = 1, 5
+    local env = envs.new(name, settings)
+    return env, env:reset(1)
+  end
+  local first, obs = made("repeat_first", {})
+  t.ok(first:set(0, "answer", "hearts") and first:set(0, "answer", "clubs"))
+  t.eq(obs:data()[0], 2, "the first card is seen")
+  local _, reward = first:step { 2 }
+  t.near(reward:data()[0], 1 / 51, 1e-6)
+  local now = obs:data()[0]
+  t.eq(first:set(0, "answer", "spades"), true)
+  t.eq(obs:data()[0], now, "it was dealt before")
+  _, reward = first:step { 2 }
+  t.near(reward:data()[0], -1 / 51, 1e-6)
+  for name, of in pairs { autoencode = "row", repeat_previous = "recent" } do
+    local env = made(name, { level = "medium" })
+    local counts, cards = { 0, 0, 0, 0 }, 0
+    while true do
+      local before = env:truth(0)
+      for _ = 1, 3 do env:set(0, "card", math.random(4) - 1) end
+      local truth = env:truth(0)
+      if truth.answer >= 0 and name == "autoencode" then t.eq(truth.card, truth.answer) end
+      if name == "repeat_previous" then
+        local there = truth[of][32]
+        t.eq(truth.answer, there)
+        counts[truth.card + 1], cards = counts[truth.card + 1] + 1, cards + 1
+        if cards == 103 then break end
+      elseif truth.asked == 20 then
+        for i = 1, 104 do counts[truth[of][i] + 1] = counts[truth[of][i] + 1] + 1 end
+        break
+      end
+      t.eq(before.asked, truth.asked)
+      env:step { 0 }
+    end
+    table.sort(counts)
+    t.eq(table.concat(counts, " "), name == "autoencode" and "26 26 26 26" or "25 26 26 26", name)
+  end
+  local count, seen_now = made("count_recall", { level = "medium" })
+  for step = 1, 60 do
+    for _, fact in ipairs { "card", "query" } do
+      local to = math.random(4) - 1
+      if count:set(0, fact, to) then t.eq(count:truth(0)[fact], to) end
+    end
+    local truth = count:truth(0)
+    t.eq(truth.answer, truth.counts[truth.query + 1])
+    t.eq(seen_now:data()[0] * 4 + seen_now:data()[1], truth.card * 4 + truth.query)
+    local all = 0
+    for _, n in ipairs(truth.counts) do all = all + n end
+    t.eq(all, step)
+    count:step { 0 }
+  end
+end)
+
+t.test("a card that was turned over decides the pair; a cell that was shot at or viewed is so, and hits no more; the path begins where it is set", function()
+  local pairs_game = envs.new("concentration", { num_envs = 1 })
+  local obs = pairs_game:reset(3)
+  local cards = pairs_game:truth(0).cards
+  local partner
+  for i = 52, 2, -1 do if cards[i] == cards[1] then partner = i - 1 end end
+  t.ok(pairs_game:set(0, "first", 0) and not pairs_game:set(0, "first", 60))
+  t.eq(obs:data()[0], cards[1])
+  local _, reward = pairs_game:step { partner }
+  t.near(reward:data()[0], 2 / 52, 1e-6)
+  t.ok(not pairs_game:set(0, "first", 0), "it lies open")
+  local ships = envs.new("battleship", { num_envs = 1 })
+  local lamp = ships:reset(3)
+  local board = ships:truth(0).ships
+  for cell = 0, 63 do
+    if board[cell + 1] == 1 and ships:set(0, "last", cell) then t.eq(lamp:data()[0], 1) end
+  end
+  local truth = ships:truth(0)
+  t.eq(truth.hits, 11, "the last cell of all ships cannot be sunk by it")
+  _, reward = ships:step { truth.last }
+  t.near(reward:data()[0], -1 / 52, 1e-6)
+  local mines = envs.new("minesweeper", { num_envs = 1 })
+  local count = mines:reset(3)
+  for cell = 0, 15 do
+    local was = mines:truth(0)
+    local done = mines:set(0, "last", cell)
+    t.eq(done, was.mines[cell + 1] == 0 and was.left > 1)
+    if done then t.eq(count:data()[0], mines:truth(0).known[cell + 1]) end
+  end
+  t.eq(mines:truth(0).left, 1)
+  local path = envs.new("mystery_path_endless", { num_envs = 1 })
+  path:reset(3)
+  for column = 1, 23 do
+    t.ok(path:set(0, "column", column))
+    truth = path:truth(0)
+    t.ok(truth.path[(truth.y % 7) * 8 + column % 8 + 1] > 0 and truth.farthest == column)
+  end
+  t.eq(path:set(0, "column", 24), false, "not made yet")
+  t.ok(path:set(0, "column", 0) and path:set(0, "stamina", 1) and not path:set(0, "stamina", 21))
+  local _, _, over = path:step { 0 }
+  t.eq(over:data()[0], 1)
+end)
+
 -- ---- rules in Lua ----
 
 local function lamp(more)
