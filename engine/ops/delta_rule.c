@@ -1,6 +1,6 @@
 /* delta_rule.c -- a matrix memory that overwrites: it reads the value stored under a key and writes the
 ** difference to the new value.  One op for three published rules (delta_chunk.h has the common
-** form), which differ in two numbers per head and token, write and keep, and in the option `erase`.
+** form), which differ in two numbers per head and token, write and keep, and in the option `erase`; a step may have several keys.
 ** Sequences are computed sixteen tokens at a time, from checkpoint to checkpoint; acting computes one by one, in place. */
 #include <omp.h>
 #include <string.h>
@@ -8,14 +8,15 @@
 #include "recurrent/matrix_state.h"
 #include "numerics/simd.h"
 
-enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer rows go one by one */
+enum { L = MN_CHUNK, STEPWISE = 4 };     /* fewer steps go one by one */
 enum { OUT_Y, OUT_C, OUT_SUM, OUT_SAVED };
 
 static mn_delta open_call(const mn_call *c) {
-  mn_delta d = { .a = { .c = c, .T = DIM(c, 'T'), .B = DIM(c, 'B'), .H = DIM(c, 'H'), .V = DIM(c, 'V'),
+  const int keys = DIM(c, 'P') / DIM(c, 'H');
+  mn_delta d = { .a = { .c = c, .T = DIM(c, 'T') * keys, .B = DIM(c, 'B'), .H = DIM(c, 'H'), .V = DIM(c, 'V'),
                         .K = DIM(c, 'K'), .scale = 1, .eps = (float)OPT(c, 1),
                         .den_clamp = (float)OPT(c, 2), .normalise = OPT(c, 3) != 0 },
-                 .after = OPT(c, 0) != 0 };
+                 .after = OPT(c, 0) != 0, .keys = keys };
   d.a.Kp = mn_padded(d.a.K);
   d.a.Vp = mn_padded(d.a.V);
   return d;
@@ -24,8 +25,11 @@ static mn_delta open_call(const mn_call *c) {
 static long state_size(const mn_attention *a) { return (long)a->Vp * a->Kp + a->Kp; }
 
 static int shape(mn_call *c) {
+  const int H = DIM(c, 'H'), P = DIM(c, 'P');
+  if (P == 0 || P % H) return mn_fail(c->ctx, "delta_rule: axis 2 of k is %d, expected %d, or a multiple of it: several keys a step", P, H);
   mn_delta d = open_call(c);
-  double rows = (double)d.a.B * d.a.H * mn_chunks(d.a.T);
+  double rows = (double)d.a.B * H * ((double)DIM(c, 'T') * (P / H) / L + 1);
+  if (rows <= 1e9) rows = (double)d.a.B * H * mn_chunks(d.a.T);
   if (rows > 1e9 || (double)d.a.Vp * d.a.Kp > 1e9)
     return mn_fail(c->ctx, "delta_rule: a state of %d by %d values for %d heads is too large", d.a.V, d.a.K,
                    d.a.B * d.a.H);
@@ -77,21 +81,22 @@ static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_pr
   const long heads = (long)a->B * a->H;
   mn_prefetch_open(q, back ? 1 : 4);
   if (bh >= heads) return;
-  const long at = mn_token(a, t, bh);
-  q->rows = n < L ? n : L;
+  const long at = mn_delta_step(d, t, bh);
+  q->rows = (n < L ? n : L) / d->keys;                   /* steps: of several keys the first and every keys-th after it */
   if (!back || a->normalise) mn_prefetch_rows(q, y->data + at * a->V, heads * a->V, a->V);
   if (back && y->grad) mn_prefetch_rows(q, y->grad + at * a->V, heads * a->V, a->V);
   for (int i = IN_Q; i <= IN_V; i++) {
-    int width = in[i].shape[3];
-    mn_prefetch_rows(q, in[i].data + at * width, heads * width, width);
-    if (back && in[i].grad) mn_prefetch_rows(q, in[i].grad + at * width, heads * width, width);
+    const int width = in[i].shape[3];
+    const long from = (i == IN_Q ? at : mn_delta_key(d, t, bh)) * width, each = (i == IN_Q ? heads : heads * d->keys) * width;
+    mn_prefetch_rows(q, in[i].data + from, each, width);
+    if (back && in[i].grad) mn_prefetch_rows(q, in[i].grad + from, each, width);
   }
   if (back) q->block = checkpoint(a, bh, t).C, q->size = state_size(a);
 }
 
 /* ---- forward ---- */
 
-/* One token on R rows of C[V,K] in place; num = C q. */
+/* One token on R rows of C[V,K] in place; num = C q, which only a step's last token wants. */
 MN_INLINE void step_rows(const int R, int K, float keep, float erase, float write, float *restrict C,
                          const float *k, const float *q, const float *v, float *num) {
   mn_lanes sum[4] = { { 0 } };
@@ -125,15 +130,15 @@ static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num
   const mn_attention *a = &d->a;
   const mn_call *c = a->c;
   int K = a->K, V = a->V;
-  for (int t = c->t0; t < c->t1; t++) {
+  for (int t = c->t0 * d->keys; t < c->t1 * d->keys; t++) {
     if (t % L == 0) widen(a, C, s, checkpoint(a, bh, t));
     if (mn_delta_reset(d, t, bh)) {
       memset(C, 0, sizeof(float) * (size_t)V * (size_t)K);
       memset(s, 0, sizeof(float) * (size_t)K);
     }
-    long at = mn_token(a, t, bh);
-    const float *k = c->in[IN_K].data + at * K, *q = c->in[IN_Q].data + at * K, *v = c->in[IN_V].data + at * V;
-    float write = c->in[IN_WRITE].data[at], keep = c->in[IN_KEEP].data ? c->in[IN_KEEP].data[at] : 1;
+    const long at = mn_delta_step(d, t, bh), key = mn_delta_key(d, t, bh);
+    const float *k = c->in[IN_K].data + key * K, *q = c->in[IN_Q].data + at * K, *v = c->in[IN_V].data + key * V;
+    float write = c->in[IN_WRITE].data[key], keep = c->in[IN_KEEP].data && mn_delta_first(d, t) ? c->in[IN_KEEP].data[at] : 1;
     float erase = d->after ? keep : 1, z;
     mn_lanes dot = { 0 };
     for (int j = 0; j < K; j += MN_LANES) {
@@ -145,7 +150,7 @@ static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num
     int i = 0;
     for (; i + 4 <= V; i += 4) step_rows(4, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
     for (; i < V; i++) step_rows(1, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
-    mn_write_y(a, bh, t, 1, num, &z);
+    if (mn_delta_last(d, t)) mn_divide(a, at, num, z);
   }
 }
 
@@ -155,15 +160,16 @@ static void walk_chunks(const mn_delta *d, int bh, const float *C, const float *
   const mn_call *c = a->c;
   mn_delta_state spare[2], now, next;
   for (int i = 0; i < 2; i++) spare[i] = state_at(a, mn_alloc_from(&work, state_size(a)));
-  now = c->t0 % L ? spare[0] : checkpoint(a, bh, c->t0);
+  const int t0 = c->t0 * d->keys, t1 = c->t1 * d->keys;
+  now = t0 % L ? spare[0] : checkpoint(a, bh, t0);
   widen(a, C, s, now);
-  for (int t = c->t0, end; t < c->t1; t = end, now = next) {
+  for (int t = t0, end; t < t1; t = end, now = next) {
     end = (t / L + 1) * L;
-    if (end > c->t1) end = c->t1;
+    if (end > t1) end = t1;
     next = end % L == 0 && end < a->T ? checkpoint(a, bh, end) : spare[1];
-    const int soon = end < c->t1 ? end : c->t0;
+    const int soon = end < t1 ? end : t0;
     mn_prefetch q;
-    look_ahead(d, soon == end ? bh : bh + 1, soon, c->t1 - soon, false, &q);
+    look_ahead(d, soon == end ? bh : bh + 1, soon, t1 - soon, false, &q);
     mn_delta_chunk(d, bh, t, end - t, now, next, &q, work);
   }
   narrow(a, now, c->out[OUT_C].data + (long)bh * a->V * a->K, c->out[OUT_SUM].data + (long)bh * a->K);
@@ -228,11 +234,12 @@ static void backward(mn_call *c) {
 }
 
 const mn_op mn_op_delta_rule = {
-  .sig = "q[T,B,H,K] k[T,B,H,K] v[T,B,H,V] write[T,B,H]:01 keep?[T,B,H]:01 done?[T,B]:bit "
+  .sig = "q[T,B,H,K] k[T,B,P,K] v[T,B,P,V] write[T,B,P] keep?[T,B,H]:01 done?[T,B]:bit "
          "C?[B,H,V,K] s?[B,H,K] -> y[T,B,H,V] C'[B,H,V,K] s'[B,H,K] ~~saved[?,?] "
          "| erase=before|after eps=1e-5 den_clamp=0 normalise=1",
   .doc = "delta rule: C = keep C + write (v - e C k) k^T, s = keep s + write k, y = C q / den(s.q); "
-         "e = 1, or keep with erase=after (Schlag et al. 2021; Yang et al. 2024, Gated Delta Networks)",
+         "e = 1, or keep with erase=after (Schlag et al. 2021; Yang et al. 2024, Gated Delta Networks).  P = n H: n keys a step, first the "
+         "first key of all heads; each writes in turn, the first decays, the last is read after (Siems et al. 2025, DeltaProduct)",
   .time = MN_SCAN,
   .forward = forward,
   .backward = backward,

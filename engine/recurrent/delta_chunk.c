@@ -45,13 +45,13 @@ static void load(const mn_delta *d, int bh, int t, int n, tokens *x) {
   const mn_attention *a = &d->a;
   const mn_arg *in = a->c->in;
   for (int i = 0; i < L; i++) {
-    bool real = i < n;
-    long at = mn_token(a, t + i, bh);
-    copy_row(real ? in[IN_K].data + at * a->K : NULL, a->K, a->Kp, x->kq + i * a->Kp);
-    copy_row(real ? in[IN_Q].data + at * a->K : NULL, a->K, a->Kp, x->kq + (L + i) * a->Kp);
-    copy_row(real ? in[IN_V].data + at * a->V : NULL, a->V, a->Vp, x->v + i * a->Vp);
-    x->write[i] = real ? in[IN_WRITE].data[at] : 0;
-    x->keep[i] = real && in[IN_KEEP].data ? in[IN_KEEP].data[at] : 1;
+    const bool real = i < n, reads = real && mn_delta_last(d, t + i), fades = real && in[IN_KEEP].data && mn_delta_first(d, t + i);
+    const long key = mn_delta_key(d, t + i, bh), at = mn_delta_step(d, t + i, bh);
+    copy_row(real ? in[IN_K].data + key * a->K : NULL, a->K, a->Kp, x->kq + i * a->Kp);
+    copy_row(reads ? in[IN_Q].data + at * a->K : NULL, a->K, a->Kp, x->kq + (L + i) * a->Kp);
+    copy_row(real ? in[IN_V].data + key * a->V : NULL, a->V, a->Vp, x->v + i * a->Vp);
+    x->write[i] = real ? in[IN_WRITE].data[key] : 0;
+    x->keep[i] = fades ? in[IN_KEEP].data[at] : 1;
     x->erase[i] = d->after ? x->keep[i] : 1;
     x->reset[i] = real && mn_delta_reset(d, t + i, bh);
   }
@@ -149,6 +149,23 @@ static void solve(const mn_delta *d, int bh, int t, int n, mn_delta_state from, 
   }
 }
 
+/* y of the steps that end among n tokens. */
+static void write_y(const mn_delta *d, int bh, int t, int n, const tokens *x) {
+  for (int i = 0; i < n; i++)
+    if (mn_delta_last(d, t + i)) mn_divide(&d->a, mn_delta_step(d, t + i, bh), x->num + (long)i * d->a.Vp, x->z[i]);
+}
+
+/* Gradients of num [16,Vp] and z [16] from that of y; zeros where nothing is read. */
+static void read_dy(const mn_delta *d, int bh, int t, int n, const float *z, float *dnum, float *dz) {
+  for (int i = 0; i < L; i++) {
+    const long at = mn_delta_step(d, t + i, bh);
+    const bool reads = i < n && mn_delta_last(d, t + i);
+    if (reads) mn_dnum(&d->a, at, z[i], dnum + (long)i * d->a.Vp);
+    else       memset(dnum + (long)i * d->a.Vp, 0, sizeof(float) * (size_t)d->a.Vp);
+    dz[i] = reads ? mn_dz(&d->a, at, z[i]) : 0;
+  }
+}
+
 /* How much of each token's u is left at the end of the chunk. */
 static const float *left(const tokens *x) { return x->D + L * L; }
 
@@ -166,7 +183,7 @@ void mn_delta_chunk(const mn_delta *d, int bh, int t, int n, mn_delta_state from
   int Kp = a->Kp, Vp = a->Vp;
   tokens x;
   solve(d, bh, t, n, from, &x, q, &work);
-  mn_write_y(a, bh, t, n, x.num, x.z);
+  write_y(d, bh, t, n, &x);
   weighted_rows(Vp, x.first[LAST], left(&x), x.u, x.M);
   memset(x.kq, 0, sizeof(float) * (size_t)(x.first[LAST] * Kp));       /* keys that were dropped */
   mn_prefetch_gemm(q, Kp, Vp, L, x.kq, 1, Kp, x.M, x.old[LAST] ? from.C : NULL, x.kept, to.C);
@@ -299,15 +316,16 @@ static void store_row(float *grad, long at, int n, const float *row) {
   if (grad) memcpy(grad + at * n, row, sizeof(float) * (size_t)n);
 }
 
-static void store(const mn_attention *a, int bh, int t, int n, const grads *d, const float *dkq) {
+static void store(const mn_delta *rule, int bh, int t, int n, const grads *d, const float *dkq) {
+  const mn_attention *a = &rule->a;
   const mn_arg *in = a->c->in;
   for (int i = 0; i < n; i++) {
-    long at = mn_token(a, t + i, bh);
-    store_row(in[IN_K].grad, at, a->K, dkq + (long)i * a->Kp);
-    store_row(in[IN_Q].grad, at, a->K, dkq + (long)(L + i) * a->Kp);
-    store_row(in[IN_V].grad, at, a->V, d->dr + (long)i * a->Vp);
-    if (in[IN_WRITE].grad) in[IN_WRITE].grad[at] = d->dwrite[i];
-    if (in[IN_KEEP].grad) in[IN_KEEP].grad[at] = d->dkeep[i];
+    const long key = mn_delta_key(rule, t + i, bh), at = mn_delta_step(rule, t + i, bh);
+    store_row(in[IN_K].grad, key, a->K, dkq + (long)i * a->Kp);
+    if (mn_delta_last(rule, t + i)) store_row(in[IN_Q].grad, at, a->K, dkq + (long)(L + i) * a->Kp);
+    store_row(in[IN_V].grad, key, a->V, d->dr + (long)i * a->Vp);
+    if (in[IN_WRITE].grad) in[IN_WRITE].grad[key] = d->dwrite[i];
+    if (in[IN_KEEP].grad && mn_delta_first(rule, t + i)) in[IN_KEEP].grad[at] = d->dkeep[i];
   }
 }
 
@@ -322,7 +340,7 @@ void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_st
   d.dr = mn_alloc_from(&work, vn), d.g = mn_alloc_from(&work, vn);
   d.du = mn_alloc_from(&work, vn), d.N = mn_alloc_from(&work, vn);
   float *dM = mn_alloc_from(&work, 2 * vn), *dkq = mn_alloc_from(&work, 2L * L * Kp), *spare = mn_alloc_from(&work, (long)L * Kp);
-  mn_read_dy(a, bh, t, n, x.z, d.g, d.dz);
+  read_dy(rule, bh, t, n, x.z, d.g, d.dz);
   mn_prefetch_gemm(q, L, Vp, Kp, x.kq, Kp, 1, grad.C, NULL, NULL, d.N);
   int j = 0;
   for (; j + 4 * MN_LANES <= Vp; j += 4 * MN_LANES) substitute_back(4, &x, &d, Vp, j);
@@ -343,7 +361,7 @@ void mn_delta_chunk_back(const mn_delta *rule, int bh, int t, int n, mn_delta_st
     }
   }
   keys_back(a, &x, &d, dM, from, grad, d.du, spare, dkq, q);
-  store(a, bh, t, n, &d, dkq);
+  store(rule, bh, t, n, &d, dkq);
 
   mn_prefetch_gemm(q, Kp, Vp, 2 * L, x.kq, 1, Kp, dM, x.old[LAST] ? grad.C : NULL, x.kept, grad.C);
   mn_prefetch_rest(q);

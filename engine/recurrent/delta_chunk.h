@@ -6,6 +6,8 @@
 ** Gated Delta Networks, section 3.3, without its inverse); decays are products over forward
 ** intervals, so that 0 and 1 are exact and nothing is divided.
 **
+** A step may have several keys, one after the other: each is a token.  The first forgets, the last is read after.
+**
 ** The state is stored transposed, [Kp,Vp], with zeros beyond K and V: reading and writing it for sixteen
 ** tokens are then matrix products without copying. */
 #ifndef MN_DELTA_CHUNK_H
@@ -16,16 +18,28 @@
 enum { IN_WRITE = IN_V + 1, IN_KEEP, IN_RESET, IN_C, IN_SUM };
 
 typedef struct mn_delta {
-  mn_attention a;                /* sizes and the denominator; its factors and gates are not used */
+  mn_attention a;                /* sizes and the denominator; its factors and gates are not used.  T counts tokens */
   bool after;                    /* e = keep */
+  int keys;                      /* of a step */
 } mn_delta;
 
 typedef struct mn_delta_state { float *C, *s; } mn_delta_state;    /* [Kp,Vp] and [Kp] */
 
+/* Is token t the first, the last of its step? */
+static inline bool mn_delta_first(const mn_delta *d, int t) { return t % d->keys == 0; }
+static inline bool mn_delta_last(const mn_delta *d, int t) { return t % d->keys == d->keys - 1; }
+
+/* The rows of token t of head bh: of its step, [T,B,H,...], and of its key, [T,B,keys*H,...]. */
+static inline long mn_delta_step(const mn_delta *d, int t, int bh) { return mn_token(&d->a, t / d->keys, bh); }
+static inline long mn_delta_key(const mn_delta *d, int t, int bh) {
+  const int H = d->a.H, b = bh / H, n = d->keys;
+  return (((long)(t / n) * d->a.B + b) * n + t % n) * H + bh % H;
+}
+
 /* Does token t of head bh start a new episode? */
 static inline bool mn_delta_reset(const mn_delta *d, int t, int bh) {
   const uint8_t *done = d->a.c->in[IN_RESET].u8;
-  return done && done[t * d->a.B + bh / d->a.H];
+  return done && mn_delta_first(d, t) && done[t / d->keys * d->a.B + bh / d->a.H];
 }
 
 /* Floats of work that both functions below need. */

@@ -6,6 +6,7 @@
 ** the readers times the keys times the decays between.  Decays are products over forward intervals: 0 and 1 are exact
 ** and nothing is divided.  A delta rule (`pair`) writes two keys per token, the second with value u_t, which an
 ** early reader reads: u_t = M'_t + sum_{s<t} (B_ts v_s + B'_ts u_s), by substitution.
+** A step of a delta rule may have several keys: T, t0 and t1 then count tokens, keys of them a step; the first forgets, y is read at the last.
 ** A reset is handled by its position, not by a decay of 0: nothing before it is read, whatever it holds.
 **
 ** The keys' side is computed first, for all chunks at once (chunk_keys.cuh); then warps carry a few columns of the state
@@ -36,6 +37,7 @@ struct CuChunks {
   int Kq;                        /* K rounded up to a warp: rows of keys in scratch, padded with zeros */
   int cols;                      /* V, and one more where there is a sum of keys */
   int rows, tables;              /* readers of a chunk and tables of scores: 16 and 1, of a pair 32 and 4 */
+  int keys;                      /* tokens of a step, each with a key: [T,B,keys*H,...] */
   int t0, t1, chunks;            /* rows of time asked for, and the chunks they lie in */
   int head, heads;               /* the slice: first head, how many */
   int span;                      /* chunks from one checkpoint to the next */
@@ -70,8 +72,9 @@ struct CuChunks {
 template <class T> static inline T cu_round_up(T n, int to) { return (n + to - 1) / to * to; }
 
 /* Rows t0 .. t1-1 in chunks: sizes of everything but the slice.  sum: there is a sum of keys, for a normaliser. */
-static inline void cu_chunks_set(CuChunks *p, const mn_call *c, bool pair, bool sum, int t0, int t1) {
-  p->T = DIM(c, 'T'), p->B = DIM(c, 'B'), p->H = DIM(c, 'H'), p->V = DIM(c, 'V');
+static inline void cu_chunks_set(CuChunks *p, const mn_call *c, bool pair, bool sum, int t0, int t1, int keys = 1) {
+  p->keys = keys, t0 *= keys, t1 *= keys;
+  p->T = DIM(c, 'T') * keys, p->B = DIM(c, 'B'), p->H = DIM(c, 'H'), p->V = DIM(c, 'V');
   p->Kq = cu_round_up(p->K, 32);
   p->cols = p->V + (sum ? 1 : 0);
   p->rows = pair ? 2 * CU_L : CU_L;
@@ -89,12 +92,21 @@ static __device__ __forceinline__ int cu_tokens(const CuChunks &p, int c) {
 static __device__ __forceinline__ long cu_place(const CuChunks &p, int bh, int c) {
   return (long)(bh - p.head) * p.chunks + c;
 }
-static __device__ __forceinline__ long cu_token(const CuChunks &p, int t, int bh) { return (long)t * p.B * p.H + bh; }
+static __device__ __forceinline__ long cu_token(const CuChunks &p, int t, int bh) {
+  if (p.keys == 1) return (long)t * p.B * p.H + bh;
+  return (((long)(t / p.keys) * p.B + bh / p.H) * p.keys + t % p.keys) * p.H + bh % p.H;
+}
+
+/* The row of a token's step, and whether it is the step's first, its last. */
+static __device__ __forceinline__ long cu_step(const CuChunks &p, int t, int bh) { return (long)(t / p.keys) * p.B * p.H + bh; }
+static __device__ __forceinline__ bool cu_forgets(const CuChunks &p, int t) { return p.keys == 1 || t % p.keys == 0; }
+static __device__ __forceinline__ bool cu_reads(const CuChunks &p, int t) { return p.keys == 1 || t % p.keys == p.keys - 1; }
 
 /* Bit i: token i of the chunk resets.  All 32 lanes must come, each loads one. */
 static __device__ __forceinline__ unsigned cu_resets(const CuChunks &p, int bh, int begin, int n) {
   const int lane = (int)threadIdx.x % 32;
-  return p.done ? __ballot_sync(0xffffffffu, lane < n && p.done[(long)(begin + lane) * p.B + bh / p.H]) : 0;
+  return p.done ? __ballot_sync(0xffffffffu, lane < n && cu_forgets(p, begin + lane) &&
+                                                 p.done[(long)((begin + lane) / p.keys) * p.B + bh / p.H]) : 0;
 }
 
 /* The first token of t's episode in this chunk; and how many tokens still see the state before it. */

@@ -240,8 +240,9 @@ CU_UNROLL
     const int t = mine + o * X::LANES;
     m[t * VW + v] = (float)own.value[t * VW + v];
     m[(CU_L + t) * VW + v] = u[o];
-    if (p.y && t < n && value) p.y[cu_token(p, begin + t, w.bh) * p.V + i] = y[o];
-    if (t < n && i == p.V && real) p.z[cu_token(p, begin + t, w.bh)] = y[o];
+    if (t >= n || !cu_reads(p, begin + t)) continue;
+    if (p.y && value) p.y[cu_step(p, begin + t, w.bh) * p.V + i] = y[o];
+    if (i == p.V && real) p.z[cu_step(p, begin + t, w.bh)] = y[o];
   }
 }
 

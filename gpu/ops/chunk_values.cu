@@ -4,7 +4,7 @@
 
 /* y of a row: num over the denominator of z.  2 reads and a write of V numbers a token; the last of forward's launches. */
 CU_KERNEL divide(const CuChunks &p, const CuDivision &den, cu_divisor columns, long all) {
-  const long first = (long)p.t0 * p.B * p.H;
+  const long first = (long)p.t0 / p.keys * p.B * p.H;
   CU_LOOP(i, all) {
     long column;
     const long token = first + columns.divide(i, &column);
@@ -13,7 +13,7 @@ CU_KERNEL divide(const CuChunks &p, const CuDivision &den, cu_divisor columns, l
 }
 
 void cu_chunk_divide(const CuChunks *p, const CuDivision *den) {
-  const long all = (long)(p->t1 - p->t0) * p->B * p->H * p->V;
+  const long all = (long)(p->t1 - p->t0) / p->keys * p->B * p->H * p->V;
   if (den->normalise || den->scale != 1.0f)
     CU_LAUNCH(divide, cu_blocks(all, 4), CU_THREADS, 0, *p, *den, cu_divisor(p->V), all);
 }
@@ -24,8 +24,8 @@ CU_KERNEL read_dy(const CuChunks &p, const CuDivision &den, const float *y, cons
   const long row = ((long)blockIdx.x * CU_THREADS + threadIdx.x) / 32;
   if (row >= (long)p.heads * p.chunks * CU_L) return;
   const int c = (int)(row / CU_L % p.chunks), bh = p.head + (int)(row / CU_L / p.chunks), i = (int)(row % CU_L);
-  const bool real = dy && i < cu_tokens(p, c);
-  const long token = cu_token(p, cu_begin(p, c) + i, bh);
+  const bool real = dy && i < cu_tokens(p, c) && cu_reads(p, cu_begin(p, c) + i);
+  const long token = cu_step(p, cu_begin(p, c) + i, bh);
   const CuDenominator d = cu_den(den.normalise, den.scale, den.eps, den.clamp, real && p.z ? p.z[token] : 0.0f);
   float *to = p.dy + row * p.cols, along = 0.0f;
   for (int j = lane; j < p.V; j += 32) {

@@ -15,27 +15,32 @@ struct DeltaKeys {
   float *dq, *dk, *dwrite, *dkeep;
 
   __host__ __device__ int width(const CuChunks &p) const { return p.K; }
+  __device__ __forceinline__ float kept_of(const CuChunks &p, int t, int bh) const {
+    return keep && cu_forgets(p, t) ? keep[cu_step(p, t, bh)] : 1.0f;
+  }
+  __device__ __forceinline__ bool resets(const CuChunks &p, int t, int bh) const {
+    return done && cu_forgets(p, t) && done[(long)(t / p.keys) * p.B + bh / p.H];
+  }
   __device__ __forceinline__ DeltaColumn column(const CuChunks &, int j, int) const { return { j }; }
   __device__ __forceinline__ CuSide at(const CuChunks &p, const DeltaColumn &x, int t, int bh) const {
     const long token = cu_token(p, t, bh), at = token * p.K + x.j;
-    const float kept = keep ? keep[token] : 1.0f, written = write[token] * k[at];
-    const bool reset = done && done[(long)t * p.B + bh / p.H];
-    return { reset ? 0.0f : kept, written, after ? kept * written : written, -k[at], q[at], 0.0f };
+    const float kept = kept_of(p, t, bh), written = write[token] * k[at];
+    const float read = cu_reads(p, t) ? q[cu_step(p, t, bh) * p.K + x.j] : 0.0f;
+    return { resets(p, t, bh) ? 0.0f : kept, written, after ? kept * written : written, -k[at], read, 0.0f };
   }
   __device__ __forceinline__ void give(const CuChunks &p, const DeltaColumn &x, int t, int bh, const CuSide &grad,
                                        CuSums &sums) const {
     const long token = cu_token(p, t, bh), at = token * p.K + x.j;
-    const float e = after && keep ? keep[token] : 1.0f, written = fmaf(e, grad.back, grad.key);
-    const bool reset = done && done[(long)t * p.B + bh / p.H];
-    if (dq) dq[at] = grad.late;
+    const float e = after ? kept_of(p, t, bh) : 1.0f, written = fmaf(e, grad.back, grad.key);
+    if (dq && cu_reads(p, t)) dq[cu_step(p, t, bh) * p.K + x.j] = grad.late;
     if (dk) dk[at] = fmaf(write[token], written, -grad.early);
     sums.x[0] = k[at] * written;
-    sums.x[1] = (reset ? 0.0f : grad.decay) + (after ? write[token] * k[at] * grad.back : 0.0f);
+    sums.x[1] = (resets(p, t, bh) ? 0.0f : grad.decay) + (after ? write[token] * k[at] * grad.back : 0.0f);
   }
   __device__ __forceinline__ void finish(const CuChunks &p, int t, int bh, float to_write, float to_keep) const {
     const long token = cu_token(p, t, bh);
     if (dwrite) dwrite[token] = to_write;
-    if (dkeep) dkeep[token] = to_keep;
+    if (dkeep && cu_forgets(p, t)) dkeep[cu_step(p, t, bh)] = to_keep;
   }
 };
 
@@ -48,7 +53,7 @@ static DeltaKeys keys_of(const mn_call *c) {
 static CuChunks chunks_of(const mn_call *c, int t0, int t1) {
   CuChunks p = {};
   p.K = DIM(c, 'K');
-  cu_chunks_set(&p, c, true, true, t0, t1);
+  cu_chunks_set(&p, c, true, true, t0, t1, DIM(c, 'P') / DIM(c, 'H'));
   p.done = c->in[DONE].u8, p.v = c->in[V_IN].data;
   p.by_col = p.K, p.by_key = 1;
   p.span = 1;

@@ -9,19 +9,20 @@ local ops = mn.ops
 local names = { "q", "k", "v", "write", "keep", "C", "s" }
 
 -- Inputs of a call as leaves; keys of length about 1, so that nothing grows.
-local function inputs(T, B, H, K, V, keep)
+local function inputs(T, B, H, K, V, keep, keys)
+  local P = (keys or 1) * H
   local function normal(shape, stream, scale)
     local x = core_rig.normal(shape, stream, true)
     for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] * (scale or 1) end
     return x
   end
-  local function gate(stream, low, high)
-    local x = core_rig.normal({ T, B, H }, stream, true)
+  local function gate(stream, low, high, heads)
+    local x = core_rig.normal({ T, B, heads }, stream, true)
     for i = 0, x:size() - 1 do x:data()[i] = low + (high - low) / (1 + math.exp(-x:data()[i])) end
     return x
   end
-  local a = { q = normal({ T, B, H, K }, 1), k = normal({ T, B, H, K }, 2, K ^ -0.5), v = normal({ T, B, H, V }, 3),
-              write = gate(4, 0, 1), keep = gate(5, 0, 1), C = normal({ B, H, V, K }, 6), s = normal({ B, H, K }, 7) }
+  local a = { q = normal({ T, B, H, K }, 1), k = normal({ T, B, P, K }, 2, K ^ -0.5), v = normal({ T, B, P, V }, 3),
+              write = gate(4, 0, keys and 2 or 1, P), keep = gate(5, 0, 1, H), C = normal({ B, H, V, K }, 6), s = normal({ B, H, K }, 7) }
   for i = 0, a.keep:size() - 1 do a.keep:data()[i] = keep(i, a.keep:data()[i]) end
   return a
 end
@@ -76,6 +77,37 @@ for which, keep in pairs(decays) do
   end)
 end
 
+t.test("several keys a step: the recurrence, whole and by rows, whatever is cut", function()
+  for keys, lengths in pairs { [2] = { 1, 7, 8, 9, 21 }, [3] = { 5, 6, 16 }, [5] = { 3, 4, 11 } } do
+    for _, T in ipairs(lengths) do
+      for _, how in ipairs(rules) do
+        local B, H, K, V = 2, 2, 5, 3
+        local done, a = core_rig.done(T, B, { { 0, 1 }, { T - 1 } }), inputs(T, B, H, K, V, decays["of every kind"], keys)
+        local y, C, s = naive_laws.delta_rule(numbers(a), { T, B, H, K, V, keys }, done, how)
+        local function compare(got_y, got_C, got_s, way)
+          local what = ("%d keys, T=%d erase=%s %s: "):format(keys, T, how.erase, way)
+          agree(what .. "y", got_y:data(), y, got_y:size())
+          agree(what .. "C", got_C:data(), C, got_C:size())
+          agree(what .. "s", got_s:data(), s, got_s:size())
+        end
+        local x = {}
+        for _, name in ipairs { "q", "k", "v", "write", "keep" } do x[name] = mn.sequence { shape = a[name]:shape() }:copy(a[name]) end
+        local flags = mn.sequence { shape = { T, B }, dtype = "u8" }:copy(done)
+        local plan = mn.plan(function()
+          return ops.delta_rule { q = x.q, k = x.k, v = x.v, write = x.write, keep = x.keep, done = flags, C = a.C, s = a.s, eps = how.eps,
+            erase = how.erase, normalise = how.normalise and 1 or 0 }
+        end)
+        local got_y, got_C, got_s = plan()
+        compare(got_y, got_C, got_s, "whole")
+        for _, each in ipairs { 1, 3, 5 } do
+          for from = 0, T - 1, each do plan:rows(from, math.min(from + each, T)) end
+          compare(got_y, got_C, got_s, "by " .. each .. " rows")
+        end
+      end
+    end
+  end
+end)
+
 -- Loss of the recurrence in double: every output weighed.
 local function loss(n, sizes, done, how)
   local total = 0
@@ -85,12 +117,12 @@ local function loss(n, sizes, done, how)
   return total
 end
 
-for which, keep in pairs(decays) do
-  t.test("gradients are the recurrence's: decays " .. which, function()
-    local T, B, H, K, V = 19, 1, 2, 3, 2
-    local sizes, done = { T, B, H, K, V }, core_rig.done(T, B, { { 4 }, { 17 } })
+local function gradients_agree(which, keep, keys)
+  t.test(("gradients are the recurrence's: decays %s, keys a step %d"):format(which, keys), function()
+    local T, B, H, K, V = keys == 1 and 19 or 7, 1, 2, 3, 2
+    local sizes, done = { T, B, H, K, V, keys }, core_rig.done(T, B, { { 4 }, { T - 2 } })
     for _, how in ipairs(rules) do
-      local a = inputs(T, B, H, K, V, keep)
+      local a = inputs(T, B, H, K, V, keep, keys > 1 and keys or nil)
       local n, total = numbers(a), nil
       for _, out in ipairs { apply(a, done, how) } do
         local w = mn.tensor { shape = out:shape() }
@@ -115,6 +147,7 @@ for which, keep in pairs(decays) do
     end
   end)
 end
+for which, keep in pairs(decays) do for _, keys in ipairs { 1, 3 } do gradients_agree(which, keep, keys) end end
 
 -- ---- what it remembers ----
 

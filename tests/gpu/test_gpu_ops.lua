@@ -177,8 +177,8 @@ local function of_many_heads(case)
   case.B, case.H = 16, 8
   return case
 end
-local function delta(T, K, V, options)
-  return { hint = { small = "k", positive = "q k s", options = options }, T = T, B = 2, H = 1, K = K, V = V }
+local function delta(T, K, V, options, keys)
+  return { hint = { sizes = { P = ("%d*H"):format(keys or 1) }, small = "k", positive = "q k s write", options = options }, T = T, B = 2, H = 1, K = K, V = V }
 end
 
 local lanes = {}
@@ -254,7 +254,8 @@ local wide = {
   agalite = { memory(waves(2), 37, 9, 4, 40, { r = 3 }), memory(waves(6), 18, 35, 3, 5, { form = "cossin", r = 6 }),
     memory(waves(130), 17, 5, 2, 3, { form = "random_sign", r = 130, seed = 3 }), memory(apart, 37, 9, 4, 40, { r = 3 }),
     of_many_heads(memory(waves(1), 18, 2, 1, 250, { r = 1, normalise = 0 })) },
-  delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }) },
+  delta_rule = { delta(37, 40, 10), delta(18, 70, 17, { erase = "after" }), delta(17, 300, 3, { normalise = 0 }),
+    delta(19, 40, 10, nil, 2), delta(13, 33, 5, { erase = "after" }, 3) },
   wkv4 = { { hint = {}, T = 37, B = 3, D = 70 } },
   wkv6 = { { hint = {}, T = 37, B = 2, H = 2, K = 20, V = 11 }, { hint = { absent = "done S" }, T = 18, B = 1, H = 1, K = 70, V = 9 },
     { hint = {}, T = 17, B = 1, H = 1, K = 300, V = 3 } },
@@ -299,7 +300,7 @@ local function of_five_heads(case)
   return case
 end
 local sliced = { linear_attention = of_five_heads(memory(factored, 37, 3, 2, 3)), agalite = of_five_heads(memory(waves(2), 37, 3, 2, 3, { r = 3 })),
-  joint_gate_attention = of_five_heads(memory(factored, 37, 3, 2, 3)), delta_rule = of_five_heads(delta(37, 4, 3)),
+  joint_gate_attention = of_five_heads(memory(factored, 37, 3, 2, 3)), delta_rule = of_five_heads(delta(37, 4, 3, nil, 2)),
   wkv6 = { hint = {}, T = 37, B = 5, H = 1, K = 4, V = 3 }, wkv7 = { hint = { small = "out back" }, T = 37, B = 5, H = 1, K = 4, V = 3 } }
 
 local anywhere = { last_row = true }            -- runs on any device by the device's own copies: test_gpu_recur.lua has its tests

@@ -57,34 +57,37 @@ function naive_laws.lstm(a)
   end)
 end
 
--- delta_rule:  u = write (v - e C k),  C = keep C + u k^T,  s = keep s + write k,  y = C q / den.
+-- delta_rule:  u = write (v - e C k),  C = keep C + u k^T,  s = keep s + write k,  y = C q / den.  Of several keys a step, sizes[6], the first
+-- forgets, and y is read after the last.
 function naive_laws.delta_rule(n, sizes, done, how)
   local T, B, H, K, V = unpack(sizes)
+  local keys = sizes[6] or 1
   local y, C, s = {}, {}, {}
   for i = 0, B * H * V * K - 1 do C[i] = n.C[i] end
   for i = 0, B * H * K - 1 do s[i] = n.s[i] end
-  for step = 0, T - 1 do
-    for bh = 0, B * H - 1 do
-      local at, fresh = step * B * H + bh, done and done:data()[step * B + math.floor(bh / H)] == 1
-      local keep, write, z = n.keep[at], n.write[at], 0
+  for token = 0, T * B * H * keys - 1 do
+    local key, step, bh = token % keys, math.floor(token / (keys * B * H)), math.floor(token / keys) % (B * H)
+    local b, h = math.floor(bh / H), bh % H
+    local at, of_key = step * B * H + bh, ((step * B + b) * keys + key) * H + h
+    local fresh = key == 0 and done and done:data()[step * B + b] == 1
+    local keep, write, z = key == 0 and n.keep[at] or 1, n.write[of_key], 0
+    for j = 0, K - 1 do
+      local m = bh * K + j
+      s[m] = (fresh and 0 or keep * s[m]) + write * n.k[of_key * K + j]
+      z = z + s[m] * n.q[at * K + j]
+    end
+    for i = 0, V - 1 do
+      local row, old, out = (bh * V + i) * K, 0, 0
       for j = 0, K - 1 do
-        local m = bh * K + j
-        s[m] = (fresh and 0 or keep * s[m]) + write * n.k[at * K + j]
-        z = z + s[m] * n.q[at * K + j]
+        if fresh then C[row + j] = 0 end
+        old = old + C[row + j] * n.k[of_key * K + j]
       end
-      for i = 0, V - 1 do
-        local row, old, out = (bh * V + i) * K, 0, 0
-        for j = 0, K - 1 do
-          if fresh then C[row + j] = 0 end
-          old = old + C[row + j] * n.k[at * K + j]
-        end
-        local u = write * (n.v[at * V + i] - (how.erase == "after" and keep or 1) * old)
-        for j = 0, K - 1 do
-          C[row + j] = keep * C[row + j] + u * n.k[at * K + j]
-          out = out + C[row + j] * n.q[at * K + j]
-        end
-        y[at * V + i] = how.normalise and out / (z + how.eps) or out
+      local u = write * (n.v[of_key * V + i] - (how.erase == "after" and keep or 1) * old)
+      for j = 0, K - 1 do
+        C[row + j] = keep * C[row + j] + u * n.k[of_key * K + j]
+        out = out + C[row + j] * n.q[at * K + j]
       end
+      if key == keys - 1 then y[at * V + i] = how.normalise and out / (z + how.eps) or out end
     end
   end
   return y, C, s

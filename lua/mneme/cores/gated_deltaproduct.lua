@@ -1,21 +1,6 @@
 -- gated_deltaproduct.lua -- Gated DeltaProduct: gated_deltanet with several keys a step, each of which corrects what the one before it left.
 local fast_weights = require "mneme.models.layers.fast_weights"
-local recur = require "mneme.tensor.recur"
 local ops = require("mneme.tensor.tensor").ops
-
--- A step: decay, then a delta rule for each key.  x: q [B,H,K], k [B,n*H,K], v [B,n*H,V], write [B,n*H], keep [B,H] or nil; of key 1's heads first.
-local function body(x, C)
-  local shape = x.q:shape()
-  local B, H, K = shape[1], shape[2], shape[3]
-  local n, V = x.k:shape()[2] / H, x.v:shape()[3]
-  if x.keep then C = C * x.keep:reshape(B, H, 1, 1) end
-  for j = 0, n - 1 do
-    local function of(t, ...) return t:slice(1, j * H, (j + 1) * H):reshape(B, H, ...) end
-    local k = of(x.k, 1, K)
-    C = C + (of(x.v, V, 1) - (C * k):sum(-1, 1):reshape(B, H, V, 1)) * of(x.write, 1, 1) * k
-  end
-  return (C * x.q:reshape(B, H, 1, K)):sum(-1), C
-end
 
 return fast_weights.core("gated_deltaproduct", {
   doc = "gated delta rule with several keys a step (Gated DeltaProduct)",
@@ -41,11 +26,8 @@ as published: all of it but the residual block and the initial values of product
       local q, k = fast_weights.unit_keys(cfg, s, cfg.keys * H)
       local keep = A_log and s.seen("keep", ops.exp(-(ops.softplus(s.part("a", 0) + dt_bias) * ops.exp(A_log))))
       local write = s.seen("write", ops.sigmoid(s.part("b", 0))) * 2
-      local function walk(args)
-        return recur(body, { x = { q = args.q, k = args.k, v = args.v, write = args.write, keep = args.keep }, state = args.C, done = args.done })
-      end
-      return s.seen("retrieved", s.carried("C", walk,
-        { q = s.seen("q", q), k = s.seen("k", k), v = s.seen("v", s.part("v", cfg.keys * H)), write = write, keep = keep }))
+      return s.seen("retrieved", s.carried("C", ops.delta_rule, { q = s.seen("q", q), k = s.seen("k", k), v = s.seen("v", s.part("v", cfg.keys * H)),
+        write = write, keep = keep, erase = "after", normalise = 0 }))
     end
   end,
 })

@@ -251,15 +251,18 @@ function lowering.agalite(x, o, c)
 end
 
 function lowering.delta_rule(x, o)
-  local q, k, v, write = row(x.q), row(x.k), row(x.v), row(x.write):unsqueeze(-1)
-  local B, H, K, V = k.shape[1], k.shape[2], k.shape[3], v.shape[3]
-  local keep = x.keep and row(x.keep):unsqueeze(-1) or 1
+  local q, all_k, all_v, all_write = row(x.q), row(x.k), row(x.v), row(x.write):unsqueeze(-1)
+  local B, H, K, V = q.shape[1], q.shape[2], q.shape[3], all_v.shape[3]
+  local keep = x.keep and row(x.keep):unsqueeze(-1)
   local C = x.C and carried(x, x.C) or zeros(q, { B, H, V, K })
   local s = x.s and carried(x, x.s) or zeros(q, { B, H, K })
-  local old = times(C, k)
-  local u = write * (v - (o.erase == "after" and keep or 1) * old)
-  C = (x.keep and C * keep:unsqueeze(-1) or C) + outer(u, k)
-  s = (x.keep and s * keep or s) + write * k
+  for key = 0, all_k.shape[2] / H - 1 do                    -- of a step: the first forgets
+    local function of(t) return t.shape[2] == H and t or t:slice(1, key * H, (key + 1) * H) end
+    local k, v, write = of(all_k), of(all_v), of(all_write)
+    local u = write * (v - (o.erase == "after" and keep or 1) * times(C, k))
+    C = (keep and C * keep:unsqueeze(-1) or C) + outer(u, k)
+    s, keep = (keep and s * keep or s) + write * k, nil
+  end
   return rows(divided(times(C, q), dot(s, q), o, 1)), C, s
 end
 
