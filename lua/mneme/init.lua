@@ -105,9 +105,13 @@ local function learner()
   local trainer = require "mneme.learn.trainer"
   trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
+    function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.insight.episodes.training_recorder").open(l, ...) end end,
+    function(l) if l.cfg.debug == "credit" then require("mneme.insight.measure.credit_angle").watch(l) end end,
+    function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end,
     function(l, ...) if l.cfg.threads == 0 then return require("mneme.learn.thread_choice").open(l, ...) end end,
   }
-  require("mneme.insight").watch(trainer)
+  trainer.fresh = function(...) return require("mneme.insight.episodes.fresh_episodes").of_learner(...) end
+  trainer.map = function(...) return require("mneme.insight.episodes.causal_map_file").keep(...) end
 end
 local function settings()
   require("mneme.runs.config").help = function(...) return require("mneme.commands.help").settings(...) end

@@ -4,7 +4,6 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local rig = require "tests.support.learner_rig"
 local mn = require "mneme"
-local policy_losses = require "mneme.learn.policy_losses"
 local ops = require("mneme.tensor.tensor").ops
 
 local STEPS, ROLLOUTS = 6, 4
@@ -41,8 +40,8 @@ local function whole(l, seen)
   local policy = l.agent:distribution(logits)
   if l.what == "a2c" then
     local all = ops.concat(values, mn.tensor { shape = { 1, l.B } }, { axis = 0 })     -- a last row without a gradient
-    return (policy_losses.a2c(l.agent:distribution(ops.concat(logits, mn.tensor { shape = { 1, l.B, l.agent.actions } }, { axis = 0 })),
-      { values = all, returns = l.returns:detach(), actions = l.played, entropy_coef = l.entropy_coef, value_coef = l.value_coef }))
+    return (ops.a2c_loss { logits = ops.concat(logits, mn.tensor { shape = { 1, l.B, l.agent.actions } }, { axis = 0 }), values = all,
+      returns = l.returns:detach(), actions = l.played, entropy_coef = l.entropy_coef, value_coef = l.value_coef })
   end
   return (l:loss { policy = policy, values = values, actions = l.played, old_log_probs = l.log_probs:detach(), old_values = l.values:detach(),
     advantages = l.advantages:detach(), returns = l.returns:detach() })

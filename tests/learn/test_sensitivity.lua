@@ -66,7 +66,7 @@ local function gradients(core, data, ends, exact)
     for name, s in pairs(after) do state[name] = mn.keep(s:detach()) end
   end
   for _, groups in ipairs(core.sensitivities) do
-    for _, group in ipairs(groups) do
+    for _, group in ipairs(type(groups) == "function" and groups() or groups) do
       for _, kind in ipairs(group.kinds) do
         for _, leaf in pairs { kind.weight or false, kind.bias or false } do if leaf then list[#list + 1] = leaf:grad() end end
       end

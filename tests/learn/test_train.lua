@@ -2,7 +2,7 @@
 -- an undisturbed run; a NaN stops them with status 3 and leaves the last good checkpoint.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local outcome = require "mneme.runs.outcome"
+local outcome = require("mneme.runs.folder").outcome
 local core_rig = require "tests.support.core_rig"
 local learner_rig = require "tests.support.learner_rig"
 local run_folder = require "mneme.runs.folder"

@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local lfs = require "lfs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local outcome = require "mneme.runs.outcome"
+local outcome = require("mneme.runs.folder").outcome
 local reference = require "mneme.envs.reference"
 local shell = require "tests.support.shell"
 

@@ -18,7 +18,6 @@ local stepper = lazy "mneme.insight.episodes.stepper"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
 local format = require "mneme.base.format"
-local outcome = lazy "mneme.runs.outcome"
 local outcomes_table = lazy "mneme.lab.reports.outcomes_table"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
@@ -44,7 +43,7 @@ sequences; length=1024, say, shows how far a memory reaches.]],
     { "batches", "of a run on sequences: batches of the part", type = "whole", range = { 1 }, unless = "2000 sequences, or all", example = "10" },
   }) }
 
-local of_sequences, of_both = { split = true, batches = true }, { best = true, threads = true, use = true, trust = true, keep_private = true }
+local of_sequences, of_both = { split = true, batches = true }, { best = true, threads = true, use = true, trust = true }
 
 -- Refuse options of runs with episodes where it is one on sequences, and the other way round.
 local function check_kind(o, sequences)
@@ -202,7 +201,7 @@ function eval.run(o)
   if guess then print("        " .. guess) end
   local draw = out.scored and memory_story.draw(out.outcomes)
   if draw then print("        " .. draw) end
-  local ended = outcome.read(o.folder)
+  local ended = run_folder.outcome.read(o.folder)
   if ended and ended.ended == "stop_score" and ended.results.score then
     print(("        training first reached %.3f at step %s, and stopped"):format(ended.results.score, format.grouped(ended.step)))
   end

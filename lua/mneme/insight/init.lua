@@ -42,18 +42,4 @@ insight.parts = {
   plot = { "mneme.insight.view.plot" },
 }
 
----Have a training watched: its episodes recorded (record_every=) and shown (view=1), fresh ones played at its end, the map of its memory stored (where=).
----Each is loaded when it is needed.
----@param trainer table mneme.learn.trainer
-function insight.watch(trainer)
-  local observers = trainer.observers
-  table.insert(observers, 2, function(l, ...)
-    if (l.cfg.record_every or 0) > 0 then return require("mneme.insight.episodes.training_recorder").open(l, ...) end
-  end)
-  table.insert(observers, 3, function(l) if l.cfg.debug == "credit" then require("mneme.insight.measure.credit_angle").watch(l) end end)
-  table.insert(observers, 4, function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end)
-  trainer.fresh = function(...) return require("mneme.insight.episodes.fresh_episodes").of_learner(...) end
-  trainer.map = function(...) return require("mneme.insight.episodes.causal_map_file").keep(...) end
-end
-
 return insight

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local format = require "mneme.base.format"
+local format = require("mneme.base.lazy") "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C

@@ -12,11 +12,11 @@ local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
-local format = require "mneme.base.format"
+local lazy = require "mneme.base.lazy"
+local format = lazy "mneme.base.format"
 local extra_losses = require "mneme.learn.extra_losses"
 local learner_settings = require "mneme.runs.learner_settings"
-local initial_parameters = require "mneme.learn.initial_parameters"
-local lazy = require "mneme.base.lazy"
+local initial_parameters = lazy "mneme.learn.initial_parameters"
 local normaliser = lazy "mneme.learn.normaliser"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
@@ -156,7 +156,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   self.horizon = self.horizon or 0               -- of a class that goes without
-  initial_parameters.settle(self)
+  if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core

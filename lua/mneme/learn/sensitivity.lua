@@ -6,7 +6,7 @@
 -- over elements: as no row's copy moves two of them, the sum keeps them apart.
 -- Exact for a layer's own rows.  Left out is what parts below it (embedding, torso, lower layers) did to its state before the window.
 --
--- A core declares `sensitivities`, a list of layers, each a list of groups of elements of one state:
+-- A core declares `sensitivities`, a list of layers, each a list of groups of elements of one state, or a function that gives it:
 --   state    its full name
 --   from     its first element, counted within an environment; 0 if absent
 --   count    N, how many
@@ -134,7 +134,7 @@ local function new(core, B, features)
   for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
   for n, groups in ipairs(core.sensitivities) do
     self.layers[n] = {}
-    for g, group in ipairs(groups) do
+    for g, group in ipairs(type(groups) == "function" and groups() or groups) do
       local kinds = {}
       for k, kind in ipairs(group.kinds) do
         kinds[k] = new_kind(group, kind, B)

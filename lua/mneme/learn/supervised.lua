@@ -8,12 +8,12 @@ local agent = require "mneme.models.agent"
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local extra_losses = require "mneme.learn.extra_losses"
-local initial_parameters = require "mneme.learn.initial_parameters"
+local initial_parameters = require("mneme.base.lazy") "mneme.learn.initial_parameters"
 local validation = require "mneme.learn.validation"
 local learner_settings = require "mneme.runs.learner_settings"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
-local format = require "mneme.base.format"
+local format = require("mneme.base.lazy") "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
 local schedule = require("mneme.runs.learner_settings").schedule
 local tensor = require "mneme.tensor.tensor"
@@ -68,7 +68,7 @@ local function new(cfg, dataset, model)
   end
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
-  initial_parameters.settle(self)
+  if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.each = dataset.length * share(dataset)
   self.batch, self.state = dataset:buffers(), model.core:initial(dataset.batch)
   if ranks.size > 1 then self.weight = tensor.new { 1 } end

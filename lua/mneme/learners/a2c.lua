@@ -4,7 +4,6 @@
 -- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
 -- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
 local define = require("mneme.learn.learners").define
-local policy_losses = require "mneme.learn.policy_losses"
 
 ---@class A2C: OnPolicy
 ---@field losses table<string, number> of the last update
@@ -25,7 +24,7 @@ Here $c_v$ is value_coef, $c_e$ entropy_coef, H the entropy; gradients are clipp
   config = { num_steps = 256, entropy_coef = 0.001, lr = 1e-4, adam_eps = 1e-8 },
 }
 
----The loss of the whole rollout.
+---The loss of the whole rollout: in one op where the policy has that (engine/ops/a2c_loss.c), else by its log-probabilities and entropies.
 ---@param batch Batch
 ---@return Tensor loss
 ---@return table<string, Tensor> logged
@@ -33,9 +32,15 @@ function A2C:loss(batch)
   local logits, values = self:sequence "logits", self:sequence "values"            -- T + 1 rows: the last one has no gradient
   local whole = self.agent:distribution(logits)
   self.returns = batch.returns
-  local loss, policy, value, entropy = policy_losses.a2c(whole.fused and whole or batch.policy, { values = values, returns = batch.returns,
-    actions = batch.actions, entropy_coef = self.entropy_coef, value_coef = self.value_coef })
-  return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
+  if whole.fused then
+    local loss, policy, value, entropy = whole.fused.a2c { logits = logits, values = values, returns = batch.returns, actions = batch.actions,
+      entropy_coef = self.entropy_coef, value_coef = self.value_coef }
+    return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
+  end
+  local left = batch.returns:detach() - values:slice(0, 0, batch.returns:shape()[1])
+  local policy, value = -(batch.policy:log_prob(batch.actions) * left:detach()):mean(), left:square():mean()
+  local entropy = batch.policy:entropy():mean()
+  return policy - entropy * self.entropy_coef + value * self.value_coef, { policy_loss = policy, value_loss = value, entropy = entropy }
 end
 
 return define(A2C)

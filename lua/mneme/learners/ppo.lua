@@ -7,8 +7,7 @@ local ffi = require "ffi"
 local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
-local format = require "mneme.base.format"
-local policy_losses = require "mneme.learn.policy_losses"
+local format = require("mneme.base.lazy") "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
 local minibatches = require "mneme.learn.minibatches"
@@ -82,16 +81,48 @@ function PPO:batch()
     old_log_probs = m.log_probs, old_values = m.values }
 end
 
----The clipped loss.
+-- Advantages with mean 0 and (population) deviation 1, unless all are equal.
+local function normalised(advantages)
+  local off = advantages - advantages:mean()
+  local deviation = off:square():mean():sqrt()
+  return ops.where(deviation:eq(0), advantages, off / (deviation + 1e-8))
+end
+
+-- The clipped loss of any policy, from the equations of engine/ops/ppo_loss.c: the loss, of policy and values, entropy, KL, share clipped.
+local function loss_of(self, batch)
+  local policy, clip, advantages = batch.policy, self.clip, batch.advantages
+  if self.normalise_advantages and ranks.size > 1 then
+    errors.usage(("ppo: normalise_advantages in several processes needs a discrete policy, this one is %s"):format(policy:describe()),
+      "normalise_advantages=0")
+  end
+  if self.normalise_advantages then advantages = normalised(advantages) end
+  local log_ratio = policy:log_prob(batch.actions) - batch.old_log_probs
+  local ratio = log_ratio:exp()
+  local actor = ops.maximum(-advantages * ratio, -advantages * ratio:clamp { lo = 1 - clip, hi = 1 + clip }):mean()
+  local errors_of_value = (batch.values - batch.returns):square()
+  if self.clip_values then
+    local near = batch.old_values + (batch.values - batch.old_values):clamp { lo = -clip, hi = clip } - batch.returns
+    errors_of_value = ops.maximum(errors_of_value, near:square())
+  end
+  local value, entropy = errors_of_value:mean() * 0.5, policy:entropy():mean()
+  local kl, outside = (ratio - 1 - log_ratio):detach():mean(), ops.cast((ratio:detach() - 1):abs():gt(clip), { to = "f32" }):mean()
+  return actor - entropy * self.entropy_coef + value * self.value_coef, actor, value, entropy, kl, outside
+end
+
+---The clipped loss, in one op where the policy has that.
 ---@param batch Batch
 ---@return Tensor loss
 ---@return table<string, Tensor> logged
 function PPO:loss(batch)
-  local loss, policy, value, entropy, kl, clipped = policy_losses.ppo(batch.policy, { values = batch.values, actions = batch.actions,
-    old_log_probs = batch.old_log_probs, old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns,
-    clip = self.clip, entropy_coef = self.entropy_coef, value_coef = self.value_coef, clip_values = self.clip_values,
-    normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 })
-  return loss, { policy_loss = policy, value_loss = value, entropy = entropy, approx_kl = kl, clipfrac = clipped }
+  local function of(...)
+    local loss, policy, value, entropy, kl, clipped = ...
+    return loss, { policy_loss = policy, value_loss = value, entropy = entropy, approx_kl = kl, clipfrac = clipped }
+  end
+  local fused = batch.policy.fused
+  if not fused then return of(loss_of(self, batch)) end
+  return of(fused.ppo { logits = batch.policy.parameters, values = batch.values, actions = batch.actions, old_log_probs = batch.old_log_probs,
+    old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns, clip = self.clip, entropy_coef = self.entropy_coef,
+    value_coef = self.value_coef, clip_values = self.clip_values, normalise_advantages = self.normalise_advantages, over_ranks = ranks.size > 1 })
 end
 
 -- How much of the returns' variance the old values explain; nil where returns do not vary.

@@ -2,7 +2,7 @@
 -- setting size=, which makes the agent of another core as large as the script's own.
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
-local grouped = require("mneme.base.format").grouped
+local format = require("mneme.base.lazy") "mneme.base.format"
 local nn = require "mneme.tensor.nn"
 
 local WIDEST, MOST = 4096, 1e12               -- d_model; parameters
@@ -171,7 +171,7 @@ local function text(about)
   local asked = about.size == "script" and about.script_parameters or tonumber(about.size)
   local function apart(n) return math.max(about.parameters / n, n / about.parameters) end
   local name, size, own = about.core.name:match("[^/]*$"):gsub("%.lua$", ""), "size=" .. tostring(about.size), about.script_core
-  local has, others = ("%s has %s parameters"):format(name, grouped(about.parameters)), grouped(about.script_parameters)
+  local has, others = ("%s has %s parameters"):format(name, format.grouped(about.parameters)), format.grouped(about.script_parameters)
   local why = asked and apart(asked) > NEAR and about.size_why
   if why and about.size == "script" then return ("%s, the script's own %s %s. %s did not make them equal: %s"):format(has, own, others, size, why) end
   if why then return ("%s, the script's own %s %s. %s was not reached: %s"):format(has, own, others, size, why) end

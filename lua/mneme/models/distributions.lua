@@ -10,7 +10,7 @@ local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local random = require "mneme.tensor.random"
 local tensor = require "mneme.tensor.tensor"
-local distributions = require "mneme.tensor.distributions"
+local distributions = require("mneme.base.lazy") "mneme.tensor.distributions"
 local ops = tensor.ops
 
 ---@class Policy the distribution of each step's action
@@ -82,18 +82,19 @@ local function drawn(self, draw, greedy)
   if not draw then return nil end
   return (ops.softmax_sample { logits = self.parameters, clock = draw.clock, first = draw.first or 0, greedy = greedy })
 end
-function Categorical:sample(draw) return drawn(self, draw, 0) or self.value:sample() end
-function Categorical:mode(draw) return drawn(self, draw, 1) or self.value:mode() end
+local function value_of(self) return distributions.categorical(self.parameters) end
+function Categorical:sample(draw) return drawn(self, draw, 0) or value_of(self):sample() end
+function Categorical:mode(draw) return drawn(self, draw, 1) or value_of(self):mode() end
 function Categorical:log_prob(actions) return (ops.pick(ops.log_softmax(self.parameters), actions)) end
-function Categorical:entropy() return self.value:entropy() end
-function Categorical:kl(other) return self.value:kl(other.value) end
+function Categorical:entropy() return value_of(self):entropy() end
+function Categorical:kl(other) return value_of(self):kl(value_of(other)) end
 
 local function is_discrete(space) return space.kind == "discrete" end
 kinds.categorical = {
   fits = is_discrete, each = "logit",
   size = function(space) return space.n end,
   show = function(p, space, into) softmax(p, space.n, into) end, names = function(space) return space.names end,
-  of = function(logits) return setmetatable({ parameters = logits, value = distributions.categorical(logits) }, Categorical) end,
+  of = function(logits) return setmetatable({ parameters = logits }, Categorical) end,
 }
 
 -- ---- epsilon-greedy ----

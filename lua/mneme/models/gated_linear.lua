@@ -7,7 +7,7 @@ local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
 local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local feature_maps = require "mneme.models.axes.feature_maps"
-local sensitivities = require "mneme.models.axes.sensitivities"
+local sensitivities = require("mneme.base.lazy") "mneme.models.axes.sensitivities"
 local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
@@ -110,7 +110,7 @@ local function attention(cfg, n, K, memory, use, core)
     if p[name] and cfg[name .. "_bias"] ~= 0 then p[name].bias:fill(cfg[name .. "_bias"]) end
   end
   core.decays[#core.decays + 1] = forgetting(cfg, K, p, gate, use)
-  if core.sensitivities then core.sensitivities[n + 1] = sensitivities.groups(cfg, K, p, "layers." .. n .. ".") end
+  if core.sensitivities then core.sensitivities[n + 1] = function() return sensitivities.groups(cfg, K, p, "layers." .. n .. ".") end end
   local double, late = cfg.query == "double", act and not at_once
   local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local children, named = { { "out", out } }, {}
@@ -218,7 +218,7 @@ function family.build(cfg, given, lenient)
   local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local layers, states = {}, {}
   local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }
-  core.no_sensitivities = sensitivities.lacks(cfg)
+  core.no_sensitivities = gated_linear_rules.no_sensitivities(cfg)
   core.sensitivities = not core.no_sensitivities and {} or nil
   for n = 0, cfg.n_layers - 1 do
     layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, use, core)) }

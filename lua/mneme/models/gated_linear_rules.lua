@@ -173,4 +173,15 @@ function combinations.check(cfg, given, lenient)
   end
 end
 
+---Why a configuration has no sensitivities (axes/sensitivities.lua); nil: it has.
+---@param cfg table
+---@return string?
+function combinations.no_sensitivities(cfg)
+  local feature, gate = feature_maps.list[cfg.feature], gates.list[cfg.gate]
+  if cfg.update ~= "sum" then return ("update=%s mixes the elements of its state"):format(cfg.update) end
+  if cfg.approximation ~= "cos" and cfg.approximation ~= "full" then return ("approximation=%s has none"):format(cfg.approximation) end
+  if cfg.decay ~= "separable" or gate.apply then return "they are known for decay=separable with a gate of the input" end
+  if feature.map or cfg.rotary then return "they are known for features whose elements do not mix" end
+end
+
 return combinations

@@ -2,7 +2,7 @@
 -- evaluation, and the tree that print(net) shows.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local format = require "mneme.base.format"
+local format = require("mneme.base.lazy") "mneme.base.format"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 

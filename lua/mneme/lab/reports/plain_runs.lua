@@ -3,7 +3,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
-local outcome = require "mneme.runs.outcome"
+local outcome = require("mneme.runs.folder").outcome
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"

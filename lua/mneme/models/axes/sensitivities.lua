@@ -4,22 +4,10 @@
 --   a matrix             all of them                    C = (1-beta)(1-gamma)^T C + (beta v)(gamma k)^T
 -- Queries have no past.  w_m is the wave of a channel: cos(omega_m tau), or a sine.
 local feature_maps = require "mneme.models.axes.feature_maps"
-local gates = require "mneme.models.axes.gates"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 local credit = {}
-
----Why a configuration has no sensitivities; nil: it has.
----@param cfg table
----@return string?
-function credit.lacks(cfg)
-  local feature, gate = feature_maps.list[cfg.feature], gates.list[cfg.gate]
-  if cfg.update ~= "sum" then return ("update=%s mixes the elements of its state"):format(cfg.update) end
-  if cfg.approximation ~= "cos" and cfg.approximation ~= "full" then return ("approximation=%s has none"):format(cfg.approximation) end
-  if cfg.decay ~= "separable" or gate.apply then return "they are known for decay=separable with a gate of the input" end
-  if feature.map or cfg.rotary then return "they are known for features whose elements do not mix" end
-end
 
 -- omega_m tau of stored channel m over 2 pi is step tau / period: engine/ops/agalite.c.
 local function channel(cfg, m)
